@@ -1,0 +1,84 @@
+# Everything runs from .venv, which `make install` builds from requirements.lock.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# Worker processes of the test runs (a number, or auto: one per core).
+JOBS ?= auto
+# Further arguments for pytest and for the benchmark.
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install test test-slow check bench lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
+	@echo "make test       run all tests except the extra-long ones"
+	@echo "make test-slow  run the extra-long tests"
+	@echo "make check      ruff check, ruff format --check, mypy"
+	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
+	@echo "make lock       resolve requirements.lock anew"
+	@echo "make clean      remove $(VENV), caches and results"
+
+install: $(VENV)/.installed
+
+# The stamps are written last, so an interrupted install starts over. A changed lock makes a new
+# environment; a changed pyproject.toml only installs the project's own entry again.
+$(VENV)/.locked: requirements.lock
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	    echo "make: '$(PYTHON)' not found; install Python 3.11 or newer, or run: make install PYTHON=/path/to/python3" >&2; \
+	    exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "make: Python 3.11 or newer is needed, but $(PYTHON) is %s; run: make install PYTHON=/path/to/python3.11" % sys.version.split()[0])'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "make: $(PYTHON) lacks the venv module (Debian and Ubuntu: apt install python3-venv)" >&2; \
+	    exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check
+	@touch $@
+
+test: install
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: install
+	@# exit code 5: no test carries the marker
+	$(BIN)/python -m pytest -n $(JOBS) -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install
+	$(BIN)/mpcsim bench --json bench.json $(BENCH_ARGS)
+
+# One lock for every platform and every supported Python; versions already locked are kept
+# unless LOCK_ARGS=--upgrade is given.
+LOCK_ARGS ?=
+lock:
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	$(PYTHON) -m venv "$$tmp/venv"; \
+	"$$tmp/venv/bin/python" -m pip install --quiet uv; \
+	sed '/^#/d' requirements.lock > "$$tmp/lock" 2>/dev/null || true; \
+	"$$tmp/venv/bin/uv" pip compile pyproject.toml --quiet --all-extras --universal \
+	    --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --no-emit-find-links $(LOCK_ARGS) -o "$$tmp/lock" >/dev/null; \
+	{ echo "# Resolved by \`make lock\` from pyproject.toml with all extras; installed by \`make install\`."; \
+	  echo "# Do not edit by hand."; \
+	  cat "$$tmp/lock"; } > requirements.lock.new; \
+	mv requirements.lock.new requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist bench.json
+	rm -rf *.egg-info
+	find mpcsim node notebooks tests -name __pycache__ -prune -exec rm -rf {} +
+	find notebooks -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Groups, scalars and polynomials: the arithmetic every protocol is written in."""

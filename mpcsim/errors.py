@@ -1,0 +1,266 @@
+"""The four families of failure.
+
+``UsageError``
+    The caller's mistake: raised before anything is sent.
+``Aborted``
+    A peer's fault: an outcome of a protocol run, never raised at the caller. It names the reason,
+    the culprits, how strong the blame is, and what to do next.
+waiting
+    Nobody's fault: see ``Waiting`` in ``mpcsim.protocol``.
+``InternalError``
+    Our bug, or an event of negligible probability.
+
+``InvalidEncoding`` is the only error decoders raise; a party turns it into an ``Aborted`` that
+names the sender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class MpcError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class UsageError(MpcError):
+    """The caller used the API wrongly; nothing was sent and nothing was lost."""
+
+
+class InvalidEncoding(MpcError):
+    """Bytes from outside are not the canonical encoding of a valid value."""
+
+
+class InternalError(MpcError):
+    """A bug of this package, or an event of negligible probability."""
+
+
+class Consequence(Enum):
+    """What the other parties should do after an abort."""
+
+    RETRY = "start again with a new session; no state needs to go"
+    BAN = "stop working with the culprit"
+    BAN_AND_DISCARD_OT = (
+        "stop working with the culprit and discard the pair's long-lived OT state: "
+        "each accepted or refused guess leaks bits of it"
+    )
+
+
+class Blame(Enum):
+    """How far the blame carries."""
+
+    PUBLIC = "anyone who holds the authenticated messages can check it"
+    PRIVATE = "only the accuser can check it: it depends on the accuser's secrets"
+    NOBODY = "the check cannot tell who deviated"
+
+
+class Reason(Enum):
+    """Why a party aborts: text, consequence, strength of the blame."""
+
+    MALFORMED_MESSAGE = ("message does not decode", Consequence.BAN, Blame.PUBLIC)
+    CONFLICTING_MESSAGE = (
+        "a second, different message for the same slot",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+    PEER_ABORTED = ("a peer reported that it aborted", Consequence.RETRY, Blame.NOBODY)
+    SESSION_MISMATCH = (
+        "parties disagree on what the session is about",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    ECHO_MISMATCH = (
+        "a broadcast reached two parties with different content",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    COMMITMENT_OPENING = (
+        "opening does not match the earlier commitment",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+    THRESHOLD_MISMATCH = (
+        "polynomial commitment has the wrong number of coefficients",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+    PROOF_OF_KNOWLEDGE = (
+        "proof of knowledge of the constant term fails",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+    SHARE_INCONSISTENT = (
+        "share does not lie on the committed polynomial",
+        Consequence.BAN,
+        Blame.PRIVATE,
+    )
+    DEGENERATE_KEY = (
+        "the public key or a public share is the identity",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    WRONG_CONSTANT_TERM = (
+        "dealer's constant term is not its Lagrange-weighted old share",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+    CONFIRMATION_MISMATCH = (
+        "party confirmed another result than ours",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    CHANNEL_KEY_INVALID = (
+        "key-agreement public key is of low order",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+    BASE_OT_DEGENERATE = (
+        "base-OT message leads to the identity",
+        Consequence.BAN,
+        Blame.PRIVATE,
+    )
+    OT_EXTENSION_CHECK = (
+        "OT-extension correlation check fails",
+        Consequence.BAN_AND_DISCARD_OT,
+        Blame.PRIVATE,
+    )
+    MULTIPLICATION_CHECK = (
+        "random-VOLE consistency check (mu) fails",
+        Consequence.BAN,
+        Blame.PRIVATE,
+    )
+    GAMMA_U_MISMATCH = (
+        "nonce used in the multiplication is not the committed one",
+        Consequence.BAN,
+        Blame.PRIVATE,
+    )
+    GAMMA_V_MISMATCH = (
+        "key share used in the multiplication is not the published one",
+        Consequence.BAN,
+        Blame.PRIVATE,
+    )
+    PUBLIC_KEY_MISMATCH = (
+        "the signers' public shares do not add up to the public key",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    DEGENERATE_NONCE = (
+        "the signature nonce is the identity or r is zero",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    ZERO_DENOMINATOR = (
+        "the signature's denominator is zero",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    SIGNATURE_INVALID = (
+        "the assembled signature does not verify",
+        Consequence.RETRY,
+        Blame.NOBODY,
+    )
+    SIGNATURE_SHARE_INVALID = (
+        "signature share does not match the signer's commitments",
+        Consequence.BAN,
+        Blame.PUBLIC,
+    )
+
+    def __init__(self, text: str, consequence: Consequence, blame: Blame) -> None:
+        self.text = text
+        self.consequence = consequence
+        self.blame = blame
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A message that led to an abort, as it was received."""
+
+    sender: int
+    kind: str
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """A run that ended because a check failed.
+
+    ``culprits`` are parties that certainly deviated, as far as this party can tell (see
+    ``blame``); ``suspects`` is a set at least one of whom did, when no single one can be named.
+    """
+
+    reason: Reason
+    step: str
+    culprits: frozenset[int] = frozenset()
+    suspects: frozenset[int] = frozenset()
+    detail: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def consequence(self) -> Consequence:
+        return self.reason.consequence
+
+    @property
+    def blame(self) -> Blame:
+        """Strength of the blame; ``NOBODY`` whenever no culprit could be named."""
+        if not self.culprits:
+            return Blame.NOBODY
+        return Blame.PRIVATE if self.reason.blame is Blame.NOBODY else self.reason.blame
+
+    def __str__(self) -> str:
+        if self.culprits:
+            who = "party " + ", ".join(map(str, sorted(self.culprits)))
+        elif self.suspects:
+            who = "one of parties " + ", ".join(map(str, sorted(self.suspects)))
+        else:
+            who = "nobody can be named"
+        extra = f" ({self.detail})" if self.detail else ""
+        return (
+            f"aborted in {self.step}: {self.reason.text}{extra}; {who}; "
+            f"{self.consequence.name.lower().replace('_', ' ')}"
+        )
+
+
+class CheckFailed(Exception):
+    """A consistency check failed. Internal: a party turns it into an ``Aborted``.
+
+    Primitives raise it without a culprit; the round, which knows whose message it was checking,
+    adds the name (``blaming``).
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        culprits: Iterable[int] = (),
+        suspects: Iterable[int] = (),
+        detail: str = "",
+    ) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+        self.culprits = frozenset(culprits)
+        self.suspects = frozenset(suspects)
+        self.detail = detail
+
+
+def check(
+    condition: bool,
+    reason: Reason,
+    culprit: int | None = None,
+    *,
+    suspects: Iterable[int] = (),
+    detail: str = "",
+) -> None:
+    """Go on only if ``condition`` holds; otherwise the run aborts for ``reason``."""
+    if not condition:
+        raise CheckFailed(reason, () if culprit is None else (culprit,), suspects, detail)
+
+
+@contextmanager
+def blaming(culprit: int) -> Iterator[None]:
+    """Name the sender of what is being checked in any check that fails inside."""
+    try:
+        yield
+    except CheckFailed as failed:
+        raise CheckFailed(failed.reason, {culprit}, (), failed.detail) from None

@@ -1,0 +1,35 @@
+"""Identifiers shared by every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NewType
+
+from mpcsim.errors import UsageError
+
+PartyId = NewType("PartyId", int)
+"""Index of a share holder: the point at which the sharing polynomial is evaluated (1..65535)."""
+
+MAX_PARTIES = 256
+"""Most parties in one session. Bounds every per-party list on the wire: a commitment vector of
+this length is 8 kB, a session's buffered broadcasts stay below 3 MB."""
+
+SESSION_ID_BYTES = 32
+
+
+def party_ids(ids: Iterable[int]) -> tuple[PartyId, ...]:
+    """Validate and sort party identifiers.
+
+    Raises:
+        UsageError: an identifier is out of range (0 would be the secret itself), appears twice,
+            or there are too many.
+    """
+    found = sorted(ids)
+    for i in found:
+        if not 1 <= i <= 0xFFFF:
+            raise UsageError(f"party id {i} is outside 1..65535")
+    if len(set(found)) != len(found):
+        raise UsageError(f"duplicate party ids in {found}")
+    if len(found) > MAX_PARTIES:
+        raise UsageError(f"{len(found)} parties; at most {MAX_PARTIES} are supported")
+    return tuple(PartyId(i) for i in found)

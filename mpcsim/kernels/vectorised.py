@@ -1,0 +1,436 @@
+"""The fast kernel: whole buffers through AES-ECB and numpy, no Python loop over rows.
+
+Shapes, units and sources are documented once, on ``interface.Kernel`` and
+``interface.ScalarVector``; results equal those of the plain kernel bit for bit.
+
+Scalars modulo ``q`` are held as sixteen limbs of 16 bits in float64, one row per limb
+(shape ``(16, n)``), unreduced and possibly negative. Sums and small matrix products of such
+limbs stay below 2**53, hence exact, and reduction waits until an encoding is asked for. Matrix
+products are kept so small that BLAS never starts a second thread.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from mpcsim.kernels import interface
+from mpcsim.kernels.interface import BLOCK_BYTES, SCALAR_BYTES, ScalarVector
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+# Little-endian whatever the host: these dtypes are also wire formats.
+_U16: Final = np.dtype("<u2")
+_U32: Final = np.dtype("<u4")
+_U64: Final = np.dtype("<u8")
+_BLOCK: Final = np.dtype("V16")
+_SCALAR: Final = np.dtype("V32")
+
+# Steps of the 8x8 bit transpose: shift, and mask of the bits that move down by it. Arrays, as
+# numpy converts them faster than Python integers.
+_TRANSPOSE_STEPS: Final = tuple(
+    (np.array(shift, np.uint64), np.array(mask, np.uint64))
+    for shift, mask in (
+        (7, 0x00AA00AA00AA00AA),
+        (14, 0x0000CCCC0000CCCC),
+        (28, 0x00000000F0F0F0F0),
+    )
+)
+
+
+def crhash(key: bytes, blocks: bytes, width: int) -> bytes:
+    """Tweakable correlation-robust hash: two AES passes over whole buffers."""
+    n = interface.check_hash(key, blocks, width)
+    pi = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
+    # (n * width, 2) words: pi(x_j), each repeated for its outputs.
+    pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64).reshape(-1, 2)
+    inner = pi_x.copy()
+    inner[:, 0] ^= np.arange(n * width, dtype=_U64)
+    outer = np.frombuffer(pi(inner.tobytes()), _U64).reshape(-1, 2)
+    pi_x ^= outer
+    return pi_x.tobytes()
+
+
+def expand(key: bytes, seeds: bytes, row_bytes: int) -> bytes:
+    """Stretch each seed to ``row_bytes`` bytes."""
+    width = interface.check_expand(seeds, row_bytes)
+    wide = crhash(key, seeds, width)
+    return _matrix(wide, len(seeds) // BLOCK_BYTES, width * BLOCK_BYTES)[:, :row_bytes].tobytes()
+
+
+def xor(a: bytes, b: bytes) -> bytes:
+    """Exclusive or of two buffers."""
+    interface.check_length("b", b, len(a))
+    return (np.frombuffer(a, np.uint8) ^ np.frombuffer(b, np.uint8)).tobytes()
+
+
+def select_rows(bits: bytes, rows: bytes, row_bytes: int) -> bytes:
+    """Keep row ``i`` if bit ``i`` is set, else zero it."""
+    n = interface.check_select(bits, rows, row_bytes)
+    return (_matrix(rows, n, row_bytes) * _unpack_bits(bits, n)[:, None]).tobytes()
+
+
+def repeat_row(row: bytes, n: int) -> bytes:
+    """Return ``n`` copies of ``row``."""
+    interface.check_repeat(n)
+    return row * n
+
+
+def split_columns(rows: bytes, row_bytes: int, at: int) -> tuple[bytes, bytes]:
+    """Cut every row after its first ``at`` bytes."""
+    matrix = _matrix(rows, interface.check_columns(rows, row_bytes, at), row_bytes)
+    return matrix[:, :at].tobytes(), matrix[:, at:].tobytes()
+
+
+def transpose(rows: bytes, n_rows: int, n_cols: int) -> bytes:
+    """Transpose a bit matrix: gather 8x8 tiles into words, transpose each, scatter back."""
+    interface.check_transpose(rows, n_rows, n_cols)
+    height, width = n_rows // 8, n_cols // 8
+    by_row = np.frombuffer(rows, np.uint8).reshape(height, 8, width)
+    tiles = np.ascontiguousarray(by_row.transpose(2, 0, 1)).view(_U64)  # (width, height, 1)
+    for shift, mask in _TRANSPOSE_STEPS:  # swap 1x1, then 2x2, then 4x4 squares
+        moved = tiles >> shift
+        moved ^= tiles
+        moved &= mask
+        tiles ^= moved
+        moved <<= shift
+        tiles ^= moved
+    return tiles.view(np.uint8).transpose(0, 2, 1).tobytes()
+
+
+def binary_matvec(matrix: bytes, out_bits: int, rows: bytes, in_bits: int) -> bytes:
+    """Multiply every row by a binary matrix, by the method of the four Russians.
+
+    For each byte position ``p`` of the input, tabulate ``M`` times every value ``v`` of that
+    byte; the product is then one table entry per input byte, xored together.
+    """
+    n = interface.check_matvec(matrix, out_bits, rows, in_bits)
+    in_bytes, out_bytes = in_bits // 8, out_bits // 8
+    word = _U64 if out_bytes % 8 == 0 else np.dtype(np.uint8)
+    columns = np.frombuffer(transpose(matrix, out_bits, in_bits), word)
+    # (8, in_bytes * words): row k has the columns of M for bit k of every byte position.
+    by_bit = np.ascontiguousarray(columns.reshape(in_bytes, 8, -1).transpose(1, 0, 2))
+    by_bit = by_bit.reshape(8, -1)
+    table = np.empty((256, by_bit.shape[1]), word)  # entry (v, p): M times v at position p
+    table[0] = 0
+    for k in range(8):
+        np.bitwise_xor(table[: 1 << k], by_bit[k], out=table[1 << k : 2 << k])
+    where = _matrix(rows, n, in_bytes).T.astype(np.intp)  # (in_bytes, n)
+    where *= in_bytes
+    where += np.arange(in_bytes)[:, None]
+    entries = table.view(np.dtype((np.void, out_bytes))).reshape(-1).take(where)
+    products: bytes = np.bitwise_xor.reduce(entries.view(word), axis=0).tobytes()
+    return products
+
+
+_LIMBS: Final = 16
+_WIDE_LIMBS: Final = 8
+_MAX_BOUND: Final = 4
+_BLAS_COLUMNS: Final = 512
+_UNSURE: Final = 2.0**-20
+_WIDE_SHIFT: Final = np.array(32)
+# Added to a residue, it makes each 32-bit digit d stand for the balanced digit d - 2**31.
+_BALANCE: Final = sum(1 << (32 * i + 31) for i in range(_WIDE_LIMBS))
+
+
+class _Modulus:
+    """What reduction modulo ``q`` needs, computed once per modulus."""
+
+    __slots__ = ("limbs", "q", "weights", "words")
+
+    def __init__(self, q: int) -> None:
+        interface.check_modulus(q)
+        self.q: Final = q
+        self.words: Final = [q >> (64 * i) & (2**64 - 1) for i in range(4)]
+        self.limbs: Final = _wide_limbs(q)
+        self.weights: Final = (2**192 / q, 2**224 / q)
+
+    def canonical(self, wide: Integers) -> bytes:
+        """Reduce ``m`` integers in eight lazy 32-bit limbs to ``m * 32`` bytes.
+
+        ``wide`` (shape ``(8, m)``, limbs up to ``MAX_TERMS * 2**53`` either sign) is
+        overwritten. The two top limbs give the quotient by ``q`` within ``_UNSURE``; the few
+        elements whose quotient lies that close to an integer are finished one by one.
+        """
+        estimate = wide[6] * self.weights[0]
+        estimate += wide[7] * self.weights[1]
+        quotient = np.floor(estimate)
+        wide -= self.limbs * quotient.astype(np.int64)
+        rows = [*wide]
+        for low, high in pairwise(rows):
+            high += low >> _WIDE_SHIFT
+        out: bytes = wide.astype(_U32).T.tobytes()  # keeps the low 32 bits of each limb
+
+        estimate -= quotient
+        estimate -= 0.5
+        unsure = np.abs(estimate, out=estimate) > 0.5 - _UNSURE
+        if not unsure.any():
+            return out
+        return self._finish(out, rows[-1] >> _WIDE_SHIFT, np.flatnonzero(unsure))
+
+    def _finish(self, out: bytes, carry: Integers, unsure: npt.NDArray[np.intp]) -> bytes:
+        """Reduce exactly the ``unsure`` elements, off by at most one multiple of ``q``."""
+        fixed = bytearray(out)
+        for j in unsure.tolist():
+            where = slice(SCALAR_BYTES * j, SCALAR_BYTES * (j + 1))
+            value = (int(carry[j]) << 256) + int.from_bytes(out[where], "little")
+            fixed[where] = (value % self.q).to_bytes(SCALAR_BYTES, "little")
+        return bytes(fixed)
+
+    def all_below(self, data: bytes) -> bool:
+        """Tell whether every 32-byte scalar of ``data`` is below ``q``."""
+        scalars = np.frombuffer(data, _U64).reshape(-1, 4)
+        top = scalars[:, 3]
+        if bool((top < self.words[3]).all()):
+            return True
+        doubtful = scalars[top >= self.words[3]]
+        below = np.zeros(len(doubtful), np.bool_)
+        for limb, word in zip(doubtful.T, self.words, strict=True):  # least significant first
+            below = (limb < word) | ((limb == word) & below)
+        return bool(below.all())
+
+
+@lru_cache(maxsize=16)
+def _modulus(q: int) -> _Modulus:
+    return _Modulus(q)
+
+
+class _Lazy(ScalarVector):
+    """Residues as lazy 16-bit limbs, their canonical encoding, or both.
+
+    Every limb is at most ``bound * (2**16 - 1)`` in absolute value and ``bound`` is at most
+    ``_MAX_BOUND``; a result that would exceed it is reduced at once.
+    """
+
+    __slots__ = ("_encoded", "_limbs", "_n", "bound", "modulus")
+
+    def __init__(
+        self,
+        modulus: _Modulus,
+        n: int,
+        limbs: Floats | None = None,
+        bound: int = 1,
+        encoded: bytes | None = None,
+    ) -> None:
+        self.modulus = modulus
+        self.bound = bound
+        self._n = n
+        self._limbs = limbs
+        self._encoded = encoded
+        if bound > _MAX_BOUND:
+            self._encoded = self.encode()
+            self._limbs, self.bound = None, 1
+
+    @property
+    def q(self) -> int:
+        return self.modulus.q
+
+    def __len__(self) -> int:
+        return self._n
+
+    def encode(self) -> bytes:
+        if self._encoded is None:
+            self._encoded = self.modulus.canonical(self.wide().astype(np.int64))
+        return self._encoded
+
+    @property
+    def encoded(self) -> bytes | None:
+        """The canonical encoding if it is known already; whoever learns it, sets it."""
+        return self._encoded
+
+    @encoded.setter
+    def encoded(self, data: bytes) -> None:
+        self._encoded = data
+
+    @property
+    def limbs(self) -> Floats:
+        """The lazy limbs, shape ``(16, n)``; never to be written to."""
+        if self._limbs is None:
+            self._limbs = _limbs(self.encode(), self._n)
+        return self._limbs
+
+    def wide(self) -> Floats:
+        """Return eight lazy limbs of 32 bits, shape ``(8, n)``."""
+        limbs = self.limbs
+        wide = limbs[1::2] * 65536.0
+        wide += limbs[::2]
+        return wide
+
+
+def uniform(data: bytes, q: int) -> ScalarVector:
+    """Read uniform 32-byte strings as residues."""
+    return split(data, 1, q)[0]
+
+
+def decode(data: bytes, q: int) -> ScalarVector:
+    """Read canonical scalars."""
+    return split_checked(data, 1, q)[0]
+
+
+def split(data: bytes, k: int, q: int) -> list[ScalarVector]:
+    """De-interleave rows of ``k`` uniform strings into ``k`` vectors."""
+    return [*_split(data, k, q)]
+
+
+def split_checked(data: bytes, k: int, q: int) -> list[ScalarVector]:
+    """De-interleave rows of ``k`` canonical scalars into ``k`` vectors."""
+    vectors = _split(data, k, q)
+    if not _modulus(q).all_below(data):
+        raise interface.not_canonical()
+    by_vector = np.frombuffer(data, _SCALAR).reshape(-1, k).T
+    for vector, scalars in zip(vectors, by_vector, strict=True):
+        vector.encoded = scalars.tobytes()
+    return [*vectors]
+
+
+def _split(data: bytes, k: int, q: int) -> list[_Lazy]:
+    n = interface.check_split(data, k)
+    modulus = _modulus(q)
+    return [_Lazy(modulus, n, limbs) for limbs in _limbs(data, n, k).reshape(k, _LIMBS, n)]
+
+
+def join(vectors: Sequence[ScalarVector]) -> bytes:
+    """Interleave ``k`` vectors into rows of ``k`` canonical scalars."""
+    interface.check_compatible(vectors)
+    own = [_own(vector) for vector in vectors]
+    unknown = [vector for vector in own if vector.encoded is None]
+    if unknown:
+        wide = np.concatenate([vector.wide() for vector in unknown], axis=1).astype(np.int64)
+        data = unknown[0].modulus.canonical(wide)
+        size = len(data) // len(unknown)
+        for i, vector in enumerate(unknown):
+            vector.encoded = data[size * i : size * (i + 1)]
+    by_vector = np.frombuffer(b"".join(vector.encode() for vector in own), _SCALAR)
+    return by_vector.reshape(len(own), -1).T.tobytes()
+
+
+def difference_plus(a: ScalarVector, b: ScalarVector, s: int) -> ScalarVector:
+    """``a_j - b_j + s``."""
+    interface.check_compatible([a, b])
+    x, y = _own(a), _own(b)
+    result = x.limbs - y.limbs
+    result += _limbs((s % a.q).to_bytes(SCALAR_BYTES, "little"), 1)
+    return _Lazy(x.modulus, len(a), result, x.bound + y.bound + 1)
+
+
+def masked_add(gamma: ScalarVector, bits: bytes, a: ScalarVector) -> ScalarVector:
+    """``gamma_j + beta_j * a_j``."""
+    interface.check_compatible([gamma, a])
+    interface.check_bits(bits, len(gamma))
+    x, y = _own(gamma), _own(a)
+    result = y.limbs * _unpack_bits(bits, len(gamma)).astype(np.float64)
+    result += x.limbs
+    return _Lazy(x.modulus, len(gamma), result, x.bound + y.bound)
+
+
+def combine(
+    coefficients: Sequence[int],
+    vectors: Sequence[ScalarVector],
+    minus_masked: tuple[bytes, int] | None = None,
+) -> ScalarVector:
+    """``sum_i coefficients[i] * vectors[i]``, less ``beta_j * eta``.
+
+    Multiplying by theta is linear in the limbs: limb ``i`` contributes itself times
+    ``theta * 2**(16 i) mod q``. With these in balanced 32-bit digits, the product of an
+    ``(8, 16)`` matrix and the ``(16, n)`` limbs is below 16 * 2**31 * 2**18 = 2**53: exact.
+    """
+    interface.check_combine(coefficients, vectors)
+    own = [_own(vector) for vector in vectors]
+    n, modulus = len(own[0]), own[0].modulus
+    wide = np.zeros((_WIDE_LIMBS, n), np.int64)
+    for matrix, vector in zip(_multipliers(coefficients, modulus.q), own, strict=True):
+        limbs = vector.limbs
+        for start in range(0, n, _BLAS_COLUMNS):
+            part = slice(start, start + _BLAS_COLUMNS)
+            wide[:, part] += (matrix @ limbs[:, part]).astype(np.int64)
+    if minus_masked is not None:
+        bits, eta = minus_masked
+        interface.check_bits(bits, n)
+        wide -= _wide_limbs(eta % modulus.q) * _unpack_bits(bits, n)
+    return _Lazy(modulus, n, encoded=modulus.canonical(wide))
+
+
+def dot(g: ScalarVector, v: ScalarVector) -> int:
+    """``sum_j g_j * v_j``."""
+    interface.check_compatible([g, v])
+    x, y = _own(g).limbs, _own(v).limbs
+    total = 0
+    for start in range(0, len(g), _BLAS_COLUMNS):
+        part = slice(start, start + _BLAS_COLUMNS)
+        # Entry (i, j) of the product weighs 2**(16 (i + j)). Shifting row i by i columns lines
+        # equal weights up. Entries are below 512 * 2**36, sums of 16 of them below 2**49.
+        shifted = np.zeros((_LIMBS, 2 * _LIMBS + 1))
+        shifted[:, :_LIMBS] = x[:, part] @ y[:, part].T
+        shifted = shifted.reshape(-1)[:-_LIMBS].reshape(_LIMBS, 2 * _LIMBS)
+        total += _from_limbs(shifted.sum(axis=0))
+    return total % g.q
+
+
+def subset_sum(bits: bytes, g: ScalarVector) -> int:
+    """``sum_j beta_j * g_j``."""
+    interface.check_bits(bits, len(g))
+    chosen = _own(g).limbs * _unpack_bits(bits, len(g)).astype(np.float64)
+    return _from_limbs(chosen.sum(axis=1)) % g.q
+
+
+def _own(vector: ScalarVector) -> _Lazy:
+    """Convert a vector of another kernel."""
+    if isinstance(vector, _Lazy):
+        return vector
+    return _Lazy(_modulus(vector.q), len(vector), encoded=vector.encode())
+
+
+def _matrix(data: bytes, n: int, row_bytes: int) -> Bytes:
+    """View a buffer as ``n`` rows."""
+    return np.frombuffer(data, np.uint8).reshape(n, row_bytes)
+
+
+def _unpack_bits(bits: bytes, n: int) -> Bytes:
+    """Return the first ``n`` bits, one per byte."""
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=n, bitorder="little")
+
+
+def _limbs(data: bytes, n: int, k: int = 1) -> Floats:
+    """Read ``n`` rows of ``k`` scalars into 16-bit limbs, shape ``(16 * k, n)``."""
+    rows = np.frombuffer(data, _U16).reshape(n, k * _LIMBS)
+    return rows.T.astype(np.float64, order="C")
+
+
+def _wide_limbs(value: int) -> Integers:
+    """Split one scalar into 32-bit limbs, shape ``(8, 1)``."""
+    data = value.to_bytes(SCALAR_BYTES, "little")
+    return np.frombuffer(data, _U32).astype(np.int64).reshape(_WIDE_LIMBS, 1)
+
+
+def _from_limbs(limbs: Floats) -> int:
+    """Return ``sum_i limbs[i] * 2**(16 i)``, limbs being exact integers of either sign."""
+    total = 0
+    for limb in limbs.astype(np.int64).tolist()[::-1]:
+        total = (total << 16) + limb
+    return total
+
+
+def _multipliers(coefficients: Sequence[int], q: int) -> Floats:
+    """Return per coefficient ``theta`` the matrix ``(8, 16)`` of multiplication by it.
+
+    Column ``i`` has the digits of ``theta * 2**(16 i) mod q``, 32 bits each and balanced, that
+    is in ``[-2**31, 2**31)``.
+    """
+    encoded = []
+    for theta in coefficients:
+        residue = theta % q
+        for _ in range(_LIMBS):
+            shifted = residue + _BALANCE
+            if shifted >> 256:
+                shifted -= q
+            encoded.append(shifted.to_bytes(SCALAR_BYTES, "little"))
+            residue = (residue << 16) % q
+    digits = np.frombuffer(b"".join(encoded), _U32).astype(np.float64)
+    digits -= 2.0**31
+    return digits.reshape(-1, _LIMBS, _WIDE_LIMBS).swapaxes(1, 2)

@@ -1,0 +1,247 @@
+"""What key generation leaves behind: the public key record and each party's share.
+
+Stored encodings start with a version and the curve's name, so they decode on their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from mpcsim.algebra.curves import curve
+from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.encoding import (
+    BYTES32,
+    POINT,
+    SCALAR,
+    U16,
+    WIRE_VERSION,
+    Bytes,
+    Codec,
+    Message,
+    Nested,
+    Optional,
+    PerParty,
+    Reader,
+    Text,
+    WireContext,
+    wire,
+)
+from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
+from mpcsim.ids import PartyId
+from mpcsim.mta.base import Mta
+from mpcsim.mta.schemes import mta_scheme
+
+MAX_SHARE_BYTES = 1 << 22
+"""Largest stored share accepted: 256 parties with OT state, with room to spare."""
+
+
+@wire
+class PublicKeyRecord(Message):
+    """Everything public about a key. Needed to take part in a resharing without an old share."""
+
+    curve_name: Annotated[str, Text(16)]
+    threshold: Annotated[int, U16]
+    """t: holders needed to sign."""
+    epoch: Annotated[bytes, BYTES32]
+    """Names this generation of shares; shares of different epochs do not combine."""
+    public_key: Annotated[Point, POINT]
+    public_shares: Annotated[Mapping[PartyId, Point], PerParty(POINT)]
+    """X_i = x_i * G of every holder."""
+
+    @property
+    def group(self) -> Group:
+        return curve(self.curve_name)
+
+    @property
+    def holders(self) -> tuple[PartyId, ...]:
+        return tuple(sorted(self.public_shares))
+
+    def to_bytes(self) -> bytes:
+        """Self-contained encoding."""
+        return _stored(self.curve_name, self.encode(WireContext(self.group)))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PublicKeyRecord:
+        """Strict inverse of ``to_bytes``.
+
+        Raises:
+            InvalidEncoding: damaged, another version, or inconsistent in itself.
+        """
+        group, body = _open_stored(data)
+        return _consistent(cls.decode(body, WireContext(group)), group)
+
+
+@wire
+class PeerState(Message):
+    """What a holder shares with one other holder. Secret."""
+
+    pair_secret: Annotated[bytes, BYTES32]
+    """Seals every message between the two."""
+    zero_seed: Annotated[bytes, BYTES32]
+    """Seed of the pair's zero shares."""
+    multiplication: Annotated[
+        Message | None, Optional(Nested(lambda context: context.mta.PairSetup))
+    ]
+    """State of the multiplication scheme; None on ed25519, or once discarded."""
+
+    def __repr__(self) -> str:
+        return "PeerState(<redacted>)"
+
+
+@wire
+class _ShareBody(Message):
+    record: Annotated[PublicKeyRecord, Nested(PublicKeyRecord)]
+    identifier: Annotated[int, U16]
+    secret_share: Annotated[Scalar, SCALAR]
+    peers: Annotated[Mapping[PartyId, PeerState], PerParty(Nested(PeerState))]
+
+
+@dataclass(frozen=True)
+class KeyShare:
+    """One holder's share of a key. The repr shows public data only."""
+
+    record: PublicKeyRecord
+    identifier: PartyId
+    secret_share: Scalar
+    """x_i, the sharing polynomial at ``identifier``."""
+    peers: Mapping[PartyId, PeerState]
+    mta: Mta | None
+    """Multiplication scheme of ``peers``' state; None on ed25519."""
+
+    @property
+    def group(self) -> Group:
+        return self.record.group
+
+    @property
+    def public_key(self) -> Point:
+        return self.record.public_key
+
+    def to_bytes(self) -> bytes:
+        """Self-contained encoding. Secret: encrypt it before it leaves the process."""
+        body = _ShareBody(self.record, self.identifier, self.secret_share, self.peers)
+        scheme = _scheme_name(self.mta)
+        return _stored(
+            self.record.curve_name,
+            bytes([len(scheme)]) + scheme + body.encode(WireContext(self.group, self.mta)),
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> KeyShare:
+        """Strict inverse of ``to_bytes``.
+
+        Raises:
+            InvalidEncoding: damaged, another version, or inconsistent in itself.
+        """
+        group, rest = _open_stored(data)
+        reader = Reader(rest)
+        scheme = reader.take(reader.number(1))
+        mta = _scheme(scheme)
+        body = _ShareBody.read(reader, WireContext(group, mta))
+        reader.finish()
+        record = _consistent(body.record, group)
+        share = cls(record, PartyId(body.identifier), body.secret_share, body.peers, mta)
+        if share.identifier not in record.public_shares:
+            raise InvalidEncoding("the share's holder is not in its record")
+        if group.base(share.secret_share) != record.public_shares[share.identifier]:
+            raise InvalidEncoding("the secret share does not match its public share")
+        if set(share.peers) != set(record.holders) - {share.identifier}:
+            raise InvalidEncoding("peer state does not cover the other holders")
+        return share
+
+    def without_multiplication(self, peer: int) -> KeyShare:
+        """The share after the multiplication state with ``peer`` was discarded for good."""
+        state = self.peers.get(PartyId(peer))
+        if state is None:
+            raise UsageError(f"party {peer} is not a peer of this share")
+        kept = {**self.peers, PartyId(peer): replace(state, multiplication=None)}
+        return replace(self, peers=kept)
+
+    def after(self, aborted: Aborted) -> KeyShare:
+        """The share as it must be stored after an aborted session."""
+        share = self
+        if aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
+            for culprit in aborted.culprits:
+                share = share.without_multiplication(culprit)
+        return share
+
+    def __repr__(self) -> str:
+        r = self.record
+        return (
+            f"KeyShare<{r.curve_name}, party {self.identifier}, {r.threshold} of "
+            f"{len(r.holders)}, key {r.public_key.encode().hex()}, secret redacted>"
+        )
+
+
+def quorum_problem(record: PublicKeyRecord, signers: tuple[PartyId, ...]) -> str | None:
+    """Why these parties cannot act for the key, or None."""
+    strangers = set(signers) - set(record.holders)
+    if strangers:
+        return f"parties {sorted(strangers)} hold no share of this key"
+    if len(signers) < record.threshold:
+        return f"{len(signers)} of the {record.threshold} holders needed"
+    return None
+
+
+@dataclass(frozen=True)
+class SelfContained:
+    """Codec of a value that brings ``to_bytes`` and ``from_bytes``: its own curve and version."""
+
+    of: Any
+
+    def write(self, value: Any, context: WireContext) -> bytes:
+        return Bytes(MAX_SHARE_BYTES).write(value.to_bytes(), context)
+
+    def read(self, reader: Reader, context: WireContext) -> Any:
+        return self.of.from_bytes(Bytes(MAX_SHARE_BYTES).read(reader, context))
+
+
+SHARE: Codec = SelfContained(KeyShare)
+RECORD: Codec = SelfContained(PublicKeyRecord)
+
+
+def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
+    if record.curve_name != group.name:
+        raise InvalidEncoding("curve name inside and outside the record differ")
+    holders = record.holders
+    if not 1 <= record.threshold <= len(holders) or 0 in holders:
+        raise InvalidEncoding("threshold or holders out of range")
+    quorum = holders[: record.threshold]
+    total = group.sum(
+        lagrange_coefficient(group, i, quorum) * record.public_shares[i] for i in quorum
+    )
+    if total != record.public_key:
+        raise InvalidEncoding("public shares do not interpolate to the public key")
+    return record
+
+
+def _stored(curve_name: str, body: bytes) -> bytes:
+    name = curve_name.encode()
+    return bytes([WIRE_VERSION, len(name)]) + name + body
+
+
+def _open_stored(data: bytes) -> tuple[Group, bytes]:
+    reader = Reader(data)
+    version = reader.number(1)
+    if version != WIRE_VERSION:
+        raise InvalidEncoding(f"record version {version}, expected {WIRE_VERSION}")
+    try:
+        group = curve(reader.take(reader.number(1)).decode())
+    except (UsageError, UnicodeDecodeError) as error:
+        raise InvalidEncoding("unknown curve") from error
+    return group, data[reader.position :]
+
+
+def _scheme_name(mta: Mta | None) -> bytes:
+    return b"" if mta is None else mta.identifier.encode()
+
+
+def _scheme(name: bytes) -> Mta | None:
+    if not name:
+        return None
+    try:
+        return mta_scheme(name.decode())
+    except (UsageError, UnicodeDecodeError) as error:
+        raise InvalidEncoding("unknown multiplication scheme") from error

@@ -1,0 +1,1 @@
+"""Multiplicative-to-additive conversion: the seam between signing and its heavy machinery."""

@@ -1,0 +1,90 @@
+"""The interface between signing and multiplication.
+
+Ideal functionality (random vector OLE, DKLs23 Functionality 3.5): the receiver gets a random
+scalar chi; the sender puts in a vector a; they end with additive shares of the products,
+c_i + d_i = a_i * chi. The receiver learns nothing of a, the sender nothing of chi.
+
+A scheme has a pairwise set-up, run once at key generation (an offer from each side, a reply to
+each offer), and two messages a multiplication. Signing is written against this interface alone, so
+a Paillier-based scheme can take the place of the OT-based one.
+
+What the caller must provide: a session id that is never used twice by an honest party, distinct
+for the two directions of a pair.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from mpcsim.algebra.group import Scalar
+from mpcsim.encoding import Message
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.rng import Rng
+
+WIDTH = 2
+"""Length of the sender's input vector in ECDSA: the nonce share and the key share."""
+
+
+class Mta(ABC):
+    """A multiplication scheme with its parameters."""
+
+    identifier: str
+    """Names scheme and parameters, for storage and for the session's context."""
+    SetupOffer: type[Message]
+    SetupReply: type[Message]
+    PairSetup: type[Message]
+    """Long-lived state for one peer, both directions; secret, part of the key share."""
+    Offer: type[Message]
+    Reply: type[Message]
+
+    @abstractmethod
+    def setup_start(self, sid: bytes, me: int, peer: int, rng: Rng) -> tuple[Any, Message]:
+        """Begin the set-up with one peer: (state to keep, offer)."""
+
+    @abstractmethod
+    def setup_answer(
+        self, sid: bytes, me: int, peer: int, offer: Message, rng: Rng
+    ) -> tuple[Any, Message]:
+        """Answer the peer's offer: (state to keep, reply).
+
+        Raises:
+            CheckFailed: the offer is bad.
+        """
+
+    @abstractmethod
+    def setup_finish(
+        self, sid: bytes, me: int, peer: int, started: Any, answered: Any, reply: Message
+    ) -> Message:
+        """Take the peer's reply to our offer and put the long-lived state together.
+
+        Raises:
+            CheckFailed: the reply is bad.
+        """
+
+    @abstractmethod
+    def receiver_start(self, setup: Message, sid: bytes, rng: Rng) -> tuple[Any, Scalar, Message]:
+        """Receiver: (state to keep, chi, offer)."""
+
+    @abstractmethod
+    def sender(
+        self, setup: Message, sid: bytes, offer: Message, inputs: tuple[Scalar, ...], rng: Rng
+    ) -> tuple[tuple[Scalar, ...], Message]:
+        """Sender: (shares c, reply).
+
+        Raises:
+            CheckFailed: the offer is bad.
+        """
+
+    @abstractmethod
+    def receiver_finish(self, kept: Any, reply: Message) -> tuple[Scalar, ...]:
+        """Receiver: shares d.
+
+        Raises:
+            CheckFailed: the reply is bad.
+        """
+
+
+def direction_sid(sid: bytes, sender: int, receiver: int) -> bytes:
+    """The session id of one direction of one pair."""
+    return tagged_hash(Tag.MTA_SESSION, sid, u32(sender), u32(receiver))

@@ -1,0 +1,32 @@
+"""Security parameters, named once, overridable for experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+KAPPA: Final = 256
+"""Bits of the group order of secp256k1."""
+
+LAMBDA_C: Final = 128
+"""Computational security in bits: base OTs a direction, width of an OT-extension block."""
+
+
+@dataclass(frozen=True)
+class OtParameters:
+    """Parameters of OT-based multiplication (DKLs23, section 5)."""
+
+    lambda_s: int = 80
+    """Statistical security in bits."""
+
+    @property
+    def xi(self) -> int:
+        """Multiplication OTs: kappa + 2 * lambda_s."""
+        return KAPPA + 2 * self.lambda_s
+
+
+STANDARD = OtParameters()
+"""xi = 416."""
+
+LIKE_SILENCE = OtParameters(lambda_s=128)
+"""xi = 512: the statistical security some libraries use; for like-for-like comparison."""

@@ -1,0 +1,1 @@
+"""Cryptographic building blocks: pure functions, no parties and no rounds."""

@@ -1,0 +1,41 @@
+"""Schnorr's proof of knowledge of a discrete logarithm, made non-interactive.
+
+Statement: Y in G. Witness: x with Y = x*G. The challenge binds the session and the prover: a
+proof recorded in one session or made by one party is worthless in another (CVE-2022-47930).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.encoding import POINT, SCALAR, Message, wire
+from mpcsim.hashing import Tag, u32
+from mpcsim.rng import Rng
+
+
+@wire
+class Proof(Message):
+    """A proof (R, z) with z*G = R + e*Y."""
+
+    R: Annotated[Point, POINT]
+    z: Annotated[Scalar, SCALAR]
+
+
+def _challenge(session_id: bytes, prover: int, Y: Point, R: Point) -> Scalar:
+    return Y.group.hash_to_scalar(
+        Tag.SCHNORR, session_id, u32(prover), Y.group.name.encode(), Y.encode(), R.encode()
+    )
+
+
+def prove(session_id: bytes, prover: int, x: Scalar, Y: Point, rng: Rng) -> Proof:
+    """Prove knowledge of ``x`` with ``Y = x*G``."""
+    k = Y.group.random_scalar(rng)
+    R = Y.group.base(k)
+    return Proof(R, k + _challenge(session_id, prover, Y, R) * x)
+
+
+def verify(session_id: bytes, prover: int, Y: Point, proof: Proof) -> bool:
+    """Accept iff z*G = R + e*Y."""
+    e = _challenge(session_id, prover, Y, proof.R)
+    return Y.group.base(proof.z) == proof.R + e * Y

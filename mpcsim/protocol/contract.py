@@ -1,0 +1,134 @@
+"""A protocol as data: its rounds, what each one needs, who sends what to whom.
+
+Stepping, timeouts, sequence diagrams and the acceptance of messages all derive from these tables.
+The cryptography is in the round functions the tables point to; each has the banners CHECK,
+COMPUTE, KEEP, SEND, in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from mpcsim.encoding import Message, WireContext
+from mpcsim.ids import PartyId
+from mpcsim.rng import Drbg
+
+S = TypeVar("S")
+R = TypeVar("R")
+M = TypeVar("M", bound=Message)
+
+
+class Delivery(Enum):
+    """How a message goes out."""
+
+    BROADCAST = "the same content to every receiver"
+    DIRECT = "a message of its own for each receiver"
+
+
+@dataclass(frozen=True)
+class Sends:
+    """One kind of message of a round."""
+
+    message: type[Message]
+    delivery: Delivery
+    senders: str = "all"
+    """Role of those who send it."""
+    receivers: str = "all"
+    """Role of those who receive it (nobody sends to itself)."""
+    sealed: bool = True
+    """Encrypted and authenticated end to end; only before a pair has keys can it be False."""
+
+    @property
+    def kind(self) -> str:
+        return self.message.__name__
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: runs as soon as every message it needs is there."""
+
+    number: int
+    name: str
+    run: Callable[[Any, Any, Any], Turn]
+    needs: tuple[type[Message], ...] = ()
+    sends: tuple[Sends, ...] = ()
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a round function hands back."""
+
+    keep: Any = None
+    """State for the next rounds; secret, never on the wire."""
+    broadcast: Message | None = None
+    direct: Mapping[PartyId, Message] = field(default_factory=dict)
+    pair_secrets: Mapping[PartyId, bytes] = field(default_factory=dict)
+    """New end-to-end secrets, in force from this round's messages on."""
+    prepared: Any = None
+    """Result of phase one of a two-phase protocol."""
+    result: Any = None
+    """Set by the last round."""
+
+
+@dataclass(frozen=True)
+class Definition(Generic[S, R]):
+    """A whole protocol."""
+
+    name: str
+    number: int
+    """Protocol number on the wire."""
+    rounds: tuple[Round, ...]
+    setup: type[S]
+    roles: Callable[[S], Mapping[str, tuple[PartyId, ...]]]
+    """Role name to its members; ``all`` are the participants."""
+    wire: Callable[[S], WireContext]
+    pair_secrets: Callable[[S], Mapping[PartyId, bytes]]
+    """End-to-end secrets that exist before the first message."""
+
+    def kinds(self) -> tuple[tuple[Round, Sends], ...]:
+        """Every kind of message with its round; the position plus one is its number on the wire."""
+        return tuple((round_, sends) for round_ in self.rounds for sends in round_.sends)
+
+
+@dataclass
+class View(Generic[S]):
+    """What a round function may see of its surroundings."""
+
+    setup: S
+    me: PartyId
+    session_id: bytes
+    rng: Drbg
+    roles: Mapping[str, tuple[PartyId, ...]]
+    wire: WireContext
+    step: Callable[[str], AbstractContextManager[None]]
+    """``with view.step("step 7"):`` marks a numbered step for listeners."""
+
+    def others(self, role: str = "all") -> tuple[PartyId, ...]:
+        """Members of a role without this party."""
+        return tuple(j for j in self.roles[role] if j != self.me)
+
+
+@dataclass
+class Inbox:
+    """Every message accepted so far, by kind and sender, and this party's own broadcasts."""
+
+    payloads: dict[type[Message], dict[PartyId, bytes]] = field(default_factory=dict)
+    values: dict[type[Message], dict[PartyId, Message]] = field(default_factory=dict)
+    own: dict[type[Message], tuple[PartyId, Message]] = field(default_factory=dict)
+
+    def received(self, kind: type[M]) -> dict[PartyId, M]:
+        """Messages of the other parties, in order of sender."""
+        found = self.values.get(kind, {})
+        return {j: found[j] for j in sorted(found)}  # type: ignore[misc]
+
+    def everyone(self, kind: type[M]) -> dict[PartyId, M]:
+        """A broadcast of every sender, this party's own included, in order of sender."""
+        found: dict[PartyId, Any] = dict(self.values.get(kind, {}))
+        if kind in self.own:
+            me, message = self.own[kind]
+            found[me] = message
+        return {j: found[j] for j in sorted(found)}

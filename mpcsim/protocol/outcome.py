@@ -1,0 +1,61 @@
+"""What a party returns to whoever drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from mpcsim.errors import Aborted
+from mpcsim.ids import PartyId
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Send:
+    """Deliver ``data`` to ``to``. Delivery may fail, repeat or reorder: parties cope."""
+
+    to: PartyId
+    data: bytes = field(repr=False)
+    kind: str
+    round: int
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[R]):
+    """Phase one of two is over: store ``result`` durably, keep the old state, then deliver what
+    follows in the same batch. Only ``Done`` allows the old state to be dropped."""
+
+    result: R = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Done(Generic[R]):
+    """The protocol finished."""
+
+    result: R
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Still running: for whom, in which round, for what."""
+
+    round: int
+    name: str
+    missing: Mapping[str, frozenset[PartyId]]
+    """Message kind to the parties it has not come from."""
+
+    @property
+    def parties(self) -> frozenset[PartyId]:
+        """Everyone waited for."""
+        return frozenset().union(*self.missing.values())
+
+    def __str__(self) -> str:
+        what = "; ".join(
+            f"{kind} from {', '.join(map(str, sorted(who)))}" for kind, who in self.missing.items()
+        )
+        return f"waiting in round {self.round} ({self.name}) for {what}"
+
+
+Output = Send | Prepared[R] | Done[R] | Aborted

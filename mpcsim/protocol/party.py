@@ -1,0 +1,443 @@
+"""A party of a protocol as a sans-IO object.
+
+Three verbs: ``start()``, ``receive(sender, data)``, and what they return. ``receive`` never raises
+on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation,
+so a party is a deterministic function of its set-up, that seed and what it received: its snapshot
+is exactly those three, and resuming replays them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Generic, TypeVar
+
+from mpcsim.encoding import (
+    WIRE_VERSION,
+    Message,
+    Reader,
+    Text,
+    wire,
+)
+from mpcsim.errors import (
+    Aborted,
+    CheckFailed,
+    Evidence,
+    InternalError,
+    InvalidEncoding,
+    Reason,
+    UsageError,
+    check,
+)
+from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.protocol.channel import seal, unseal
+from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Turn, View
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.outcome import Done, Output, Prepared, Send, Waiting
+from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
+from mpcsim.trace import (
+    Listener,
+    MessageIgnored,
+    MessageReceived,
+    MessageSent,
+    PartyAborted,
+    PartyDone,
+    StepFinished,
+    StepStarted,
+    silent,
+)
+
+S = TypeVar("S", bound=Message)
+R = TypeVar("R")
+
+ABORT_KIND = 255
+"""Kind number of the notice a party sends to the others when it aborts."""
+
+MAX_UNOPENED = 4
+"""Sealed messages kept per sender and kind before the pair has keys. More than one, so that a
+forged one cannot take the place of the real one."""
+
+
+@wire
+class AbortNotice(Message):
+    """Tells the others that the sender gave up; nothing in it is taken for proven."""
+
+    reason: Annotated[str, Text(64)]
+
+
+class Party(Generic[S, R]):
+    """One party of one session."""
+
+    def __init__(
+        self,
+        definition: Definition[S, R],
+        setup: S,
+        me: int,
+        *,
+        session_id: bytes,
+        rng: Rng | None = None,
+        listener: Listener = silent,
+        _seed: bytes | None = None,
+    ) -> None:
+        """Create the party; nothing is sent before ``start``.
+
+        Args:
+            session_id: 32 bytes that name the session, the same for all its parties. Freshness
+                does not rest on it: every party adds a nonce of its own.
+
+        Raises:
+            UsageError: the session id has the wrong length or ``me`` takes no part.
+        """
+        if len(session_id) != SESSION_ID_BYTES:
+            raise UsageError(f"session id of {len(session_id)} bytes, expected {SESSION_ID_BYTES}")
+        self.definition = definition
+        self.setup = setup
+        self.me = PartyId(me)
+        self.session_id = session_id
+        self.listener = listener
+        self.outcome: Done[R] | Aborted | None = None
+        """How the run ended, or None while it goes on."""
+        self.keep: Any = None
+        """State kept from the last round; secrets in it do not show in its repr."""
+        self.inbox = Inbox()
+
+        rng = rng or SystemRng()
+        self.reproducible = rng.reproducible
+        self._seed = rng.bytes(SEED_BYTES) if _seed is None else _seed
+        root = Drbg(self._seed)
+        self._salts = root.fork("seal")
+        self._roles = definition.roles(setup)
+        if self.me not in self._roles["all"]:
+            raise UsageError(f"party {me} takes no part in this {definition.name} session")
+        self._wire = definition.wire(setup)
+        self._pair_secrets: dict[PartyId, bytes] = dict(definition.pair_secrets(setup))
+        self._kinds = definition.kinds()
+        self._position = -1
+        self._log: list[tuple[PartyId, bytes]] = []
+        self._unopened: list[tuple[PartyId, Envelope]] = []
+        self._view: View[S] = View(
+            setup, self.me, session_id, root.fork("protocol"), self._roles, self._wire, self._step
+        )
+
+    # ------------------------------------------------------------------ the three verbs
+
+    def start(self) -> list[Output[R]]:
+        """Run the first round.
+
+        Raises:
+            UsageError: the party has already started.
+        """
+        if self._position >= 0:
+            raise UsageError("this party has already started")
+        self._position = 0
+        return self._advance()
+
+    def receive(self, sender: int, data: bytes) -> list[Output[R]]:
+        """Take one message from the transport.
+
+        Args:
+            sender: who the transport says it is from.
+            data: an envelope.
+
+        Returns:
+            What to do next; empty if the message changes nothing yet. Late, duplicate, foreign and
+            forged messages are ignored, early ones kept.
+
+        Raises:
+            UsageError: the party has not started.
+        """
+        if self._position < 0:
+            raise UsageError("start this party before it receives")
+        if self.outcome is not None:
+            return self._ignore(sender, "the run is over", data)
+        try:
+            envelope = Envelope.decode(data)
+        except InvalidEncoding as error:
+            return self._ignore(sender, f"not an envelope: {error}", data)
+        if why := self._foreign(PartyId(sender), envelope):
+            return self._ignore(sender, why, data)
+        outputs: list[Output[R]] = []
+        if self._guarded(envelope.sender, envelope, outputs):
+            outputs += self._advance()
+        return outputs
+
+    def waiting(self) -> Waiting | None:
+        """For whom the party waits, or None if it is done, aborted or not started."""
+        if self.outcome is not None or self._position < 0:
+            return None
+        round_ = self.definition.rounds[self._position]
+        missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
+        return Waiting(round_.number, round_.name, missing)
+
+    # ------------------------------------------------------------------ pause and resume
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on later, elsewhere.
+
+        Secret (it holds the set-up and the seed). Resume it at most once: two copies that go on
+        with different messages would use one nonce twice.
+        """
+        setup = self.setup.encode(_NO_CONTEXT)
+        parts = [
+            bytes([WIRE_VERSION, self.definition.number, self._position >= 0]),
+            self.me.to_bytes(2, "big"),
+            self.session_id,
+            self._seed,
+            len(setup).to_bytes(4, "big"),
+            setup,
+            (len(self._log) + len(self._unopened)).to_bytes(4, "big"),
+        ]
+        unopened = [(sender, envelope.encode()) for sender, envelope in self._unopened]
+        for sender, data in self._log + unopened:
+            parts += [sender.to_bytes(2, "big"), len(data).to_bytes(4, "big"), data]
+        return b"".join(parts)
+
+    @classmethod
+    def resume(
+        cls, definition: Definition[S, R], data: bytes, *, listener: Listener = silent
+    ) -> tuple[Party[S, R], list[Output[R]]]:
+        """Rebuild a party from its snapshot.
+
+        Returns:
+            The party, and everything it has put out so far: deliver it again if in doubt whether
+            it arrived; receivers ignore duplicates.
+
+        Raises:
+            InvalidEncoding: not a snapshot of this protocol.
+        """
+        reader = Reader(data)
+        version, number, started = reader.take(3)
+        if version != WIRE_VERSION or number != definition.number or started > 1:
+            raise InvalidEncoding("not a snapshot of this protocol and version")
+        me = reader.number(2)
+        session_id = reader.take(SESSION_ID_BYTES)
+        seed = reader.take(SEED_BYTES)
+        setup = definition.setup.decode(reader.take(reader.number(4)), _NO_CONTEXT)
+        log = [
+            (PartyId(reader.number(2)), reader.take(reader.number(4)))
+            for _ in range(reader.number(4))
+        ]
+        reader.finish()
+        party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
+        outputs = party.start() if started else []
+        for sender, message in log:
+            outputs += party.receive(sender, message)
+        return party, outputs
+
+    # ------------------------------------------------------------------ acceptance
+
+    def _foreign(self, sender: PartyId, envelope: Envelope) -> str | None:
+        """Why a message is not for this session, or None. Cheap checks only."""
+        if envelope.sender != sender:
+            return f"claims to be from party {envelope.sender}"
+        if envelope.session_id != self.session_id or envelope.protocol != self.definition.number:
+            return "another session"
+        if envelope.receiver != self.me or sender == self.me or sender not in self._roles["all"]:
+            return "not between participants of this session"
+        if envelope.kind == ABORT_KIND:
+            if sender in self._pair_secrets and not envelope.sealed:
+                return "abort notice is not sealed"
+            return None
+        if not 1 <= envelope.kind <= len(self._kinds):
+            return f"unknown kind {envelope.kind}"
+        sends = self._kinds[envelope.kind - 1][1]
+        if envelope.sealed != sends.sealed:
+            return f"{sends.kind} is {'not ' if sends.sealed else ''}sealed"
+        if sender not in self._roles[sends.senders] or self.me not in self._roles[sends.receivers]:
+            return f"{sends.kind} does not go from party {sender} to party {self.me}"
+        return None
+
+    def _guarded(self, sender: PartyId, envelope: Envelope, outputs: list[Output[R]]) -> bool:
+        """Accept one message; False if that ended the run."""
+        try:
+            self._accept(sender, envelope)
+        except CheckFailed as failed:
+            outputs += self._abort(failed, f"receiving from party {sender}")
+            return False
+        return True
+
+    def _accept(self, sender: PartyId, envelope: Envelope) -> None:
+        data = envelope.encode()
+        payload: bytes | None = envelope.body
+        if envelope.sealed:
+            secret = self._pair_secrets.get(sender)
+            if secret is None:
+                self._keep_unopened(sender, envelope)
+                return
+            payload = unseal(secret, envelope)
+        if payload is None:
+            self._ignore(sender, "does not open", data)
+            return
+        if envelope.kind == ABORT_KIND:
+            self._log.append((sender, data))
+            self._accept_notice(sender, payload)
+            return
+        round_, sends = self._kinds[envelope.kind - 1]
+        seen = self.inbox.payloads.setdefault(sends.message, {})
+        if seen.get(sender) == payload:
+            self._ignore(sender, "duplicate", data)
+            return
+        self._log.append((sender, data))
+        check(
+            sender not in seen,
+            Reason.CONFLICTING_MESSAGE,
+            sender,
+            detail=f"{sends.kind} of round {round_.number}",
+        )
+        seen[sender] = payload
+        try:
+            message = sends.message.decode(payload, self._wire)
+        except InvalidEncoding as error:
+            raise CheckFailed(
+                Reason.MALFORMED_MESSAGE, {sender}, detail=f"{sends.kind}: {error}"
+            ) from None
+        self.inbox.values.setdefault(sends.message, {})[sender] = message
+        current = self.definition.rounds[self._position]
+        self.listener(
+            MessageReceived(
+                sender,
+                self.me,
+                self.definition.name,
+                round_.number,
+                sends.kind,
+                len(data),
+                early=sends.message not in current.needs,
+            )
+        )
+
+    def _keep_unopened(self, sender: PartyId, envelope: Envelope) -> None:
+        kept = sum(s == sender and e.kind == envelope.kind for s, e in self._unopened)
+        if kept < MAX_UNOPENED:
+            self._unopened.append((sender, envelope))
+
+    def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
+        try:
+            reason = AbortNotice.decode(payload, self._wire).reason
+        except InvalidEncoding as error:
+            raise CheckFailed(
+                Reason.MALFORMED_MESSAGE, {sender}, detail=f"AbortNotice: {error}"
+            ) from None
+        said = reason if reason in Reason.__members__ else "an unknown reason"
+        raise CheckFailed(Reason.PEER_ABORTED, detail=f"party {sender} reports {said}")
+
+    # ------------------------------------------------------------------ rounds
+
+    def _missing(self, kind: type[Message]) -> frozenset[PartyId]:
+        sends = next(sends for _, sends in self._kinds if sends.message is kind)
+        if self.me not in self._roles[sends.receivers]:
+            return frozenset()
+        expected = frozenset(self._roles[sends.senders]) - {self.me}
+        return expected - self.inbox.values.get(kind, {}).keys()
+
+    def _advance(self) -> list[Output[R]]:
+        """Run every round whose messages are all there."""
+        outputs: list[Output[R]] = []
+        while self.outcome is None:
+            round_ = self.definition.rounds[self._position]
+            if any(self._missing(kind) for kind in round_.needs):
+                break
+            try:
+                with self._step(round_.name):
+                    turn = round_.run(self._view, self.keep, self.inbox)
+            except CheckFailed as failed:
+                return outputs + self._abort(failed, f"round {round_.number} ({round_.name})")
+            self.keep = turn.keep
+            self._pair_secrets.update(turn.pair_secrets)
+            if turn.prepared is not None:
+                outputs.append(Prepared(turn.prepared))
+            outputs += self._send(round_, turn)
+            if self._position + 1 == len(self.definition.rounds):
+                self.outcome = Done(turn.result)
+                outputs.append(self.outcome)
+                self.listener(PartyDone(self.me, self.definition.name))
+                break
+            self._position += 1
+            unopened, self._unopened = self._unopened, []
+            for sender, envelope in unopened:
+                if not self._guarded(sender, envelope, outputs):
+                    return outputs
+        return outputs
+
+    def _send(self, round_: Round, turn: Turn) -> list[Output[R]]:
+        outputs: list[Output[R]] = []
+        for number, (of, sends) in enumerate(self._kinds, start=1):
+            if of is not round_ or self.me not in self._roles[sends.senders]:
+                continue
+            receivers = [j for j in self._roles[sends.receivers] if j != self.me]
+            messages: Mapping[PartyId, Message] = turn.direct
+            if sends.delivery is Delivery.BROADCAST:
+                if not isinstance(turn.broadcast, sends.message):
+                    raise InternalError(f"round {round_.name} did not broadcast a {sends.kind}")
+                self.inbox.own[sends.message] = (self.me, turn.broadcast)
+                messages = dict.fromkeys(receivers, turn.broadcast)
+            encoded: dict[int, bytes] = {}
+            for j in receivers:
+                message = messages[j]
+                if id(message) not in encoded:
+                    encoded[id(message)] = message.encode(self._wire)
+                data = self._pack(number, j, encoded[id(message)], sealed=sends.sealed)
+                outputs.append(Send(j, data, sends.kind, round_.number))
+                self.listener(
+                    MessageSent(
+                        self.me, j, self.definition.name, round_.number, sends.kind, len(data)
+                    )
+                )
+        return outputs
+
+    def _pack(self, kind: int, to: PartyId, payload: bytes, *, sealed: bool) -> bytes:
+        envelope = Envelope(
+            self.definition.number, kind, sealed, self.me, to, self.session_id, payload
+        )
+        if sealed:
+            envelope = seal(self._pair_secrets[to], envelope, payload, self._salts)
+        return envelope.encode()
+
+    # ------------------------------------------------------------------ endings and events
+
+    def _abort(self, failed: CheckFailed, step: str) -> list[Output[R]]:
+        named = failed.culprits | failed.suspects
+        evidence = tuple(
+            Evidence(sender, kind.__name__, payload)
+            for kind, payloads in self.inbox.payloads.items()
+            for sender, payload in payloads.items()
+            if sender in named
+        )
+        aborted = Aborted(
+            failed.reason,
+            step,
+            failed.culprits,
+            failed.suspects - {self.me},
+            failed.detail,
+            evidence,
+        )
+        self.outcome = aborted
+        outputs: list[Output[R]] = []
+        if failed.reason is not Reason.PEER_ABORTED:
+            notice = AbortNotice(failed.reason.name).encode(self._wire)
+            for j in self._view.others():
+                data = self._pack(ABORT_KIND, j, notice, sealed=j in self._pair_secrets)
+                outputs.append(Send(j, data, AbortNotice.__name__, 0))
+        outputs.append(aborted)
+        self.listener(PartyAborted(self.me, self.definition.name, aborted))
+        return outputs
+
+    def _ignore(self, sender: int, why: str, data: bytes) -> list[Output[R]]:
+        self.listener(MessageIgnored(sender, self.me, self.definition.name, why, len(data)))
+        return []
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        number = self.definition.rounds[self._position].number
+        self.listener(StepStarted(self.me, self.definition.name, number, name))
+        try:
+            yield
+        finally:
+            self.listener(StepFinished(self.me, self.definition.name, number, name))
+
+    def __repr__(self) -> str:
+        state = self.outcome or self.waiting() or "not started"
+        return f"Party<{self.definition.name}, {self.me}, {state}>"
+
+
+_NO_CONTEXT: Any = None
+"""Set-ups name their own curve; they decode without a session's context."""

@@ -1,0 +1,157 @@
+"""Distributed key generation without a dealer.
+
+Ideal functionality: n parties end with a (t, n) Shamir sharing of a key that is random as long as
+one of them is honest; any t can use it, fewer learn nothing; nobody ever holds it. On secp256k1
+every pair also ends with the state its multiplications need, zero-share seeds and a channel
+secret.
+
+Protocol: Feldman sharing by every party (FROST KeyGen, eprint 2020/852, Figure 1), with the
+commitments themselves committed first, proofs of knowledge bound to session and party, and echo-checked
+broadcasts. Three messages deep: commit, reveal, deal. The multiplication set-up (endemic base OT)
+travels along in rounds 2 and 3.
+
+Assumptions: discrete logarithm and, for the pairwise part, Diffie-Hellman; random oracles. The
+transport vouches for the sender of the first two rounds' messages; from round 3 on the parties
+authenticate each other.
+
+Not here: complaint rounds (a bad share aborts and names the dealer), guaranteed output (the last
+party to reveal can stop the run, but not steer the key: it was committed).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from mpcsim.algebra.curves import curve
+from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.encoding import U16, Seq, Text, WireContext, wire
+from mpcsim.errors import UsageError
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId, party_ids
+from mpcsim.keyshare import KeyShare
+from mpcsim.mta.base import Mta
+from mpcsim.mta.schemes import mta_scheme
+from mpcsim.protocol import Definition, Party, View
+from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing
+from mpcsim.rng import Rng
+from mpcsim.trace import Listener, silent
+
+DEFAULT_MTA = "ot/80"
+
+
+@wire
+class DkgSetup(Dealing):
+    """What the parties agree on before key generation."""
+
+    curve_name: Annotated[str, Text(16)]
+    threshold: Annotated[int, U16]
+    parties: Annotated[tuple[PartyId, ...], Seq(U16)]
+    scheme: Annotated[str, Text(32)] = ""
+    """Multiplication scheme; empty on curves that need none."""
+
+    @property
+    def group(self) -> Group:
+        return curve(self.curve_name)
+
+    @property
+    def mta(self) -> Mta | None:
+        return mta_scheme(self.scheme) if self.scheme else None
+
+    @property
+    def new_threshold(self) -> int:
+        return self.threshold
+
+    @property
+    def dealers(self) -> tuple[PartyId, ...]:
+        return self.parties
+
+    @property
+    def receivers(self) -> tuple[PartyId, ...]:
+        return self.parties
+
+    def context(self) -> bytes:
+        return tagged_hash(
+            Tag.CONTEXT,
+            b"dkg",
+            self.curve_name.encode(),
+            u32(self.threshold),
+            b"".join(u32(i) for i in self.parties),
+            self.scheme.encode(),
+        )
+
+    def constant_term(self, view: View[Any]) -> Scalar:
+        return self.group.random_scalar(view.rng)
+
+    def check_constant_term(self, dealer: PartyId, C_0: Point) -> None:
+        """Any constant term will do: it is the dealer's own random part of the key."""
+
+
+DKG: Definition[DkgSetup, KeyShare] = Definition(
+    name="dkg",
+    number=1,
+    rounds=(COMMIT, REVEAL, DEAL, FINISH),
+    setup=DkgSetup,
+    roles=lambda setup: setup.roles(),
+    wire=lambda setup: WireContext(setup.group, setup.mta),
+    pair_secrets=lambda setup: {},
+)
+
+
+def check_threshold(threshold: int, parties: tuple[PartyId, ...]) -> None:
+    """A threshold that makes sense for so many parties.
+
+    Raises:
+        UsageError: below 2 (one party alone could sign) or above n.
+    """
+    if not 2 <= threshold <= len(parties):
+        raise UsageError(
+            f"threshold {threshold} of {len(parties)} parties; it must be between 2 and n"
+        )
+
+
+def multiplication_scheme(curve_name: str, scheme: str | None) -> str:
+    """The scheme to set up: ``scheme`` or the default on secp256k1, none on ed25519.
+
+    Raises:
+        UsageError: unknown scheme, or one asked for on a curve that needs none.
+    """
+    if curve(curve_name).name != "secp256k1":
+        if scheme:
+            raise UsageError(f"{curve_name} signatures need no multiplication scheme")
+        return ""
+    return mta_scheme(scheme or DEFAULT_MTA).identifier
+
+
+def setup(
+    curve_name: str, threshold: int, parties: tuple[int, ...], scheme: str | None = None
+) -> DkgSetup:
+    """A checked set-up.
+
+    Args:
+        curve_name: ``secp256k1`` or ``ed25519``.
+        threshold: t, holders needed to sign.
+        parties: identifiers of all n holders.
+        scheme: multiplication scheme, ``ot/80`` by default on secp256k1.
+
+    Raises:
+        UsageError: unknown curve or scheme, bad threshold, bad or duplicate identifiers.
+    """
+    ids = party_ids(parties)
+    check_threshold(threshold, ids)
+    return DkgSetup(curve_name, threshold, ids, multiplication_scheme(curve_name, scheme))
+
+
+def party(
+    agreed: DkgSetup,
+    me: int,
+    *,
+    session_id: bytes,
+    rng: Rng | None = None,
+    listener: Listener = silent,
+) -> Party[DkgSetup, KeyShare]:
+    """One party of a key generation; its result is a ``KeyShare``.
+
+    Raises:
+        UsageError: ``me`` is not among the parties, or the session id has the wrong length.
+    """
+    return Party(DKG, agreed, me, session_id=session_id, rng=rng, listener=listener)

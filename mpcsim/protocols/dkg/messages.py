@@ -1,0 +1,74 @@
+"""Messages of key generation and resharing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.encoding import (
+    BYTES32,
+    POINT,
+    SCALAR,
+    Message,
+    Nested,
+    Optional,
+    Seq,
+    wire,
+)
+from mpcsim.ids import PartyId
+from mpcsim.primitives.schnorr import Proof
+from mpcsim.protocol.echo import ECHO
+
+
+@wire
+class Commit(Message):
+    """Round 1, broadcast: bind to everything that round 2 reveals."""
+
+    context: Annotated[bytes, BYTES32]
+    """Digest of what the sender takes the session to be about."""
+    nonce: Annotated[bytes, BYTES32]
+    """The sender's part of the session id."""
+    commitment: Annotated[bytes, BYTES32]
+    """V_i = H(session, i, u_i, nonce, C_i, E_i)."""
+
+
+@wire
+class Reveal(Message):
+    """Round 2, broadcast: open the commitment."""
+
+    echo: Annotated[Mapping[PartyId, bytes], ECHO]
+    """Digests of the Commit broadcasts."""
+    coefficients: Annotated[tuple[Point, ...], Seq(POINT)]
+    """C_{i,k} = a_{i,k} * G, constant term first; empty if the sender deals nothing."""
+    proof: Annotated[Proof | None, Optional(Nested(Proof))]
+    """Knowledge of a_{i,0}."""
+    channel_key: Annotated[bytes, BYTES32]
+    """E_i: X25519 public key."""
+    blinding: Annotated[bytes, BYTES32]
+    """u_i."""
+
+
+@wire
+class MultiplicationOffer(Message):
+    """Round 2, direct: first message of the multiplication set-up."""
+
+    offer: Annotated[Message, Nested(lambda context: context.mta.SetupOffer)]
+
+
+@wire
+class Deal(Message):
+    """Round 3, direct and sealed: the receiver's share, and the second set-up message."""
+
+    echo: Annotated[Mapping[PartyId, bytes], ECHO]
+    """Digests of the Reveal broadcasts."""
+    share: Annotated[Scalar | None, Optional(SCALAR)]
+    """f_i(j); None if the sender deals nothing."""
+    reply: Annotated[Message | None, Optional(Nested(lambda context: context.mta.SetupReply))]
+
+
+@wire
+class Confirm(Message):
+    """Round 4 of a resharing, broadcast: the sender holds a new share of this key record."""
+
+    digest: Annotated[bytes, BYTES32]

@@ -1,0 +1,294 @@
+"""Rounds of key generation; resharing runs the same ones with other dealers and one more round."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.polynomial import Polynomial
+from mpcsim.algebra.polynomial import commit as feldman_commit
+from mpcsim.encoding import Message
+from mpcsim.errors import Reason, blaming, check
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.mta.base import Mta
+from mpcsim.protocol.channel import pair_secret
+from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocol.echo import check_echo, echo
+from mpcsim.protocols.dkg import steps
+from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
+
+
+class Dealing(Message):
+    """What the rounds need to know of a set-up: who deals what to whom."""
+
+    @property
+    @abstractmethod
+    def group(self) -> Group: ...
+    @property
+    @abstractmethod
+    def mta(self) -> Mta | None: ...
+    @property
+    @abstractmethod
+    def new_threshold(self) -> int: ...
+    @property
+    @abstractmethod
+    def dealers(self) -> tuple[PartyId, ...]: ...
+    @property
+    @abstractmethod
+    def receivers(self) -> tuple[PartyId, ...]: ...
+    @abstractmethod
+    def context(self) -> bytes:
+        """Digest of everything the parties must agree on beforehand."""
+
+    @abstractmethod
+    def constant_term(self, view: View[Any]) -> Scalar:
+        """a_{i,0} of this dealer."""
+
+    @abstractmethod
+    def check_constant_term(self, dealer: PartyId, C_0: Point) -> None:
+        """Whatever must hold of a dealer's C_{l,0}.
+
+        Raises:
+            CheckFailed: it does not, naming the dealer.
+        """
+
+    def old_pair_secret(self, peer: PartyId) -> bytes:
+        """A secret already shared with the peer, to be carried over; empty if none."""
+        return b""
+
+    def roles(self) -> dict[str, tuple[PartyId, ...]]:
+        everyone = tuple(sorted({*self.dealers, *self.receivers}))
+        return {
+            "all": everyone,
+            "dealers": self.dealers,
+            "receivers": self.receivers,
+            "multipliers": self.receivers if self.mta else (),
+        }
+
+
+@dataclass(frozen=True)
+class AfterCommit:
+    """Kept from round 1."""
+
+    polynomial: Polynomial = field(repr=False)
+    coefficients: tuple[Point, ...]
+    channel_secret: bytes = field(repr=False)
+    channel_key: bytes
+    blinding: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class AfterReveal:
+    """Kept from round 2."""
+
+    committed: AfterCommit
+    sid: bytes
+    offered: Mapping[PartyId, Any] = field(repr=False)
+    """State of the multiplication set-up we offered."""
+
+
+@dataclass(frozen=True)
+class AfterDeal:
+    """Kept from round 3."""
+
+    committed: AfterCommit
+    sid: bytes
+    offered: Mapping[PartyId, Any] = field(repr=False)
+    answered: Mapping[PartyId, Any] = field(repr=False)
+    """State of the multiplication set-up we answered."""
+    pair_secrets: Mapping[PartyId, bytes] = field(repr=False)
+    zero_seeds: Mapping[PartyId, bytes] = field(repr=False)
+    coefficients: Mapping[PartyId, tuple[Point, ...]]
+    """C_l of every dealer."""
+
+
+def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
+    """Sample everything, commit to it, contribute to the session id."""
+    setup = view.setup
+    # COMPUTE
+    f: Polynomial = ()
+    C: tuple[Point, ...] = ()
+    if view.me in setup.dealers:
+        with view.step("sample polynomial"):
+            f = steps.sample_polynomial(setup.constant_term(view), setup.new_threshold, view.rng)
+            C = feldman_commit(f)
+    e, E = steps.channel_key_pair(view.rng)
+    nonce, blinding = view.rng.bytes(32), view.rng.bytes(32)
+    V = steps.commit_to_reveal(view.session_id, view.me, blinding, nonce, C, E)
+    # KEEP, SEND
+    return Turn(
+        keep=AfterCommit(f, C, e, E, blinding),
+        broadcast=Commit(setup.context(), nonce, V),
+    )
+
+
+def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn:
+    """Open the commitment, now that everyone is committed; begin the multiplication set-up."""
+    setup = view.setup
+    commits = inbox.everyone(Commit)
+    # CHECK
+    for j, message in commits.items():
+        check(
+            message.context == setup.context(),
+            Reason.SESSION_MISMATCH,
+            detail=f"party {j} runs another session",
+        )
+    # COMPUTE
+    sid = steps.session_key(
+        view.session_id, setup.context(), {j: m.nonce for j, m in commits.items()}
+    )
+    proof = None
+    if keep.polynomial:
+        with view.step("prove constant term"):
+            proof = steps.prove_constant_term(
+                sid, view.me, keep.polynomial[0], keep.coefficients[0], view.rng
+            )
+    offered: dict[PartyId, Any] = {}
+    offers: dict[PartyId, Message] = {}
+    if setup.mta and view.me in setup.receivers:
+        with view.step("base OT, receiver"):
+            for j in view.others("multipliers"):
+                offered[j], offer = setup.mta.setup_start(sid, view.me, j, view.rng)
+                offers[j] = MultiplicationOffer(offer)
+    # KEEP, SEND
+    return Turn(
+        keep=AfterReveal(keep, sid, offered),
+        broadcast=Reveal(
+            echo(view, inbox, Commit), keep.coefficients, proof, keep.channel_key, keep.blinding
+        ),
+        direct=offers,
+    )
+
+
+def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
+    """Check what was revealed, agree on pairwise secrets, deal the shares."""
+    setup, sid = view.setup, keep.sid
+    commits, reveals = inbox.everyone(Commit), inbox.everyone(Reveal)
+    # CHECK
+    my_echo = echo(view, inbox, Commit)
+    with view.step("check openings and proofs"):
+        for j in view.others():
+            check_echo(my_echo, reveals[j].echo, j, view.me)
+            degree = setup.new_threshold if j in setup.dealers else 0
+            steps.check_reveal(view.session_id, sid, j, commits[j], reveals[j], degree)
+            if degree:
+                setup.check_constant_term(j, reveals[j].coefficients[0])
+    # COMPUTE
+    pair_secrets: dict[PartyId, bytes] = {}
+    zero_seeds: dict[PartyId, bytes] = {}
+    with view.step("agree on pairwise secrets"):
+        for j in view.others():
+            dh = steps.channel_agreement(keep.committed.channel_secret, reveals[j].channel_key, j)
+            pair = pair_secret(sid, view.me, j, dh, setup.old_pair_secret(j))
+            pair_secrets[j] = pair
+            zero_seeds[j] = tagged_hash(Tag.ZERO_SEED, pair)
+    answered: dict[PartyId, Any] = {}
+    replies: dict[PartyId, Message] = {}
+    if setup.mta:
+        with view.step("base OT, sender"):
+            for j, message in inbox.received(MultiplicationOffer).items():
+                with blaming(j):
+                    answered[j], replies[j] = setup.mta.setup_answer(
+                        sid, view.me, j, message.offer, view.rng
+                    )
+    f = keep.committed.polynomial
+    reveal_echo = echo(view, inbox, Reveal)
+    deals = {
+        j: Deal(reveal_echo, steps.deal(f, j) if f else None, replies.get(j))
+        for j in view.others("receivers")
+    }
+    # KEEP, SEND
+    return Turn(
+        keep=AfterDeal(
+            keep.committed,
+            sid,
+            keep.offered,
+            answered,
+            pair_secrets,
+            zero_seeds,
+            {j: reveals[j].coefficients for j in setup.dealers},
+        ),
+        direct=deals,
+        pair_secrets=pair_secrets,
+    )
+
+
+def combine(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> KeyShare | None:
+    """Check the dealt shares and put the new key share together; None for a pure dealer."""
+    setup, group, sid = view.setup, view.setup.group, keep.sid
+    if view.me not in setup.receivers:
+        return None
+    deals = inbox.received(Deal)
+    # CHECK
+    my_echo = echo(view, inbox, Reveal)
+    shares: list[Scalar] = []
+    with view.step("check dealt shares"):
+        for j, message in deals.items():
+            check_echo(my_echo, message.echo, j, view.me)
+            check(
+                (message.share is not None) == (j in setup.dealers)
+                and (message.reply is not None) == (j in keep.offered),
+                Reason.MALFORMED_MESSAGE,
+                j,
+                detail="Deal with a part missing or too many",
+            )
+            if message.share is not None:
+                steps.check_share(keep.coefficients[j], view.me, message.share, j)
+                shares.append(message.share)
+    # COMPUTE
+    if keep.committed.polynomial:
+        shares.append(steps.deal(keep.committed.polynomial, view.me))
+    C = list(keep.coefficients.values())
+    with view.step("public key and public shares"):
+        Y = steps.public_key(group, C)
+        Y_i = steps.public_shares(group, C, setup.receivers)
+    epoch = tagged_hash(Tag.EPOCH, sid)
+    record = PublicKeyRecord(group.name, setup.new_threshold, epoch, Y, Y_i)
+    peers: dict[PartyId, PeerState] = {}
+    with view.step("base OT, receiver output"):
+        for j in view.others("receivers"):
+            multiplication = None
+            reply = deals[j].reply
+            if setup.mta and reply is not None:
+                with blaming(j):
+                    multiplication = setup.mta.setup_finish(
+                        sid, view.me, j, keep.offered[j], keep.answered[j], reply
+                    )
+            peers[j] = PeerState(keep.pair_secrets[j], keep.zero_seeds[j], multiplication)
+    return KeyShare(record, view.me, steps.combine_shares(group, shares), peers, setup.mta)
+
+
+def round_4_finish(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
+    """The key share."""
+    return Turn(result=combine(view, keep, inbox))
+
+
+COMMIT = Round(
+    1,
+    "commit",
+    round_1_commit,
+    sends=(Sends(Commit, Delivery.BROADCAST, sealed=False),),
+)
+REVEAL = Round(
+    2,
+    "reveal",
+    round_2_reveal,
+    needs=(Commit,),
+    sends=(
+        Sends(Reveal, Delivery.BROADCAST, sealed=False),
+        Sends(MultiplicationOffer, Delivery.DIRECT, "multipliers", "multipliers", sealed=False),
+    ),
+)
+DEAL = Round(
+    3,
+    "deal",
+    round_3_deal,
+    needs=(Reveal, MultiplicationOffer),
+    sends=(Sends(Deal, Delivery.DIRECT, "all", "receivers"),),
+)
+FINISH = Round(4, "finish", round_4_finish, needs=(Deal,))

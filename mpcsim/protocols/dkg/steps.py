@@ -1,0 +1,168 @@
+"""Steps of key generation, in the order of FROST's KeyGen (eprint 2020/852, Figure 1).
+
+Symbols: n parties, threshold t, f_i the polynomial of dealer i with coefficients a_{i,0..t-1},
+C_{i,k} = a_{i,k} * G its commitment, s_i the share of party i, Y the public key, Y_i = s_i * G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from nacl import bindings as sodium
+from nacl.exceptions import RuntimeError as SodiumError
+
+from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.polynomial import Polynomial, evaluate, evaluate_commitment, random_polynomial
+from mpcsim.errors import Reason, check
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId
+from mpcsim.primitives import schnorr
+from mpcsim.primitives.commitment import commit, opens
+from mpcsim.protocols.dkg.messages import Commit, Reveal
+from mpcsim.rng import Rng
+
+
+def session_key(session_id: bytes, context: bytes, nonces: Mapping[PartyId, bytes]) -> bytes:
+    """sid: unique as soon as one honest party took part, whatever the others did."""
+    parts = [part for i in sorted(nonces) for part in (u32(i), nonces[i])]
+    return tagged_hash(Tag.SESSION, session_id, context, *parts)
+
+
+def sample_polynomial(constant: Scalar, threshold: int, rng: Rng) -> Polynomial:
+    """Sample a_{i,1..t-1}; the constant term is given (random in key generation).
+
+    Spec: FROST20 | Figure 1 | round 1, step 1
+    """
+    return random_polynomial(constant, threshold - 1, rng)
+
+
+def commit_to_reveal(
+    session_id: bytes, i: PartyId, blinding: bytes, nonce: bytes, C: Sequence[Point], E: bytes
+) -> bytes:
+    """V_i: fixes C_i and E_i before those of anyone else are seen (rogue-key attack).
+
+    Spec: FROST20 | Figure 1 | round 1, step 3
+    Differs: the paper broadcasts C_i at once; here it is committed first and revealed in round 2.
+    """
+    return commit(session_id, i, blinding, nonce, *(C_k.encode() for C_k in C), E)
+
+
+def prove_constant_term(sid: bytes, i: PartyId, a_0: Scalar, C_0: Point, rng: Rng) -> schnorr.Proof:
+    """sigma_i: proof of knowledge of a_{i,0}, bound to session and party.
+
+    Spec: FROST20 | Figure 1 | round 1, step 2
+    Differs: the challenge binds the session, not only the party: no replay across sessions.
+    """
+    return schnorr.prove(sid, i, a_0, C_0, rng)
+
+
+def check_reveal(
+    session_id: bytes, sid: bytes, l: PartyId, committed: Commit, reveal: Reveal, degree: int
+) -> None:
+    """Check a party's opening, the length of its polynomial and its proof.
+
+    Args:
+        degree: coefficients it must have: t for a dealer, 0 for others.
+
+    Raises:
+        CheckFailed: COMMITMENT_OPENING, THRESHOLD_MISMATCH or PROOF_OF_KNOWLEDGE, naming ``l``.
+
+    Spec: FROST20 | Figure 1 | round 1, step 5
+    """
+    C = reveal.coefficients
+    check(
+        opens(
+            committed.commitment,
+            session_id,
+            l,
+            reveal.blinding,
+            committed.nonce,
+            *(C_k.encode() for C_k in C),
+            reveal.channel_key,
+        ),
+        Reason.COMMITMENT_OPENING,
+        l,
+    )
+    check(
+        len(C) == degree and (reveal.proof is not None) == (degree > 0),
+        Reason.THRESHOLD_MISMATCH,
+        l,
+        detail=f"{len(C)} coefficients, {degree} expected",
+    )
+    if reveal.proof is not None:
+        check(schnorr.verify(sid, l, C[0], reveal.proof), Reason.PROOF_OF_KNOWLEDGE, l)
+
+
+def deal(f: Polynomial, l: PartyId) -> Scalar:
+    """f_i(l), for party l alone.
+
+    Spec: FROST20 | Figure 1 | round 2, step 1
+    """
+    return evaluate(f, l)
+
+
+def check_share(C: Sequence[Point], i: PartyId, share: Scalar, dealer: PartyId) -> None:
+    """f_l(i) * G = sum_k i^k * C_{l,k}.
+
+    Raises:
+        CheckFailed: SHARE_INCONSISTENT, naming the dealer.
+
+    Spec: FROST20 | Figure 1 | round 2, step 2
+    """
+    check(share.group.base(share) == evaluate_commitment(C, i), Reason.SHARE_INCONSISTENT, dealer)
+
+
+def combine_shares(group: Group, shares: Iterable[Scalar]) -> Scalar:
+    """s_i = sum_l f_l(i).
+
+    Spec: FROST20 | Figure 1 | round 2, step 3
+    """
+    return sum(shares, group.scalar(0))
+
+
+def public_key(group: Group, C: Iterable[Sequence[Point]]) -> Point:
+    """Y = sum_l C_{l,0}.
+
+    Raises:
+        CheckFailed: DEGENERATE_KEY.
+
+    Spec: FROST20 | Figure 1 | round 2, step 4
+    """
+    Y = group.sum(C_l[0] for C_l in C)
+    check(not Y.is_identity, Reason.DEGENERATE_KEY)
+    return Y
+
+
+def public_shares(
+    group: Group, C: Iterable[Sequence[Point]], holders: Iterable[PartyId]
+) -> dict[PartyId, Point]:
+    """Y_i = sum_l sum_k i^k * C_{l,k}: evaluate the sum of all polynomials in the exponent.
+
+    Raises:
+        CheckFailed: DEGENERATE_KEY.
+
+    Spec: FROST20 | Figure 1 | round 2, step 4
+    """
+    total = [group.sum(column) for column in zip(*C, strict=True)]
+    found = {i: evaluate_commitment(total, i) for i in holders}
+    check(not any(Y_i.is_identity for Y_i in found.values()), Reason.DEGENERATE_KEY)
+    return found
+
+
+def channel_key_pair(rng: Rng) -> tuple[bytes, bytes]:
+    """(e_i, E_i): X25519 secret and public key (RFC 7748)."""
+    secret = rng.bytes(32)
+    return secret, sodium.crypto_scalarmult_base(secret)
+
+
+def channel_agreement(e_i: bytes, E_l: bytes, l: PartyId) -> bytes:
+    """The X25519 secret shared with party l.
+
+    Raises:
+        CheckFailed: CHANNEL_KEY_INVALID if E_l has low order, naming ``l``.
+    """
+    try:
+        return sodium.crypto_scalarmult(e_i, E_l)
+    except SodiumError:
+        check(False, Reason.CHANNEL_KEY_INVALID, l)
+        raise  # unreachable: check raised

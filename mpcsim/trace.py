@@ -1,0 +1,106 @@
+"""What a running party tells whoever listens.
+
+Only the events and the listener interface live here. The core has no clock: a listener that wants
+times takes them when it is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from mpcsim.errors import Aborted
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A party begins a numbered step of its protocol."""
+
+    party: int
+    protocol: str
+    round: int
+    step: str
+
+
+@dataclass(frozen=True)
+class StepFinished:
+    """The step that ``StepStarted`` announced is over."""
+
+    party: int
+    protocol: str
+    round: int
+    step: str
+
+
+@dataclass(frozen=True)
+class MessageSent:
+    """A message left a party; ``size`` is its whole envelope in bytes."""
+
+    sender: int
+    receiver: int
+    protocol: str
+    round: int
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True)
+class MessageReceived:
+    """A message was accepted; ``early`` if its round has not begun."""
+
+    sender: int
+    receiver: int
+    protocol: str
+    round: int
+    kind: str
+    size: int
+    early: bool
+
+
+@dataclass(frozen=True)
+class MessageIgnored:
+    """A message was dropped without blame: late, duplicate, of another session, or forged."""
+
+    claimed_sender: int
+    receiver: int
+    protocol: str
+    why: str
+    size: int
+
+
+@dataclass(frozen=True)
+class PartyDone:
+    """A party finished; the result itself is not in the event, it may be secret."""
+
+    party: int
+    protocol: str
+
+
+@dataclass(frozen=True)
+class PartyAborted:
+    """A party gave up."""
+
+    party: int
+    protocol: str
+    aborted: Aborted
+
+
+Event = (
+    StepStarted
+    | StepFinished
+    | MessageSent
+    | MessageReceived
+    | MessageIgnored
+    | PartyDone
+    | PartyAborted
+)
+
+
+class Listener(Protocol):
+    """Receives every event of a party, in order."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def silent(event: Event) -> None:
+    """The listener that discards."""

@@ -1,0 +1,1 @@
+"""The REST node of the wallet workbench lives in this package."""

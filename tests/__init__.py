@@ -1,0 +1,1 @@
+"""Tests of the project; see README.md for which test goes where."""

@@ -1,0 +1,194 @@
+"""Imports inside mpcsim point downwards, and the protocol code does no I/O of its own."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.repo import ROOT
+
+# Lowest first. A module may import from its own package and from lower layers.
+LAYERS: list[list[str]] = [
+    ["errors", "ids", "hashing", "rng", "params", "trace"],
+    ["kernels"],
+    ["algebra"],
+    ["encoding"],
+    ["primitives"],
+    ["mta"],
+    ["keyshare"],
+    ["protocol"],
+    ["protocols"],
+    ["runner", "sim", "bench", "gateway"],
+    ["cli", "__main__"],
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+# In these layers the members may also import each other.
+SIBLINGS = {LEVEL["errors"], LEVEL["runner"], LEVEL["cli"]}
+
+# Up to and including this layer, randomness, clock and I/O are injected.
+PURE_UP_TO = LEVEL["protocols"]
+BANNED_IMPORTS = {"asyncio", "socket", "time", "random", "secrets", "threading", "httpx"}
+BANNED_CALLS = {"open", "print"}
+# The one place where randomness enters.
+ALLOWED_IMPORTS = {"rng": {"secrets"}}
+
+# The package's own __init__ runs before every module, so it counts as below the bottom layer:
+# it imports nothing of mpcsim.
+ROOT_MODULE = "__init__"
+
+
+def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Line and dotted parts of everything imported; ``package`` resolves relative imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = base + (node.module.split(".") if node.module else [])
+            for alias in node.names:
+                yield node.lineno, [*base, alias.name]
+
+
+def banned_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        match node.func:
+            case ast.Name(id=name) if name in BANNED_CALLS and name not in own:
+                yield node.lineno, name
+            case ast.Attribute(value=ast.Name(id="io" | "os" | "builtins"), attr=name) if (
+                name in BANNED_CALLS
+            ):
+                yield node.lineno, name
+
+
+def top_names(package: Path) -> set[str]:
+    """The modules and packages directly below ``package``, without its __init__."""
+    names = {p.stem for p in package.glob("*.py")} - {ROOT_MODULE}
+    return names | {p.name for p in package.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
+
+
+def check_file(path: Path, package: Path) -> Iterator[str]:
+    rel = path.relative_to(package)
+    own = rel.parts[0].removesuffix(".py")
+    where = f"{package.name}/{rel.as_posix()}"
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=where)
+
+    if own == ROOT_MODULE:
+        level = -1
+    elif own in LEVEL:
+        level = LEVEL[own]
+    else:
+        yield f"{where}: {own!r} is in no layer; add it to LAYERS in tests/repo/test_layering.py"
+        return
+
+    siblings = top_names(package)
+    for line, parts in imports(tree, [package.name, *rel.parts[:-1]]):
+        first = parts[0]
+        if first in ("node", "tests"):
+            yield f"{where}:{line}: {package.name} must not import {first}"
+        elif first == package.name:
+            target = parts[1] if len(parts) > 1 else None
+            if target is None or target == own:
+                continue
+            if target not in LEVEL:
+                if target in siblings:
+                    yield f"{where}:{line}: {target!r} is in no layer; add it to LAYERS"
+                continue  # an attribute of the package, such as __version__
+            allowed = LEVEL[target] < level or (LEVEL[target] == level and level in SIBLINGS)
+            if not allowed:
+                yield f"{where}:{line}: {own} must not import {target} (not in a lower layer)"
+        elif (
+            level <= PURE_UP_TO
+            and first in BANNED_IMPORTS
+            and first not in ALLOWED_IMPORTS.get(own, set())
+        ):
+            yield f"{where}:{line}: {own} must not import {first}: it is injected"
+
+    if level <= PURE_UP_TO:
+        for line, name in banned_calls(tree):
+            yield f"{where}:{line}: {own} must not call {name}()"
+
+
+def check_package(package: Path) -> list[str]:
+    files = sorted(package.rglob("*.py"))
+    # one import statement may yield the same complaint once per name
+    return list(dict.fromkeys(found for path in files for found in check_file(path, package)))
+
+
+def test_layering():
+    found = check_package(ROOT / "mpcsim")
+    assert not found, "\n".join(found)
+
+
+def test_the_table_names_everything_once():
+    names = [name for layer in LAYERS for name in layer]
+    assert len(names) == len(set(names))
+    unknown = top_names(ROOT / "mpcsim") - set(names)
+    assert not unknown, (
+        f"new in mpcsim: {sorted(unknown)}; add to LAYERS in tests/repo/test_layering.py"
+    )
+
+
+# --- the check itself ---------------------------------------------------------------------------
+
+
+def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
+    package = tmp_path / "mpcsim"
+    for name, text in sources.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return check_package(package)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("kernels/a.py", "import mpcsim.algebra.curve"),
+        ("kernels/a.py", "from mpcsim.algebra import curve"),
+        ("kernels/a.py", "from mpcsim import algebra"),
+        ("kernels/a.py", "from .. import algebra"),
+        ("kernels/sub/a.py", "from ...algebra.curve import G"),
+        ("errors.py", "from mpcsim.kernels import modexp"),
+        ("protocol/a.py", "def f():\n    from mpcsim.protocols import dkg"),
+        ("protocols/a.py", "from mpcsim.sim import clock"),
+        ("sim/a.py", "from mpcsim.cli import main"),
+        ("sim/a.py", "import node.app"),
+        ("mta/a.py", "import time"),
+        ("mta/a.py", "from asyncio.queues import Queue"),
+        ("algebra/a.py", "import secrets"),
+        ("rng.py", "import random"),
+        ("algebra/a.py", "print('x')"),
+        ("algebra/a.py", "with open('x') as f: pass"),
+        ("algebra/a.py", "import io\nio.open('x')"),
+        ("novel/a.py", ""),
+        ("novel.py", ""),
+        ("__init__.py", "from mpcsim.errors import MpcError"),
+    ],
+)
+def test_the_check_catches(tmp_path, name, source):
+    assert len(check_sources(tmp_path, {name: source})) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("algebra/a.py", "from mpcsim.kernels import modexp"),
+        ("algebra/a.py", "from . import b\nfrom mpcsim.algebra.c import d"),
+        ("algebra/a.py", "from mpcsim import __version__, errors"),
+        ("hashing.py", "from mpcsim.tags import Tag\nfrom . import encoding"),
+        ("rng.py", "import os, secrets"),
+        ("bench/a.py", "import time\nfrom mpcsim.sim import world\nprint(open('x'))"),
+        ("cli.py", "from mpcsim.bench import run\nimport asyncio"),
+        ("primitives/a.py", "commitment.open(x)"),
+        ("primitives/a.py", "def open(c): return c\nopen(1)"),
+        ("__init__.py", "from importlib.metadata import version"),
+    ],
+)
+def test_the_check_leaves_alone(tmp_path, name, source):
+    assert check_sources(tmp_path, {name: source}) == []

@@ -1,0 +1,83 @@
+"""requirements.lock must be complete, pinned and hashed, and must name no source."""
+
+import re
+from typing import NamedTuple
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from tests.helpers.repo import ROOT, declared_requirements
+
+LOCK = ROOT / "requirements.lock"
+PYTHONS = ("3.11", "3.12", "3.13")
+HASH = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class Pin(NamedTuple):
+    requirement: Requirement
+    hashes: tuple[str, ...]
+
+
+def read_lock(text: str) -> list[Pin]:
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    entries = "\n".join(lines).replace("\\\n", " ").splitlines()
+    pins = []
+    for entry in entries:
+        head, *options = re.split(r"\s--", entry)
+        hashes = [o.removeprefix("hash=").strip() for o in options]
+        pins.append(Pin(Requirement(head.strip()), tuple(hashes)))
+    return pins
+
+
+@pytest.fixture(scope="module")
+def pins() -> list[Pin]:
+    return read_lock(LOCK.read_text(encoding="utf-8"))
+
+
+def test_every_entry_has_one_version_and_hashes(pins):
+    assert len(pins) > 20
+    for req, hashes in pins:
+        (spec,) = req.specifier
+        assert spec.operator == "==", req
+        assert "*" not in spec.version, req
+        assert req.url is None, req
+        assert hashes, f"{req} has no hash"
+        assert all(HASH.fullmatch(h) for h in hashes), req
+
+
+def test_names_no_source():
+    text = LOCK.read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"^\s*(-i|-f|-e|-r|-c|--(?!hash=))", text, re.MULTILINE)
+    assert " @ " not in text
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    ("sys_platform", "os_name", "system"),
+    [("linux", "posix", "Linux"), ("darwin", "posix", "Darwin"), ("win32", "nt", "Windows")],
+)
+def test_covers_pyproject(pins, python, sys_platform, os_name, system):
+    environment = {
+        **default_environment(),
+        "python_version": python,
+        "python_full_version": f"{python}.9",
+        "sys_platform": sys_platform,
+        "os_name": os_name,
+        "platform_system": system,
+    }
+    locked: dict[str, Version] = {}
+    for req, _ in pins:
+        if req.marker is None or req.marker.evaluate(environment):
+            name = canonicalize_name(req.name)
+            assert name not in locked, f"{name} is locked twice for Python {python}"
+            (spec,) = req.specifier
+            locked[name] = Version(spec.version)
+    for name, req in declared_requirements().items():
+        assert name in locked, f"{name} is not in requirements.lock: run `make lock`"
+        assert req.specifier.contains(locked[name], prereleases=True), (
+            f"requirements.lock has {name} {locked[name]}, pyproject.toml wants {req}"
+        )
