@@ -32,6 +32,11 @@ _U64: Final = np.dtype("<u8")
 _BLOCK: Final = np.dtype("V16")
 _SCALAR: Final = np.dtype("V32")
 
+# Freeing one large block teaches glibc to keep freed memory up to that size. By default it returns
+# every array of 128 kB to the system, and faulting the pages back in costs more than the work on
+# them. Elsewhere this does nothing.
+np.empty(1 << 21, np.uint8)
+
 # Steps of the 8x8 bit transpose: shift, and mask of the bits that move down by it. Arrays, as
 # numpy converts them faster than Python integers.
 _TRANSPOSE_STEPS: Final = tuple(
@@ -93,7 +98,7 @@ def transpose(rows: bytes, n_rows: int, n_cols: int) -> bytes:
     interface.check_transpose(rows, n_rows, n_cols)
     height, width = n_rows // 8, n_cols // 8
     by_row = np.frombuffer(rows, np.uint8).reshape(height, 8, width)
-    tiles = np.ascontiguousarray(by_row.transpose(2, 0, 1)).view(_U64)  # (width, height, 1)
+    tiles = by_row.transpose(2, 0, 1).copy().view(_U64)  # (width, height, 1)
     for shift, mask in _TRANSPOSE_STEPS:  # swap 1x1, then 2x2, then 4x4 squares
         moved = tiles >> shift
         moved ^= tiles
@@ -114,6 +119,7 @@ def binary_matvec(matrix: bytes, out_bits: int, rows: bytes, in_bits: int) -> by
     in_bytes, out_bytes = in_bits // 8, out_bits // 8
     word = _U64 if out_bytes % 8 == 0 else np.dtype(np.uint8)
     columns = np.frombuffer(transpose(matrix, out_bits, in_bits), word)
+    # (8, in_bytes * words): row k has the columns of M for bit k of every byte position.
     # (8, in_bytes * words): row k has the columns of M for bit k of every byte position.
     by_bit = np.ascontiguousarray(columns.reshape(in_bytes, 8, -1).transpose(1, 0, 2))
     by_bit = by_bit.reshape(8, -1)
@@ -240,19 +246,10 @@ class _Lazy(ScalarVector):
         return self._encoded
 
     @property
-    def encoded(self) -> bytes | None:
-        """The canonical encoding if it is known already; whoever learns it, sets it."""
-        return self._encoded
-
-    @encoded.setter
-    def encoded(self, data: bytes) -> None:
-        self._encoded = data
-
-    @property
     def limbs(self) -> Floats:
         """The lazy limbs, shape ``(16, n)``; never to be written to."""
         if self._limbs is None:
-            self._limbs = _limbs(self.encode(), self._n)
+            self._limbs = _limbs(np.frombuffer(self.encode(), _U16).reshape(-1, _LIMBS))
         return self._limbs
 
     def wide(self) -> Floats:
@@ -275,39 +272,27 @@ def decode(data: bytes, q: int) -> ScalarVector:
 
 def split(data: bytes, k: int, q: int) -> list[ScalarVector]:
     """De-interleave rows of ``k`` uniform strings into ``k`` vectors."""
-    return [*_split(data, k, q)]
+    n = interface.check_split(data, k)
+    modulus = _modulus(q)
+    rows = np.frombuffer(data, _U16).reshape(n, k, _LIMBS)
+    return [_Lazy(modulus, n, _limbs(rows[:, c])) for c in range(k)]
 
 
 def split_checked(data: bytes, k: int, q: int) -> list[ScalarVector]:
     """De-interleave rows of ``k`` canonical scalars into ``k`` vectors."""
-    vectors = _split(data, k, q)
-    if not _modulus(q).all_below(data):
-        raise interface.not_canonical()
-    by_vector = np.frombuffer(data, _SCALAR).reshape(-1, k).T
-    for vector, scalars in zip(vectors, by_vector, strict=True):
-        vector.encoded = scalars.tobytes()
-    return [*vectors]
-
-
-def _split(data: bytes, k: int, q: int) -> list[_Lazy]:
     n = interface.check_split(data, k)
     modulus = _modulus(q)
-    return [_Lazy(modulus, n, limbs) for limbs in _limbs(data, n, k).reshape(k, _LIMBS, n)]
+    if not modulus.all_below(data):
+        raise interface.not_canonical()
+    by_vector = np.frombuffer(data, _SCALAR).reshape(n, k).T
+    return [_Lazy(modulus, n, encoded=scalars.tobytes()) for scalars in by_vector]
 
 
 def join(vectors: Sequence[ScalarVector]) -> bytes:
     """Interleave ``k`` vectors into rows of ``k`` canonical scalars."""
     interface.check_compatible(vectors)
-    own = [_own(vector) for vector in vectors]
-    unknown = [vector for vector in own if vector.encoded is None]
-    if unknown:
-        wide = np.concatenate([vector.wide() for vector in unknown], axis=1).astype(np.int64)
-        data = unknown[0].modulus.canonical(wide)
-        size = len(data) // len(unknown)
-        for i, vector in enumerate(unknown):
-            vector.encoded = data[size * i : size * (i + 1)]
-    by_vector = np.frombuffer(b"".join(vector.encode() for vector in own), _SCALAR)
-    return by_vector.reshape(len(own), -1).T.tobytes()
+    by_vector = np.frombuffer(b"".join(vector.encode() for vector in vectors), _SCALAR)
+    return by_vector.reshape(len(vectors), -1).T.tobytes()
 
 
 def difference_plus(a: ScalarVector, b: ScalarVector, s: int) -> ScalarVector:
@@ -315,7 +300,8 @@ def difference_plus(a: ScalarVector, b: ScalarVector, s: int) -> ScalarVector:
     interface.check_compatible([a, b])
     x, y = _own(a), _own(b)
     result = x.limbs - y.limbs
-    result += _limbs((s % a.q).to_bytes(SCALAR_BYTES, "little"), 1)
+    constant = (s % a.q).to_bytes(SCALAR_BYTES, "little")
+    result += _limbs(np.frombuffer(constant, _U16).reshape(1, _LIMBS))
     return _Lazy(x.modulus, len(a), result, x.bound + y.bound + 1)
 
 
@@ -396,9 +382,8 @@ def _unpack_bits(bits: bytes, n: int) -> Bytes:
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=n, bitorder="little")
 
 
-def _limbs(data: bytes, n: int, k: int = 1) -> Floats:
-    """Read ``n`` rows of ``k`` scalars into 16-bit limbs, shape ``(16 * k, n)``."""
-    rows = np.frombuffer(data, _U16).reshape(n, k * _LIMBS)
+def _limbs(rows: npt.NDArray[np.uint16]) -> Floats:
+    """Turn ``n`` rows of 16-bit limbs into lazy limbs, shape ``(16, n)``."""
     return rows.T.astype(np.float64, order="C")
 
 

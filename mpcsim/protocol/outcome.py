@@ -45,6 +45,9 @@ class Waiting:
     name: str
     missing: Mapping[str, frozenset[PartyId]]
     """Message kind to the parties it has not come from."""
+    unopened: frozenset[PartyId] = frozenset()
+    """Parties in whose name messages came that do not open: forged on the way, or sealed with the
+    secrets of another epoch of the key."""
 
     @property
     def parties(self) -> frozenset[PartyId]:
@@ -55,7 +58,11 @@ class Waiting:
         what = "; ".join(
             f"{kind} from {', '.join(map(str, sorted(who)))}" for kind, who in self.missing.items()
         )
-        return f"waiting in round {self.round} ({self.name}) for {what}"
+        hint = ""
+        if self.unopened:
+            who = ", ".join(map(str, sorted(self.unopened)))
+            hint = f" (messages in the name of {who} do not open: forged, or of another key epoch)"
+        return f"waiting in round {self.round} ({self.name}) for {what}{hint}"
 
 
 Output = Send | Prepared[R] | Done[R] | Aborted

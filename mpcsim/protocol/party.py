@@ -115,6 +115,7 @@ class Party(Generic[S, R]):
         self._position = -1
         self._log: list[tuple[PartyId, bytes]] = []
         self._unopened: list[tuple[PartyId, Envelope]] = []
+        self._forged: set[PartyId] = set()
         self._view: View[S] = View(
             setup, self.me, session_id, root.fork("protocol"), self._roles, self._wire, self._step
         )
@@ -167,7 +168,7 @@ class Party(Generic[S, R]):
             return None
         round_ = self.definition.rounds[self._position]
         missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
-        return Waiting(round_.number, round_.name, missing)
+        return Waiting(round_.number, round_.name, missing, frozenset(self._forged))
 
     # ------------------------------------------------------------------ pause and resume
 
@@ -266,6 +267,7 @@ class Party(Generic[S, R]):
                 return
             payload = unseal(secret, envelope)
         if payload is None:
+            self._forged.add(sender)
             self._ignore(sender, "does not open", data)
             return
         if envelope.kind == ABORT_KIND:

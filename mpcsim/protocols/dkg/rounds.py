@@ -218,11 +218,22 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     )
 
 
-def combine(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> KeyShare | None:
-    """Check the dealt shares and put the new key share together; None for a pure dealer."""
-    setup, group, sid = view.setup, view.setup.group, keep.sid
-    if view.me not in setup.receivers:
-        return None
+def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
+    """The public record that follows from the revealed polynomials; the same for everyone."""
+    setup, group = view.setup, view.setup.group
+    C = list(keep.coefficients.values())
+    with view.step("public key and public shares"):
+        Y = steps.public_key(group, C)
+        Y_i = steps.public_shares(group, C, setup.receivers)
+    epoch = tagged_hash(Tag.EPOCH, keep.sid)
+    return PublicKeyRecord(group.name, setup.new_threshold, epoch, Y, Y_i)
+
+
+def new_share(
+    view: View[Dealing], keep: AfterDeal, inbox: Inbox, record: PublicKeyRecord
+) -> KeyShare:
+    """Check the dealt shares and put this receiver's key share together."""
+    setup, sid = view.setup, keep.sid
     deals = inbox.received(Deal)
     # CHECK
     my_echo = echo(view, inbox, Reveal)
@@ -243,12 +254,6 @@ def combine(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> KeyShare | No
     # COMPUTE
     if keep.committed.polynomial:
         shares.append(steps.deal(keep.committed.polynomial, view.me))
-    C = list(keep.coefficients.values())
-    with view.step("public key and public shares"):
-        Y = steps.public_key(group, C)
-        Y_i = steps.public_shares(group, C, setup.receivers)
-    epoch = tagged_hash(Tag.EPOCH, sid)
-    record = PublicKeyRecord(group.name, setup.new_threshold, epoch, Y, Y_i)
     peers: dict[PartyId, PeerState] = {}
     with view.step("base OT, receiver output"):
         for j in view.others("receivers"):
@@ -260,12 +265,13 @@ def combine(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> KeyShare | No
                         sid, view.me, j, keep.offered[j], keep.answered[j], reply
                     )
             peers[j] = PeerState(keep.pair_secrets[j], keep.zero_seeds[j], multiplication)
-    return KeyShare(record, view.me, steps.combine_shares(group, shares), peers, setup.mta)
+    secret_share = steps.combine_shares(setup.group, shares)
+    return KeyShare(record, view.me, secret_share, peers, setup.mta)
 
 
 def round_4_finish(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
-    """The key share."""
-    return Turn(result=combine(view, keep, inbox))
+    """Check the dealt shares; the key share is done."""
+    return Turn(result=new_share(view, keep, inbox, new_record(view, keep)))
 
 
 COMMIT = Round(

@@ -57,7 +57,7 @@ def prove_constant_term(sid: bytes, i: PartyId, a_0: Scalar, C_0: Point, rng: Rn
 
 
 def check_reveal(
-    session_id: bytes, sid: bytes, l: PartyId, committed: Commit, reveal: Reveal, degree: int
+    session_id: bytes, sid: bytes, j: PartyId, committed: Commit, reveal: Reveal, degree: int
 ) -> None:
     """Check a party's opening, the length of its polynomial and its proof.
 
@@ -65,7 +65,7 @@ def check_reveal(
         degree: coefficients it must have: t for a dealer, 0 for others.
 
     Raises:
-        CheckFailed: COMMITMENT_OPENING, THRESHOLD_MISMATCH or PROOF_OF_KNOWLEDGE, naming ``l``.
+        CheckFailed: COMMITMENT_OPENING, THRESHOLD_MISMATCH or PROOF_OF_KNOWLEDGE, naming ``j``.
 
     Spec: FROST20 | Figure 1 | round 1, step 5
     """
@@ -74,35 +74,35 @@ def check_reveal(
         opens(
             committed.commitment,
             session_id,
-            l,
+            j,
             reveal.blinding,
             committed.nonce,
             *(C_k.encode() for C_k in C),
             reveal.channel_key,
         ),
         Reason.COMMITMENT_OPENING,
-        l,
+        j,
     )
     check(
         len(C) == degree and (reveal.proof is not None) == (degree > 0),
         Reason.THRESHOLD_MISMATCH,
-        l,
+        j,
         detail=f"{len(C)} coefficients, {degree} expected",
     )
     if reveal.proof is not None:
-        check(schnorr.verify(sid, l, C[0], reveal.proof), Reason.PROOF_OF_KNOWLEDGE, l)
+        check(schnorr.verify(sid, j, C[0], reveal.proof), Reason.PROOF_OF_KNOWLEDGE, j)
 
 
-def deal(f: Polynomial, l: PartyId) -> Scalar:
-    """f_i(l), for party l alone.
+def deal(f: Polynomial, j: PartyId) -> Scalar:
+    """f_i(j), for party j alone.
 
     Spec: FROST20 | Figure 1 | round 2, step 1
     """
-    return evaluate(f, l)
+    return evaluate(f, j)
 
 
 def check_share(C: Sequence[Point], i: PartyId, share: Scalar, dealer: PartyId) -> None:
-    """f_l(i) * G = sum_k i^k * C_{l,k}.
+    """f_l(i) * G = sum_k i^k * C_{j,k}.
 
     Raises:
         CheckFailed: SHARE_INCONSISTENT, naming the dealer.
@@ -121,7 +121,7 @@ def combine_shares(group: Group, shares: Iterable[Scalar]) -> Scalar:
 
 
 def public_key(group: Group, C: Iterable[Sequence[Point]]) -> Point:
-    """Y = sum_l C_{l,0}.
+    """Y = sum_l C_{j,0}.
 
     Raises:
         CheckFailed: DEGENERATE_KEY.
@@ -136,7 +136,7 @@ def public_key(group: Group, C: Iterable[Sequence[Point]]) -> Point:
 def public_shares(
     group: Group, C: Iterable[Sequence[Point]], holders: Iterable[PartyId]
 ) -> dict[PartyId, Point]:
-    """Y_i = sum_l sum_k i^k * C_{l,k}: evaluate the sum of all polynomials in the exponent.
+    """Y_i = sum_l sum_k i^k * C_{j,k}: evaluate the sum of all polynomials in the exponent.
 
     Raises:
         CheckFailed: DEGENERATE_KEY.
@@ -155,14 +155,14 @@ def channel_key_pair(rng: Rng) -> tuple[bytes, bytes]:
     return secret, sodium.crypto_scalarmult_base(secret)
 
 
-def channel_agreement(e_i: bytes, E_l: bytes, l: PartyId) -> bytes:
-    """The X25519 secret shared with party l.
+def channel_agreement(e_i: bytes, E_j: bytes, j: PartyId) -> bytes:
+    """The X25519 secret shared with party j.
 
     Raises:
-        CheckFailed: CHANNEL_KEY_INVALID if E_l has low order, naming ``l``.
+        CheckFailed: CHANNEL_KEY_INVALID if E_j has low order, naming ``j``.
     """
     try:
-        return sodium.crypto_scalarmult(e_i, E_l)
+        return sodium.crypto_scalarmult(e_i, E_j)
     except SodiumError:
-        check(False, Reason.CHANNEL_KEY_INVALID, l)
+        check(False, Reason.CHANNEL_KEY_INVALID, j)
         raise  # unreachable: check raised

@@ -1,0 +1,141 @@
+"""Threshold ECDSA on secp256k1 in the manner of DKLs23 (eprint 2023/765, Protocol 3.6).
+
+Ideal functionality: t or more holders of a key that agree on a message hash get its ECDSA
+signature; fewer get nothing, and a cheater can only make the run abort.
+
+The product of nonce inverse and key is computed through pairwise multiplications (``mpcsim.mta``;
+the scheme is a seam), each tied to the committed nonce share and the published key share by the
+Gamma checks; any inconsistency is caught before a signature share leaves the party.
+
+Assumptions: those of the multiplication scheme; the key shares and pairwise state come from
+``dkg`` or ``reshare`` of one and the same epoch (checked first).
+
+What the caller must provide: the 32-byte hash, not the message; and after an abort, the share as
+``KeyShare.after`` returns it.
+
+Not here: identifying the cheater among three or more signers when only the final sums are wrong
+(the protocol cannot tell; the abort lists suspects); presigning.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mpcsim.algebra.group import Scalar
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.encoding import BYTES32, U16, Message, Seq, WireContext, wire
+from mpcsim.errors import InternalError, UsageError
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId, party_ids
+from mpcsim.keyshare import SHARE, KeyShare, quorum_problem
+from mpcsim.mta.base import Mta
+from mpcsim.protocol import Definition, Party
+from mpcsim.protocols.ecdsa.rounds import ROUNDS
+from mpcsim.protocols.ecdsa.steps import EcdsaSignature
+from mpcsim.rng import Rng
+from mpcsim.trace import Listener, silent
+
+__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup"]
+
+
+@wire
+class EcdsaSetup(Message):
+    """What one signer brings to a session."""
+
+    share: Annotated[KeyShare, SHARE]
+    signers: Annotated[tuple[PartyId, ...], Seq(U16)]
+    message_hash: Annotated[bytes, BYTES32]
+
+    @property
+    def mta(self) -> Mta:
+        if self.share.mta is None:
+            raise InternalError("a secp256k1 share without a multiplication scheme")
+        return self.share.mta
+
+    def multiplication(self, peer: PartyId) -> Message:
+        """Long-lived multiplication state with a peer."""
+        state = self.share.peers[peer].multiplication
+        if state is None:
+            raise InternalError(f"no multiplication state with party {peer}")
+        return state
+
+    def message_scalar(self) -> Scalar:
+        """SHA2(m) as a scalar (SEC 1, section 4.1.3, step 5)."""
+        return SECP256K1.scalar(int.from_bytes(self.message_hash, "big"))
+
+    def context(self) -> bytes:
+        """Digest of everything the signers must agree on beforehand."""
+        record = self.share.record
+        return tagged_hash(
+            Tag.CONTEXT,
+            b"ecdsa",
+            self.message_hash,
+            record.public_key.encode(),
+            record.epoch,
+            u32(record.threshold),
+            self.mta.identifier.encode(),
+            b"".join(u32(i) for i in self.signers),
+        )
+
+
+ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
+    name="ecdsa",
+    number=2,
+    rounds=ROUNDS,
+    setup=EcdsaSetup,
+    roles=lambda setup: {"all": setup.signers},
+    wire=lambda setup: WireContext(SECP256K1, setup.mta),
+    pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
+)
+
+
+def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> EcdsaSetup:
+    """A checked set-up.
+
+    Args:
+        share: this signer's key share.
+        signers: identifiers of everyone who signs, this party included.
+        message_hash: 32 bytes.
+
+    Raises:
+        UsageError: wrong curve or hash length; too few, unknown or duplicate signers; this party
+            not among them; multiplication state with one of them discarded.
+    """
+    ids = party_ids(signers)
+    if share.group is not SECP256K1:
+        raise UsageError(f"ECDSA needs a secp256k1 share, this one is on {share.group.name}")
+    if len(message_hash) != 32:
+        raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
+    if problem := quorum_problem(share.record, ids):
+        raise UsageError(problem)
+    if share.identifier not in ids:
+        raise UsageError(f"party {share.identifier}, whose share this is, is not a signer")
+    for j in ids:
+        if j != share.identifier and share.peers[j].multiplication is None:
+            raise UsageError(
+                f"the multiplication state with party {j} was discarded after an attack; "
+                "reshare the key first"
+            )
+    return EcdsaSetup(share, ids, message_hash)
+
+
+def party(
+    agreed: EcdsaSetup,
+    *,
+    session_id: bytes,
+    rng: Rng | None = None,
+    listener: Listener = silent,
+) -> Party[EcdsaSetup, EcdsaSignature]:
+    """One signer; its result is an ``EcdsaSignature``.
+
+    Raises:
+        UsageError: the session id has the wrong length.
+    """
+    return Party(
+        ECDSA,
+        agreed,
+        agreed.share.identifier,
+        session_id=session_id,
+        rng=rng,
+        listener=listener,
+    )

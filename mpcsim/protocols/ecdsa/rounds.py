@@ -1,0 +1,221 @@
+"""Rounds of threshold ECDSA: commit, offer, respond, share.
+
+Round 3 depends on the peer's round 2 alone, and round 2 on round 1; so two signers, one of whom
+starts, need two round trips: (commit; commit, offer), (offer, respond; respond, share).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
+from mpcsim.errors import Reason, blaming, check
+from mpcsim.ids import PartyId
+from mpcsim.mta.base import direction_sid
+from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocol.echo import check_echo, echo
+from mpcsim.protocols.ecdsa import steps
+from mpcsim.protocols.ecdsa.messages import Commit, Offer, Respond, SignatureShare
+
+if TYPE_CHECKING:
+    from mpcsim.protocols.ecdsa import EcdsaSetup
+
+
+@dataclass(frozen=True)
+class AfterCommit:
+    """Kept from round 1."""
+
+    r_i: Scalar
+    R_i: Point
+    phi_i: Scalar
+    blinding: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class AfterOffer:
+    """Kept from round 2."""
+
+    committed: AfterCommit
+    sid: bytes
+    offered: Mapping[PartyId, Any] = field(repr=False)
+    """State of the multiplications in which we are receiver."""
+    chi: Mapping[PartyId, Scalar]
+    """chi_{i,j}."""
+
+
+@dataclass(frozen=True)
+class AfterRespond:
+    """Kept from round 3."""
+
+    offered: AfterOffer
+    sk_i: Scalar
+    pk_i: Point
+    c: Mapping[PartyId, tuple[Scalar, ...]]
+    """(c^u_{i,j}, c^v_{i,j})."""
+
+
+@dataclass(frozen=True)
+class AfterShare:
+    """Kept from round 4."""
+
+    R: Secp256k1Point
+    r_x: Scalar
+
+
+def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> Turn:
+    """Step 5: sample nonce share and mask, commit to the nonce share."""
+    # COMPUTE
+    with view.step("step 5: sample r_i, phi_i; commit to R_i"):
+        r_i = SECP256K1.random_scalar(view.rng)
+        phi_i = SECP256K1.random_scalar(view.rng)
+        R_i = SECP256K1.base(r_i)
+        nonce, blinding = view.rng.bytes(32), view.rng.bytes(32)
+        commitment = steps.commit_nonce(view.session_id, view.me, blinding, nonce, R_i)
+    # KEEP, SEND
+    return Turn(
+        keep=AfterCommit(r_i, R_i, phi_i, blinding),
+        broadcast=Commit(view.setup.context(), nonce, commitment),
+    )
+
+
+def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Turn:
+    """Step 6: as multiplication receiver, offer chi_{i,j} to every peer."""
+    setup = view.setup
+    commits = inbox.everyone(Commit)
+    # CHECK
+    for j, message in commits.items():
+        check(
+            message.context == setup.context(),
+            Reason.SESSION_MISMATCH,
+            detail=f"party {j} signs something else, or with other shares",
+        )
+    # COMPUTE
+    nonces = {j: message.nonce for j, message in commits.items()}
+    sid = steps.session_key(view.session_id, setup.context(), nonces)
+    my_echo = echo(view, inbox, Commit)
+    offered, chi, offers = {}, {}, {}
+    with view.step("step 6: multiplication, receiver offers chi_ij"):
+        for j in view.others():
+            offered[j], chi[j], offer = setup.mta.receiver_start(
+                setup.multiplication(j), direction_sid(sid, sender=j, receiver=view.me), view.rng
+            )
+            offers[j] = Offer(my_echo, offer)
+    # KEEP, SEND
+    return Turn(keep=AfterOffer(keep, sid, offered, chi), direct=offers)
+
+
+def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> Turn:
+    """Step 7: as multiplication sender, put in r_i and sk_i; open the nonce share."""
+    setup, first = view.setup, keep.committed
+    offers = inbox.received(Offer)
+    # CHECK
+    my_echo = echo(view, inbox, Commit)
+    for j, message in offers.items():
+        check_echo(my_echo, message.echo, j, view.me)
+    # COMPUTE
+    with view.step("step 7: sk_i = lambda_i x_i + zeta_i"):
+        sk_i = steps.session_key_share(
+            setup.share.secret_share,
+            view.me,
+            setup.signers,
+            {j: setup.share.peers[j].zero_seed for j in view.others()},
+            keep.sid,
+        )
+        pk_i = SECP256K1.base(sk_i)
+    c, responses = {}, {}
+    for j, message in offers.items():
+        with view.step("step 7: multiplication, sender puts in r_i, sk_i"), blaming(j):
+            c[j], reply = setup.mta.sender(
+                setup.multiplication(j),
+                direction_sid(keep.sid, sender=view.me, receiver=j),
+                message.offer,
+                (first.r_i, sk_i),
+                view.rng,
+            )
+        with view.step("step 7: Gamma, psi"):
+            Gamma_u, Gamma_v, psi = steps.consistency_values(c[j], first.phi_i, keep.chi[j])
+        responses[j] = Respond(reply, first.R_i, first.blinding, pk_i, Gamma_u, Gamma_v, psi)
+    # KEEP, SEND
+    return Turn(keep=AfterRespond(keep, sk_i, pk_i, c), direct=responses)
+
+
+def round_4_share(view: View[EcdsaSetup], keep: AfterRespond, inbox: Inbox) -> Turn:
+    """Steps 8 and 9: check everything, compute the share of the signature."""
+    setup, second, first = view.setup, keep.offered, keep.offered.committed
+    commits, responses = inbox.received(Commit), inbox.received(Respond)
+    # CHECK
+    d: dict[PartyId, tuple[Scalar, ...]] = {}
+    for j, message in responses.items():
+        with view.step("step 8: open R_j"):
+            committed = commits[j]
+            steps.check_opening(
+                view.session_id,
+                j,
+                committed.commitment,
+                message.blinding,
+                committed.nonce,
+                message.R_i,
+            )
+        with view.step("step 8: multiplication, receiver output"), blaming(j):
+            d[j] = setup.mta.receiver_finish(second.offered[j], message.reply)
+        with view.step("step 8: Gamma checks"):
+            d_u, d_v = d[j]
+            chi = second.chi[j]
+            steps.check_multiplied(
+                chi, message.R_i, message.Gamma_u, d_u, Reason.GAMMA_U_MISMATCH, j
+            )
+            steps.check_multiplied(
+                chi, message.pk_i, message.Gamma_v, d_v, Reason.GAMMA_V_MISMATCH, j
+            )
+    with view.step("step 8: sum of pk_j"):
+        shares = (keep.pk_i, *(message.pk_i for message in responses.values()))
+        steps.check_public_key(setup.share.public_key, shares, view.others())
+    # COMPUTE
+    with view.step("step 9: R, u_i, v_i, w_i"):
+        R, r_x = steps.combine_nonce((first.R_i, *(m.R_i for m in responses.values())))
+        w_i, u_i = steps.signature_share(
+            setup.message_scalar(),
+            r_x,
+            first.r_i,
+            keep.sk_i,
+            first.phi_i,
+            psi=(message.psi for message in responses.values()),
+            cd_u=(keep.c[j][0] + d[j][0] for j in d),
+            cd_v=(keep.c[j][1] + d[j][1] for j in d),
+        )
+    # KEEP, SEND
+    return Turn(keep=AfterShare(R, r_x), broadcast=SignatureShare(w_i, u_i))
+
+
+def round_5_assemble(view: View[EcdsaSetup], keep: AfterShare, inbox: Inbox) -> Turn:
+    """Step 10: assemble the signature and verify it before anyone sees it."""
+    shares = [(m.w_i, m.u_i) for m in inbox.everyone(SignatureShare).values()]
+    # CHECK, COMPUTE
+    with view.step("step 10: assemble and verify"):
+        signature = steps.assemble(
+            view.setup.message_hash,
+            view.setup.share.public_key,
+            keep.R,
+            keep.r_x,
+            shares,
+            view.others(),
+        )
+    return Turn(result=signature)
+
+
+ROUNDS = (
+    Round(1, "commit", round_1_commit, sends=(Sends(Commit, Delivery.BROADCAST),)),
+    Round(2, "offer", round_2_offer, needs=(Commit,), sends=(Sends(Offer, Delivery.DIRECT),)),
+    Round(3, "respond", round_3_respond, needs=(Offer,), sends=(Sends(Respond, Delivery.DIRECT),)),
+    Round(
+        4,
+        "share",
+        round_4_share,
+        needs=(Respond,),
+        sends=(Sends(SignatureShare, Delivery.BROADCAST),),
+    ),
+    Round(5, "assemble", round_5_assemble, needs=(SignatureShare,)),
+)

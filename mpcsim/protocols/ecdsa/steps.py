@@ -1,0 +1,235 @@
+"""Steps of threshold ECDSA, in the order of DKLs23 (eprint 2023/765), Protocol 3.6.
+
+Symbols, for signer i and peer j:
+
+==============  ===================================================================
+x_i, lambda_i   long-lived key share and its Lagrange coefficient for these signers
+zeta_i          zero share of this session
+r_i, R_i        nonce share and r_i * G
+phi_i           inversion mask
+sk_i, pk_i      key share of this session, lambda_i * x_i + zeta_i, and sk_i * G
+chi_{i,j}       i's random multiplicand against j (j's r_j and sk_j are multiplied with it)
+c, d            the two parties' additive shares of a product; u for r, v for sk
+psi_{i,j}       phi_i - chi_{i,j}: moves j's products from chi_{i,j} to phi_i
+u, v, w         r * phi, sk * phi, and the numerator SHA2(m) * phi + r_x * sk * phi
+==============  ===================================================================
+
+so that s = w / u = (SHA2(m) + r_x * sk) / r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from coincurve import PublicKey
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1, Secp256k1Point
+from mpcsim.errors import Reason, check
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId
+from mpcsim.primitives.commitment import commit, opens
+from mpcsim.primitives.zero_share import zero_share
+
+
+@dataclass(frozen=True)
+class EcdsaSignature:
+    """A signature with low s and its recovery id."""
+
+    r: int
+    s: int
+    recovery_id: int
+
+    def encode(self) -> bytes:
+        """65 bytes: r, s, v with v = 27 + recovery id."""
+        return self.compact() + bytes([27 + self.recovery_id])
+
+    def compact(self) -> bytes:
+        """64 bytes: r, s."""
+        return self.r.to_bytes(32, "big") + self.s.to_bytes(32, "big")
+
+
+def session_key(session_id: bytes, context: bytes, nonces: Mapping[PartyId, bytes]) -> bytes:
+    """sid: unique as soon as one honest signer took part, whatever the others did.
+
+    Spec: DKLs23 | Protocol 3.6 | steps 1-3
+    Differs: the paper takes the signature id as agreed; here it is derived from every signer's
+    nonce, so that a replayed session name cannot repeat it.
+    """
+    parts = [part for i in sorted(nonces) for part in (u32(i), nonces[i])]
+    return tagged_hash(Tag.SESSION, session_id, context, *parts)
+
+
+def commit_nonce(session_id: bytes, i: PartyId, blinding: bytes, nonce: bytes, R_i: Point) -> bytes:
+    """Commit to R_i before any other nonce share is seen.
+
+    Spec: DKLs23 | Protocol 3.6 | step 5
+    """
+    return commit(session_id, i, blinding, nonce, R_i.encode())
+
+
+def session_key_share(
+    x_i: Scalar, i: PartyId, signers: Sequence[PartyId], seeds: Mapping[int, bytes], sid: bytes
+) -> Scalar:
+    """sk_i = lambda_i * x_i + zeta_i: an additive sharing of the key, fresh for this session.
+
+    Spec: DKLs23 | Protocol 3.6 | step 7, zero shares
+    """
+    lambda_i = lagrange_coefficient(SECP256K1, i, signers)
+    return lambda_i * x_i + zero_share(SECP256K1, i, seeds, sid)
+
+
+def consistency_values(
+    c: tuple[Scalar, ...], phi_i: Scalar, chi_ij: Scalar
+) -> tuple[Point, Point, Scalar]:
+    """Gamma^u = c^u * G, Gamma^v = c^v * G, psi = phi_i - chi_{i,j}.
+
+    Spec: DKLs23 | Protocol 3.6 | step 7
+    """
+    c_u, c_v = c
+    return SECP256K1.base(c_u), SECP256K1.base(c_v), phi_i - chi_ij
+
+
+def check_opening(
+    session_id: bytes, j: PartyId, commitment: bytes, blinding: bytes, nonce: bytes, R_j: Point
+) -> None:
+    """R_j is what party j committed to.
+
+    Raises:
+        CheckFailed: COMMITMENT_OPENING, naming ``j``.
+
+    Spec: DKLs23 | Protocol 3.6 | step 8, decommitment
+    """
+    check(
+        opens(commitment, session_id, j, blinding, nonce, R_j.encode()),
+        Reason.COMMITMENT_OPENING,
+        j,
+    )
+
+
+def check_multiplied(
+    chi_ij: Scalar, X_j: Point, Gamma: Point, d: Scalar, reason: Reason, j: PartyId
+) -> None:
+    """chi_{i,j} * X_j - Gamma = d * G: what j multiplied is the discrete log of X_j.
+
+    Called with (R_j, Gamma^u, d^u) and with (pk_j, Gamma^v, d^v).
+
+    Raises:
+        CheckFailed: ``reason``, naming ``j``.
+
+    Spec: DKLs23 | Protocol 3.6 | step 8, consistency checks
+    """
+    check(chi_ij * X_j == SECP256K1.base(d) + Gamma, reason, j)
+
+
+def check_public_key(pk: Point, shares: Iterable[Point], suspects: Sequence[PartyId]) -> None:
+    """sum_j pk_j = pk.
+
+    Raises:
+        CheckFailed: PUBLIC_KEY_MISMATCH. With a single peer it is that peer; among several the
+            check cannot tell.
+
+    Spec: DKLs23 | Protocol 3.6 | step 8, consistency check on the key
+    """
+    check(
+        SECP256K1.sum(shares) == pk,
+        Reason.PUBLIC_KEY_MISMATCH,
+        the_only(suspects),
+        suspects=suspects,
+    )
+
+
+def combine_nonce(shares: Iterable[Point]) -> tuple[Secp256k1Point, Scalar]:
+    """R = sum_j R_j and r_x, its x coordinate modulo q.
+
+    Raises:
+        CheckFailed: DEGENERATE_NONCE.
+
+    Spec: DKLs23 | Protocol 3.6 | step 9
+    """
+    R = cast(Secp256k1Point, SECP256K1.sum(shares))
+    check(not R.is_identity, Reason.DEGENERATE_NONCE)
+    r_x = SECP256K1.scalar(R.x())
+    check(bool(r_x), Reason.DEGENERATE_NONCE)
+    return R, r_x
+
+
+def signature_share(
+    m: Scalar,
+    r_x: Scalar,
+    r_i: Scalar,
+    sk_i: Scalar,
+    phi_i: Scalar,
+    psi: Iterable[Scalar],
+    cd_u: Iterable[Scalar],
+    cd_v: Iterable[Scalar],
+) -> tuple[Scalar, Scalar]:
+    """(w_i, u_i) from the products.
+
+    u_i = r_i * (phi_i + sum_j psi_{j,i}) + sum_j (c^u_{i,j} + d^u_{i,j}), v_i likewise with sk_i,
+    w_i = m * phi_i + r_x * v_i.
+
+    Args:
+        psi: psi_{j,i} from every peer.
+        cd_u: c^u_{i,j} + d^u_{i,j} for every peer; ``cd_v`` likewise.
+
+    Spec: DKLs23 | Protocol 3.6 | step 9
+    """
+    zero = SECP256K1.scalar(0)
+    Phi_i = sum(psi, phi_i)
+    u_i = r_i * Phi_i + sum(cd_u, zero)
+    v_i = sk_i * Phi_i + sum(cd_v, zero)
+    return m * phi_i + r_x * v_i, u_i
+
+
+def assemble(
+    message_hash: bytes,
+    pk: Point,
+    R: Secp256k1Point,
+    r_x: Scalar,
+    shares: Iterable[tuple[Scalar, Scalar]],
+    suspects: Sequence[PartyId],
+) -> EcdsaSignature:
+    """s = sum w_j / sum u_j, made low, with its recovery id, and verified by libsecp256k1.
+
+    Recovering the public key from the signature and comparing it checks signature and recovery
+    id at once.
+
+    Raises:
+        CheckFailed: ZERO_DENOMINATOR or SIGNATURE_INVALID. With a single peer it is that peer;
+            among several the check cannot tell.
+
+    Spec: DKLs23 | Protocol 3.6 | step 10
+    """
+    w, u = (sum(column, SECP256K1.scalar(0)) for column in zip(*shares, strict=True))
+    check(bool(u), Reason.ZERO_DENOMINATOR, the_only(suspects), suspects=suspects)
+    s = (w * u.inverse()).n
+    recovery_id = int(R.y_is_odd()) | (R.x() >= ORDER) << 1
+    if s > ORDER // 2:  # BIP 62: of s and -s the low one, so that nobody can make a second
+        s, recovery_id = ORDER - s, recovery_id ^ 1
+    signature = EcdsaSignature(r_x.n, s, recovery_id)
+    check(
+        verifies(signature, message_hash, pk),
+        Reason.SIGNATURE_INVALID,
+        the_only(suspects),
+        suspects=suspects,
+    )
+    return signature
+
+
+def verifies(signature: EcdsaSignature, message_hash: bytes, pk: Point) -> bool:
+    """Whether libsecp256k1 recovers ``pk`` from the signature."""
+    recoverable = signature.compact() + bytes([signature.recovery_id])
+    try:
+        found = PublicKey.from_signature_and_message(recoverable, message_hash, hasher=None)
+    except (ValueError, Exception):
+        return False
+    return Secp256k1Point(found) == pk
+
+
+def the_only(parties: Sequence[PartyId]) -> PartyId | None:
+    """The single member, if there is just one: with one peer, blame needs no further proof."""
+    return parties[0] if len(parties) == 1 else None

@@ -1,0 +1,91 @@
+"""Threshold Ed25519 signatures: FROST(Ed25519, SHA-512) of RFC 9591.
+
+Ideal functionality: t or more holders of a key share who agree on a message obtain an Ed25519
+signature of it under the shared key, as any verifier of RFC 8032 accepts it; fewer than t learn
+nothing that helps to sign anything else. A signature that comes out is valid; if none comes out,
+those who sent a bad share are named, all at once.
+
+Protocol: two messages deep (commitments, signature shares), broadcast and sealed end to end under
+the pair secrets of key generation. There is no coordinator: every signer aggregates for itself
+(RFC 9591, section 7.5). Beyond the RFC, the first message carries a digest of what the session is
+about and the second a digest of the commitments seen, so a disagreement shows up as such, not as
+an invalid share.
+
+Assumptions: one-more discrete logarithm; random oracles. The caller provides a key share and the
+signers and message all agreed upon, and resumes a snapshot at most once: two copies that go on
+with different commitments use the same nonces twice, which gives the key share away.
+
+Not here: robustness (one signer can stop the run), nonces generated ahead of the message, and
+protection from timing side channels (Python offers none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.encoding import WireContext
+from mpcsim.errors import UsageError
+from mpcsim.ids import party_ids
+from mpcsim.keyshare import KeyShare, quorum_problem
+from mpcsim.protocol import Definition, Party
+from mpcsim.protocols.frost.rounds import AGGREGATE, COMMIT, MAX_MESSAGE_BYTES, SIGN, FrostSetup
+from mpcsim.protocols.frost.steps import Ed25519Signature
+from mpcsim.rng import Rng
+from mpcsim.trace import Listener, silent
+
+FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
+    name="frost",
+    number=3,
+    rounds=(COMMIT, SIGN, AGGREGATE),
+    setup=FrostSetup,
+    roles=lambda setup: setup.roles(),
+    wire=lambda setup: WireContext(ED25519),
+    pair_secrets=lambda setup: setup.pair_secrets(),
+)
+
+
+def setup(share: KeyShare, signers: Iterable[int], message: bytes) -> FrostSetup:
+    """A checked set-up.
+
+    Args:
+        share: this signer's key share, on ed25519.
+        signers: identifiers of all who sign, this signer included; at least the threshold.
+        message: what to sign, up to 65,536 bytes; it may be empty (RFC 8032 allows that).
+
+    Raises:
+        UsageError: wrong curve, too few signers, bad or duplicate identifiers, signers without a
+            share, this signer not among them, or a message that is too long.
+    """
+    if share.group is not ED25519:
+        raise UsageError(f"FROST signs with ed25519 shares, not {share.group.name}")
+    ids = party_ids(signers)
+    if problem := quorum_problem(share.record, ids):
+        raise UsageError(problem)
+    if share.identifier not in ids:
+        raise UsageError(f"party {share.identifier}, whose share this is, is not among the signers")
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise UsageError(f"message of {len(message)} bytes; at most {MAX_MESSAGE_BYTES}")
+    return FrostSetup(share, ids, message)
+
+
+def party(
+    agreed: FrostSetup,
+    *,
+    session_id: bytes,
+    rng: Rng | None = None,
+    listener: Listener = silent,
+) -> Party[FrostSetup, Ed25519Signature]:
+    """The holder of the set-up's share as a signer; its result is an ``Ed25519Signature``.
+
+    Raises:
+        UsageError: the session id has the wrong length.
+    """
+    return Party(
+        FROST,
+        agreed,
+        agreed.share.identifier,
+        session_id=session_id,
+        rng=rng,
+        listener=listener,
+    )

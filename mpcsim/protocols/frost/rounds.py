@@ -1,0 +1,162 @@
+"""Rounds of FROST signing: commit, sign, aggregate. Every signer aggregates for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from mpcsim.encoding import U16, Bytes, Message, Seq, wire
+from mpcsim.errors import CheckFailed, InternalError, Reason, check
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import SHARE, KeyShare
+from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.frost import steps
+from mpcsim.protocols.frost.messages import Commitments, SignatureShare
+
+MAX_MESSAGE_BYTES = 1 << 16
+"""Longest message to sign. It is part of the set-up, never sent."""
+
+
+@wire
+class FrostSetup(Message):
+    """What the signers agree on before they sign, and this signer's key share."""
+
+    share: Annotated[KeyShare, SHARE]
+    signers: Annotated[tuple[PartyId, ...], Seq(U16)]
+    """In ascending order."""
+    message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
+
+    def context(self) -> bytes:
+        """Digest of everything the signers must agree on beforehand."""
+        record = self.share.record
+        return tagged_hash(
+            Tag.CONTEXT,
+            b"frost",
+            record.epoch,
+            record.public_key.encode(),
+            u32(record.threshold),
+            b"".join(u32(i) for i in self.signers),
+            self.message,
+        )
+
+    def roles(self) -> dict[str, tuple[PartyId, ...]]:
+        return {"all": self.signers}
+
+    def pair_secrets(self) -> Mapping[PartyId, bytes]:
+        """Those that key generation left."""
+        peers = self.share.peers
+        return {j: peers[j].pair_secret for j in self.signers if j in peers}
+
+
+@dataclass(frozen=True)
+class AfterCommit:
+    """Kept from round 1."""
+
+    context: bytes
+    nonces: steps.SigningNonces = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AfterSign:
+    """Kept from round 2."""
+
+    seen: bytes
+    bound: steps.Bound
+
+
+def round_1_commit(view: View[FrostSetup], keep: None, inbox: Inbox) -> Turn:
+    """Draw nonces and commit to them."""
+    setup = view.setup
+    # COMPUTE
+    nonces, (D, E) = steps.commit(setup.share.secret_share, view.rng)
+    context = setup.context()
+    # KEEP, SEND
+    return Turn(keep=AfterCommit(context, nonces), broadcast=Commitments(context, D, E))
+
+
+def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Turn:
+    """Bind key, message and everyone's commitments; use up the nonces for a signature share."""
+    share, message = view.setup.share, view.setup.message
+    commitments = inbox.everyone(Commitments)
+    # CHECK
+    for j, received in commitments.items():
+        check(
+            received.context == keep.context,
+            Reason.SESSION_MISMATCH,
+            detail=f"party {j} signs something else, or with other shares or signers",
+        )
+    # COMPUTE
+    commitment_list = [steps.Commitment(j, c.hiding, c.binding) for j, c in commitments.items()]
+    with view.step("binding factors, group commitment, challenge"):
+        bound = steps.bind(share.public_key, commitment_list, message)
+    check(not bound.group_commitment.is_identity, Reason.DEGENERATE_NONCE)
+    with view.step("signature share"):
+        z_i = steps.sign(view.me, share.secret_share, keep.nonces, bound)
+    encoded = steps.encode_group_commitment_list(commitment_list)
+    seen = tagged_hash(Tag.ECHO, view.session_id, b"frost", keep.context, encoded)
+    # KEEP, SEND
+    return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z_i))
+
+
+def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> Turn:
+    """Add the shares up; release the signature only if it verifies, or else name the culprits."""
+    record, message = view.setup.share.record, view.setup.message
+    shares = inbox.everyone(SignatureShare)
+    others = view.others()
+    # CHECK
+    for j in others:
+        # The contexts agreed, so the commitments differ. Between two, the peer lies about its own
+        # or about ours; among more, it may have been told something else by a third.
+        check(
+            shares[j].seen == keep.seen,
+            Reason.ECHO_MISMATCH,
+            culprit=j if len(others) == 1 else None,
+            suspects=others if len(others) > 1 else (),
+            detail=f"commitments as seen by party {j}",
+        )
+    # COMPUTE
+    with view.step("aggregate and verify"):
+        signature = steps.aggregate(keep.bound, (m.share for m in shares.values()))
+        valid = steps.verify_signature(signature, record.public_key, message)
+    # CHECK
+    if not valid:
+        with view.step("find the culprits"):
+            raise _culprits(view, keep.bound, shares)
+    return Turn(result=signature)
+
+
+def _culprits(
+    view: View[FrostSetup], bound: steps.Bound, shares: Mapping[PartyId, SignatureShare]
+) -> CheckFailed:
+    """Everyone whose share is not what its commitments and its public share call for.
+
+    Raises:
+        InternalError: nobody's; valid shares add up to a valid signature.
+    """
+    Y = view.setup.share.record.public_shares
+    culprits = [
+        j
+        for j in view.others()
+        if not steps.verify_signature_share(j, Y[j], shares[j].share, bound)
+    ]
+    if not culprits:
+        raise InternalError("invalid signature although every peer's share is valid")
+    return CheckFailed(Reason.SIGNATURE_SHARE_INVALID, culprits)
+
+
+COMMIT = Round(
+    1,
+    "commit",
+    round_1_commit,
+    sends=(Sends(Commitments, Delivery.BROADCAST),),
+)
+SIGN = Round(
+    2,
+    "sign",
+    round_2_sign,
+    needs=(Commitments,),
+    sends=(Sends(SignatureShare, Delivery.BROADCAST),),
+)
+AGGREGATE = Round(3, "aggregate", round_3_aggregate, needs=(SignatureShare,))

@@ -1,0 +1,77 @@
+"""Rounds of resharing: those of key generation, then a second phase.
+
+Rounds 1 to 3 are ``dkg``'s, run by other dealers. Round 4 ends phase one: the new share is
+*prepared*. Round 5 ends phase two, once every receiver has confirmed: the new share is *active*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mpcsim.errors import Reason, check
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.dkg.messages import Confirm, Deal
+from mpcsim.protocols.dkg.rounds import (
+    COMMIT,
+    DEAL,
+    REVEAL,
+    AfterDeal,
+    Dealing,
+    new_record,
+    new_share,
+)
+
+
+@dataclass(frozen=True)
+class AfterPrepare:
+    """Kept from round 4."""
+
+    sid: bytes
+    record: PublicKeyRecord
+    share: KeyShare | None = field(repr=False)
+
+
+def _confirmation(sid: bytes, record: PublicKeyRecord) -> bytes:
+    return tagged_hash(Tag.CONFIRM, sid, record.to_bytes())
+
+
+def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
+    """Check the dealt shares; hold the new share, and say so to everyone."""
+    # CHECK, COMPUTE
+    record = new_record(view, keep)
+    share = None
+    if view.me in view.setup.receivers:
+        share = new_share(view, keep, inbox, record)
+    # KEEP, SEND
+    return Turn(
+        keep=AfterPrepare(keep.sid, record, share),
+        prepared=share,
+        broadcast=Confirm(_confirmation(keep.sid, record)) if share else None,
+    )
+
+
+def round_5_activate(view: View[Dealing], keep: AfterPrepare, inbox: Inbox) -> Turn:
+    """Everyone who should hold a new share does: the old ones may go."""
+    # CHECK
+    expected = _confirmation(keep.sid, keep.record)
+    for j, message in inbox.received(Confirm).items():
+        # The views were echo-checked, so an honest party computed the same record.
+        check(message.digest == expected, Reason.CONFIRMATION_MISMATCH, j)
+    return Turn(result=keep.share)
+
+
+ROUNDS = (
+    COMMIT,
+    REVEAL,
+    DEAL,
+    Round(
+        4,
+        "prepare",
+        round_4_prepare,
+        needs=(Deal,),
+        sends=(Sends(Confirm, Delivery.BROADCAST, "receivers", "all"),),
+    ),
+    Round(5, "activate", round_5_activate, needs=(Confirm,)),
+)
