@@ -44,20 +44,21 @@ def u32(n: int) -> bytes:
     return n.to_bytes(4, "big")
 
 
-def _framed(tag: Tag, parts: Iterable[bytes]) -> bytes:
-    name = tag.value.encode()
-    frame = [len(name).to_bytes(8, "big"), name]
-    for part in parts:
-        frame.append(len(part).to_bytes(8, "big"))
-        frame.append(part)
-    return b"".join(frame)
+def _absorb(hasher: hashlib._Hash, tag: Tag, parts: Iterable[bytes]) -> None:
+    for part in (tag.value.encode(), *parts):
+        hasher.update(len(part).to_bytes(8, "big"))
+        hasher.update(part)
 
 
 def tagged_hash(tag: Tag, *parts: bytes) -> bytes:
     """SHA-256 of the framed tag and parts; 32 bytes."""
-    return hashlib.sha256(_framed(tag, parts)).digest()
+    hasher = hashlib.sha256()
+    _absorb(hasher, tag, parts)
+    return hasher.digest()
 
 
 def tagged_xof(tag: Tag, length: int, *parts: bytes) -> bytes:
     """SHAKE-128 of the framed tag and parts; ``length`` bytes (128-bit security)."""
-    return hashlib.shake_128(_framed(tag, parts)).digest(length)
+    hasher = hashlib.shake_128()
+    _absorb(hasher, tag, parts)
+    return hasher.digest(length)

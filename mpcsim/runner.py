@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Done, Output, Party, Prepared, Send, Waiting
+from mpcsim.protocol import Done, Output, Prepared, Send, Waiting
 
 R = TypeVar("R")
+
+
+class Participant(Protocol[R]):
+    """What a run needs of a party; a ``Party``, or something that behaves like one."""
+
+    @property
+    def me(self) -> PartyId: ...
+    @property
+    def outcome(self) -> Done[R] | Aborted | None: ...
+    def start(self) -> list[Output[R]]: ...
+    def receive(self, sender: int, data: bytes) -> list[Output[R]]: ...
+    def waiting(self) -> Waiting | None: ...
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,8 @@ class InFlight:
 
     sender: PartyId
     send: Send
+    depth: int
+    """Sequential message delays up to its arrival: one more than those before it was sent."""
 
     def __str__(self) -> str:
         return (
@@ -42,14 +56,16 @@ def in_order(messages: Sequence[InFlight]) -> int:
 class LocalRun(Generic[R]):
     """The parties of one session and the messages between them."""
 
-    def __init__(self, parties: Iterable[Party[Any, R]]) -> None:
-        self.parties: dict[PartyId, Party[Any, R]] = {party.me: party for party in parties}
+    def __init__(self, parties: Iterable[Participant[R]]) -> None:
+        self.parties: dict[PartyId, Participant[R]] = {party.me: party for party in parties}
         if not self.parties:
             raise UsageError("a run needs at least one party")
         self.in_flight: list[InFlight] = []
         self.prepared: dict[PartyId, R] = {}
         """Results of phase one, for two-phase protocols."""
         self.delivered = 0
+        self.depth: dict[PartyId, int] = dict.fromkeys(self.parties, 0)
+        """Sequential message delays behind each party's present state."""
 
     def start(self) -> None:
         """Start every party."""
@@ -67,9 +83,19 @@ class LocalRun(Generic[R]):
         message = self.in_flight.pop(index)
         receiver = self.parties.get(message.send.to)
         if receiver is not None:
+            self.depth[receiver.me] = max(self.depth[receiver.me], message.depth)
             self._take(receiver.me, receiver.receive(message.sender, message.send.data))
         self.delivered += 1
         return message
+
+    def rejoin(self, party: Participant[R], outputs: list[Output[R]]) -> None:
+        """Put a party resumed from its snapshot in the place of the one that crashed.
+
+        Args:
+            outputs: what ``Party.resume`` returned; it is in flight again.
+        """
+        self.parties[party.me] = party
+        self._take(party.me, outputs)
 
     def finish(self, schedule: Schedule = in_order) -> dict[PartyId, Done[R] | Aborted | Waiting]:
         """Deliver until nothing is in flight, and say how every party stands."""
@@ -90,13 +116,13 @@ class LocalRun(Generic[R]):
     def _take(self, sender: PartyId, outputs: list[Output[R]]) -> None:
         for output in outputs:
             if isinstance(output, Send):
-                self.in_flight.append(InFlight(sender, output))
+                self.in_flight.append(InFlight(sender, output, self.depth[sender] + 1))
             elif isinstance(output, Prepared):
                 self.prepared[sender] = output.result
 
 
 def run(
-    parties: Iterable[Party[Any, R]], schedule: Schedule = in_order
+    parties: Iterable[Participant[R]], schedule: Schedule = in_order
 ) -> dict[PartyId, Done[R] | Aborted | Waiting]:
     """Start the parties and deliver until nothing is in flight."""
     local = LocalRun(parties)

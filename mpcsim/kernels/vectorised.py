@@ -32,9 +32,9 @@ _U64: Final = np.dtype("<u8")
 _BLOCK: Final = np.dtype("V16")
 _SCALAR: Final = np.dtype("V32")
 
-# Freeing one large block teaches glibc to keep freed memory up to that size. By default it returns
-# every array of 128 kB to the system, and faulting the pages back in costs more than the work on
-# them. Elsewhere this does nothing.
+# Freeing one large block teaches glibc to keep freed memory up to about that size. Otherwise it
+# returns arrays of 128 kB and more to the system, and faulting fresh pages in for every call costs
+# more than the work done on them. Elsewhere this line does nothing.
 np.empty(1 << 21, np.uint8)
 
 # Steps of the 8x8 bit transpose: shift, and mask of the bits that move down by it. Arrays, as
@@ -120,7 +120,6 @@ def binary_matvec(matrix: bytes, out_bits: int, rows: bytes, in_bits: int) -> by
     word = _U64 if out_bytes % 8 == 0 else np.dtype(np.uint8)
     columns = np.frombuffer(transpose(matrix, out_bits, in_bits), word)
     # (8, in_bytes * words): row k has the columns of M for bit k of every byte position.
-    # (8, in_bytes * words): row k has the columns of M for bit k of every byte position.
     by_bit = np.ascontiguousarray(columns.reshape(in_bytes, 8, -1).transpose(1, 0, 2))
     by_bit = by_bit.reshape(8, -1)
     table = np.empty((256, by_bit.shape[1]), word)  # entry (v, p): M times v at position p
@@ -135,12 +134,12 @@ def binary_matvec(matrix: bytes, out_bits: int, rows: bytes, in_bits: int) -> by
     return products
 
 
-_LIMBS: Final = 16
-_WIDE_LIMBS: Final = 8
-_MAX_BOUND: Final = 4
-_BLAS_COLUMNS: Final = 512
-_UNSURE: Final = 2.0**-20
+_LIMBS: Final = 16  # of 16 bits: the lazy form
+_WIDE_LIMBS: Final = 8  # of 32 bits: the form that is reduced
 _WIDE_SHIFT: Final = np.array(32)
+_MAX_BOUND: Final = 4  # lazy limbs stay below 4 * 2**16
+_BLAS_COLUMNS: Final = 512  # per matrix product: exact sums, and BLAS stays on one thread
+_UNSURE: Final = 2.0**-20  # quotient estimates closer than this to an integer are checked
 # Added to a residue, it makes each 32-bit digit d stand for the balanced digit d - 2**31.
 _BALANCE: Final = sum(1 << (32 * i + 31) for i in range(_WIDE_LIMBS))
 

@@ -66,6 +66,7 @@ class ReceiverKeep:
     """The receiver's secrets between its two steps."""
 
     sid: bytes
+    g: ScalarVector
     beta: bytes = field(repr=False)
     pads: bytes = field(repr=False)
 
@@ -140,8 +141,7 @@ def receive(kernel: Kernel, keep: ReceiverKeep, reply: OtReply) -> tuple[Scalar,
     mu = tagged_hash(Tag.MTA_MU, keep.sid, checked.encode())
     check(mu == reply.mu, Reason.MULTIPLICATION_CHECK)
     # d_i = sum_j g_j d._{j,i}
-    g = gadget(kernel, keep.sid, len(keep.beta) * 8)
-    return tuple(SECP256K1.scalar(kernel.dot(g, d[i])) for i in range(WIDTH))
+    return tuple(SECP256K1.scalar(kernel.dot(keep.g, d[i])) for i in range(WIDTH))
 
 
 class OtMta(Mta):
@@ -201,7 +201,7 @@ class OtMta(Mta):
         # chi = sum_j beta_j g_j
         g = gadget(self.kernel, sid, self.parameters.xi)
         chi = SECP256K1.scalar(self.kernel.subset_sum(beta, g))
-        return ReceiverKeep(sid, beta, pads), chi, message
+        return ReceiverKeep(sid, g, beta, pads), chi, message
 
     def sender(
         self, setup: Message, sid: bytes, offer: Message, inputs: tuple[Scalar, ...], rng: Rng

@@ -181,7 +181,7 @@ def test_the_check_catches(tmp_path, name, source):
         ("algebra/a.py", "from mpcsim.kernels import modexp"),
         ("algebra/a.py", "from . import b\nfrom mpcsim.algebra.c import d"),
         ("algebra/a.py", "from mpcsim import __version__, errors"),
-        ("hashing.py", "from mpcsim.tags import Tag\nfrom . import encoding"),
+        ("hashing.py", "from mpcsim.errors import Reason\nfrom . import ids"),
         ("rng.py", "import os, secrets"),
         ("bench/a.py", "import time\nfrom mpcsim.sim import world\nprint(open('x'))"),
         ("cli.py", "from mpcsim.bench import run\nimport asyncio"),

@@ -107,13 +107,12 @@ def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> 
     others = view.others()
     # CHECK
     for j in others:
-        # The contexts agreed, so the commitments differ. Between two, the peer lies about its own
-        # or about ours; among more, it may have been told something else by a third.
+        # The contexts agreed, so the commitments differ: party j reports falsely, or somebody told
+        # the two of us different things.
         check(
             shares[j].seen == keep.seen,
             Reason.ECHO_MISMATCH,
-            culprit=j if len(others) == 1 else None,
-            suspects=others if len(others) > 1 else (),
+            suspects=others,
             detail=f"commitments as seen by party {j}",
         )
     # COMPUTE

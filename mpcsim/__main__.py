@@ -1,0 +1,7 @@
+"""``python -m mpcsim``."""
+
+import sys
+
+from mpcsim.cli import main
+
+sys.exit(main())

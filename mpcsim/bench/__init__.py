@@ -1,0 +1,1 @@
+"""Benchmarks: how fast the protocols are on this machine, beside what its primitives cost."""

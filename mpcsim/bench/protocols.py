@@ -1,0 +1,184 @@
+"""CPU time, bytes, messages and message delays of every protocol."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from mpcsim.errors import Aborted
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Done, Output, Party, Waiting
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.runner import LocalRun, results, run
+
+R = TypeVar("R")
+Parties = list[Party[Any, Any]]
+
+FULL_RUNS = 60
+"""Runs behind every median of a signature; key generation takes half as many."""
+
+
+class Timed(Generic[R]):
+    """A party whose CPU time is added up."""
+
+    def __init__(self, party: Party[Any, R]) -> None:
+        self.party = party
+        self.cpu_ns = 0
+
+    @property
+    def me(self) -> PartyId:
+        return self.party.me
+
+    @property
+    def outcome(self) -> Done[R] | Aborted | None:
+        return self.party.outcome
+
+    def waiting(self) -> Waiting | None:
+        return self.party.waiting()
+
+    def start(self) -> list[Output[R]]:
+        begin = time.process_time_ns()
+        outputs = self.party.start()
+        self.cpu_ns += time.process_time_ns() - begin
+        return outputs
+
+    def receive(self, sender: int, data: bytes) -> list[Output[R]]:
+        begin = time.process_time_ns()
+        outputs = self.party.receive(sender, data)
+        self.cpu_ns += time.process_time_ns() - begin
+        return outputs
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Medians over the runs of one operation."""
+
+    total_ms: float
+    """CPU time of all parties together, from creating them to the last result."""
+    party_ms: float
+    """CPU time of the busiest party."""
+    bytes_sent: int
+    """By all parties, envelopes included."""
+    messages: int
+    delays: int
+    """Sequential message delays when all parties start together."""
+
+
+def measure(make: Callable[[], Parties], runs: int) -> Figures:
+    """Run an operation ``runs`` times after two warm-up runs."""
+    totals, busiest = [], []
+    sent = messages = delays = 0
+    for n in range(-2, runs):
+        begin = time.process_time_ns()
+        timed = [Timed(party) for party in make()]
+        local: LocalRun[Any] = LocalRun(timed)
+        local.start()
+        sent = messages = 0
+        while local.in_flight:
+            message = local.deliver()
+            sent += len(message.send.data)
+            messages += 1
+        elapsed = time.process_time_ns() - begin
+        results(local.outcomes())
+        delays = max(local.depth.values())
+        if n >= 0:
+            totals.append(elapsed / 1e6)
+            busiest.append(max(party.cpu_ns for party in timed) / 1e6)
+    return Figures(statistics.median(totals), statistics.median(busiest), sent, messages, delays)
+
+
+def round_trips(parties: Parties) -> int:
+    """Request-response pairs when the first party is a client and the second only answers."""
+    client, server = parties
+    count = 0
+    to_server = client.start()
+    outputs = server.start()
+    while client.outcome is None:
+        count += 1
+        for output in to_server:
+            outputs += server.receive(client.me, getattr(output, "data", b""))
+        to_server = []
+        for output in outputs:
+            to_server += client.receive(server.me, getattr(output, "data", b""))
+        outputs = []
+    return count
+
+
+def keys(curve: str, scheme: str | None = None) -> dict[PartyId, KeyShare]:
+    """A 2-of-3 key."""
+    return results(run(_keygen(curve, scheme)))
+
+
+def _keygen(curve: str, scheme: str | None = None) -> Parties:
+    agreed = dkg.setup(curve, 2, (1, 2, 3), scheme)
+    session_id = os.urandom(32)
+    return [dkg.party(agreed, i, session_id=session_id) for i in agreed.parties]
+
+
+def _reshare(shares: dict[PartyId, KeyShare]) -> Parties:
+    session_id = os.urandom(32)
+    record = shares[PartyId(1)].record
+    return [
+        reshare.party(
+            reshare.setup(record, (2, 3), share=share if i != 1 else None),
+            i,
+            session_id=session_id,
+        )
+        for i, share in shares.items()
+    ]
+
+
+def _ecdsa(shares: dict[PartyId, KeyShare], signers: tuple[int, ...]) -> Parties:
+    session_id, digest = os.urandom(32), os.urandom(32)
+    return [
+        ecdsa.party(ecdsa.setup(shares[PartyId(i)], signers, digest), session_id=session_id)
+        for i in signers
+    ]
+
+
+def _frost(shares: dict[PartyId, KeyShare], signers: tuple[int, ...]) -> Parties:
+    session_id, message = os.urandom(32), os.urandom(32)
+    return [
+        frost.party(frost.setup(shares[PartyId(i)], signers, message), session_id=session_id)
+        for i in signers
+    ]
+
+
+def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
+    """Name, a maker of fresh parties, and the share of the full number of runs it gets."""
+    secp, wide, ed = keys("secp256k1"), keys("secp256k1", "ot/128"), keys("ed25519")
+    yield "sign_secp256k1_2p", lambda: _ecdsa(secp, (1, 2)), 1.0
+    yield "sign_secp256k1_2p_xi512", lambda: _ecdsa(wide, (1, 2)), 1.0
+    yield "sign_secp256k1_3p", lambda: _ecdsa(secp, (1, 2, 3)), 1.0
+    yield "sign_ed25519_2p", lambda: _frost(ed, (1, 2)), 1.0
+    yield "sign_ed25519_3p", lambda: _frost(ed, (1, 2, 3)), 1.0
+    yield "keygen_secp256k1", lambda: _keygen("secp256k1"), 0.5
+    yield "keygen_ed25519", lambda: _keygen("ed25519"), 1.0
+    yield "reshare_secp256k1", lambda: _reshare(secp), 0.5
+    yield "reshare_ed25519", lambda: _reshare(ed), 1.0
+
+
+def round_trip_figures() -> dict[str, float]:
+    """HTTP round trips of a two-party signature."""
+    secp, ed = keys("secp256k1"), keys("ed25519")
+    return {
+        "sign_secp256k1_2p_round_trips": round_trips(_ecdsa(secp, (1, 2))),
+        "sign_ed25519_2p_round_trips": round_trips(_frost(ed, (1, 2))),
+    }
+
+
+def share_figures() -> dict[str, float]:
+    """Size of a serialized 2-of-3 share, and how much of it is multiplication state."""
+    found: dict[str, float] = {}
+    for curve in ("secp256k1", "ed25519"):
+        share = keys(curve)[PartyId(1)]
+        found[f"share_{curve}_bytes"] = len(share.to_bytes())
+        for peer in share.peers if share.mta else ():
+            share = share.without_multiplication(peer)
+        found[f"share_{curve}_without_multiplication_bytes"] = len(share.to_bytes())
+    return found

@@ -1,0 +1,83 @@
+"""All figures by name, and as a table."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+
+from mpcsim.bench.memory import memory_figures
+from mpcsim.bench.primitives import primitive_costs
+from mpcsim.bench.protocols import (
+    FULL_RUNS,
+    Figures,
+    keys,
+    measure,
+    operations,
+    round_trip_figures,
+    share_figures,
+)
+from mpcsim.ids import PartyId
+
+TARGETS_MS: Mapping[str, float] = {
+    "sign_secp256k1_2p_ms": 5.0,
+    "sign_ed25519_2p_ms": 1.0,
+    "keygen_secp256k1_ms": 400.0,
+}
+"""Figures this project promises, on a machine with a point multiplication of about 24 us."""
+
+
+def all_figures(runs: int = FULL_RUNS) -> tuple[dict[str, float], dict[str, Figures]]:
+    """Measure everything: flat figures by name, and the same for protocols as records."""
+    flat = dict(primitive_costs())
+    measured: dict[str, Figures] = {}
+    for name, make, share in operations():
+        figures = measure(make, max(3, round(runs * share)))
+        measured[name] = figures
+        flat[f"{name}_ms"] = figures.total_ms
+        flat[f"{name}_party_ms"] = figures.party_ms
+        flat[f"{name}_bytes"] = figures.bytes_sent
+        flat[f"{name}_messages"] = figures.messages
+        flat[f"{name}_delays"] = figures.delays
+    flat |= round_trip_figures()
+    flat |= share_figures()
+    secp = keys("secp256k1")
+    flat |= memory_figures((secp[PartyId(1)].to_bytes(), secp[PartyId(2)].to_bytes()))
+    return flat, measured
+
+
+def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:
+    """The figures as text tables."""
+    lines = [f"Python {platform.python_version()}, {platform.machine()}", ""]
+    lines.append(f"{'primitive':<28}{'microseconds':>14}")
+    for name, value in flat.items():
+        if name.endswith("_us"):
+            lines.append(f"{name.removesuffix('_us'):<28}{value:>14.2f}")
+    lines += ["", _row("operation", "CPU ms", "busiest", "point mults", "bytes", "msgs", "delays")]
+    for name, f in measured.items():
+        unit = flat["ed25519_scalar_mult_us" if "ed25519" in name else "scalar_mult_us"]
+        lines.append(
+            _row(
+                name,
+                f"{f.total_ms:.2f}",
+                f"{f.party_ms:.2f}",
+                f"{f.total_ms * 1000 / unit:.0f}",
+                f"{f.bytes_sent}",
+                f"{f.messages}",
+                f"{f.delays}",
+            )
+        )
+    lines += ["", "CPU ms: all parties together, median; point mults: the same in units of one"]
+    lines += ["variable-base multiplication on this machine.", ""]
+    shown = ("share_", "signing_memory", "import_memory")
+    for name, value in flat.items():
+        if name.startswith(shown) or name.endswith("round_trips"):
+            lines.append(f"{name:<48}{value:>12.1f}".removesuffix(".0"))
+    lines.append("")
+    for name, target in TARGETS_MS.items():
+        verdict = "reached" if flat[name] <= target else "NOT reached"
+        lines.append(f"{name:<28}{flat[name]:>10.2f}   target {target:g}: {verdict}")
+    return "\n".join(lines)
+
+
+def _row(name: str, *cells: str) -> str:
+    return f"{name:<26}" + "".join(f"{cell:>12}" for cell in cells)

@@ -1,0 +1,233 @@
+"""Threshold ECDSA: honest runs, checked by libsecp256k1 and OpenSSL, not by our code alone."""
+
+from itertools import combinations
+
+import pytest
+from coincurve import PublicKey
+from coincurve.ecdsa import cdata_to_der, deserialize_compact
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.algebra.secp256k1 import ORDER
+from mpcsim.bench.protocols import round_trips
+from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.kernels import PLAIN
+from mpcsim.mta.ot import OtMta
+from mpcsim.mta.schemes import mta_scheme
+from mpcsim.protocol import Done, Party, Waiting
+from mpcsim.protocols import dkg, ecdsa
+from mpcsim.protocols.ecdsa import ECDSA, EcdsaSignature
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from tests.helpers.keys import keys, session_id
+
+QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
+
+
+def parties(shares, signers, digest, label="sign"):
+    return [
+        ecdsa.party(
+            ecdsa.setup(shares[i], signers, digest),
+            session_id=session_id(label),
+            rng=SeededRng(f"{label} {i}"),
+        )
+        for i in signers
+    ]
+
+
+def sign(shares, signers, digest, label="sign") -> EcdsaSignature:
+    found = results(run(parties(shares, signers, digest, label)))
+    assert len(set(found.values())) == 1, "the signers disagree"
+    return found[signers[0]]
+
+
+def verify(signature: EcdsaSignature, digest: bytes, public_key: bytes) -> None:
+    """libsecp256k1 verifies and recovers, OpenSSL verifies, s is low."""
+    key = PublicKey(public_key)
+    der = cdata_to_der(deserialize_compact(signature.compact()))
+    assert key.verify(der, digest, hasher=None)
+    assert 1 <= signature.s <= ORDER // 2
+    encoded = signature.encode()
+    assert len(encoded) == 65
+    assert encoded[64] in (27, 28)
+    recovered = PublicKey.from_signature_and_message(
+        encoded[:64] + bytes([encoded[64] - 27]), digest, hasher=None
+    )
+    assert recovered.format() == public_key
+    openssl = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), public_key)
+    openssl.verify(
+        encode_dss_signature(signature.r, signature.s), digest, ec.ECDSA(Prehashed(SHA256()))
+    )
+
+
+@pytest.mark.parametrize("signers", QUORUMS, ids=str)
+def test_every_quorum_signs(signers):
+    shares = keys("secp256k1")
+    digest = bytes(range(32))
+    verify(sign(shares, signers, digest), digest, shares[1].public_key.encode())
+
+
+@pytest.mark.parametrize("number", [0, 1, ORDER - 1, ORDER, ORDER + 1, 2**256 - 1])
+def test_hashes_at_the_edges(number):
+    shares = keys("secp256k1")
+    digest = number.to_bytes(32, "big")
+    verify(sign(shares, (1, 2), digest), digest, shares[1].public_key.encode())
+
+
+@settings(max_examples=15)
+@given(st.binary(min_size=32, max_size=32), st.integers(), st.sampled_from(QUORUMS))
+def test_any_hash_any_randomness(digest, seed, signers):
+    shares = keys("secp256k1")
+    verify(sign(shares, signers, digest, str(seed)), digest, shares[1].public_key.encode())
+
+
+@pytest.mark.slow
+@settings(max_examples=4)
+@given(st.data())
+def test_any_threshold_and_quorum(data):
+    n = data.draw(st.integers(2, 5), "n")
+    t = data.draw(st.integers(2, n), "t")
+    size = data.draw(st.integers(t, n), "signers")
+    signers = tuple(sorted(data.draw(st.permutations(range(1, n + 1)))[:size]))
+    shares = keys("secp256k1", t, n)
+    verify(sign(shares, signers, bytes(32)), bytes(32), shares[1].public_key.encode())
+
+
+def test_signatures_of_the_same_hash_differ():
+    shares = keys("secp256k1")
+    assert sign(shares, (1, 2), bytes(32), "a") != sign(shares, (1, 2), bytes(32), "b")
+
+
+def test_both_parities_of_the_recovery_id_occur():
+    shares = keys("secp256k1")
+    seen = {sign(shares, (1, 2), bytes(32), str(n)).recovery_id for n in range(12)}
+    assert seen == {0, 1}
+
+
+def test_two_round_trips_and_four_messages():
+    shares = keys("secp256k1")
+    assert round_trips(parties(shares, (1, 2), bytes(32))) == 2
+    local = LocalRun(parties(shares, (1, 3), bytes(32)))
+    local.start()
+    local.finish()
+    assert local.delivered == 8
+    assert set(local.depth.values()) == {4}
+
+
+def test_plain_and_vectorised_kernels_give_the_same_run():
+    """Same seeds, other kernel: every message and the signature are equal."""
+
+    def transcript(mta):
+        shares = {i: _with_scheme(share, mta) for i, share in keys("secp256k1").items()}
+        local = LocalRun(parties(shares, (1, 2), bytes(32)))
+        local.start()
+        sent = []
+        while local.in_flight:
+            sent.append(local.deliver().send.data)
+        return sent, results(local.outcomes())
+
+    assert transcript(OtMta(kernel=PLAIN)) == transcript(mta_scheme("ot/80"))
+
+
+def _with_scheme(share, mta):
+    from dataclasses import replace
+
+    return replace(share, mta=mta)
+
+
+def test_wider_statistical_security():
+    agreed = dkg.setup("secp256k1", 2, (1, 2), "ot/128")
+    shares = results(run(dkg.party(agreed, i, session_id=bytes(32)) for i in (1, 2)))
+    verify(sign(shares, (1, 2), bytes(32)), bytes(32), shares[1].public_key.encode())
+
+
+def test_shares_of_two_epochs_do_not_combine():
+    """Nobody is blamed; the parties say that the other's messages do not open."""
+    old, new = keys("secp256k1"), keys("secp256k1", seed="another")
+    made = [
+        ecdsa.party(ecdsa.setup(shares[i], (1, 2), bytes(32)), session_id=bytes(32))
+        for i, shares in ((1, old), (2, new))
+    ]
+    for i, outcome in run(made).items():
+        assert isinstance(outcome, Waiting)
+        assert outcome.unopened == {3 - i}
+        assert "another key epoch" in str(outcome)
+
+
+def test_signers_who_disagree_on_the_message_do_not_blame_each_other():
+    shares = keys("secp256k1")
+    made = [
+        ecdsa.party(ecdsa.setup(shares[i], (1, 2), bytes([i]) * 32), session_id=bytes(32))
+        for i in (1, 2)
+    ]
+    for outcome in run(made).values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
+        assert not outcome.culprits
+
+
+def test_resumed_at_every_point_gives_the_same_signature():
+    shares = keys("secp256k1")
+    expected = sign(shares, (1, 2), bytes(32))
+    for point in range(8):
+        local = LocalRun(parties(shares, (1, 2), bytes(32)))
+        local.start()
+        for _ in range(point):
+            local.deliver()
+        for party in list(local.parties.values()):
+            # Its outputs are delivered again: receivers ignore what they have.
+            local.rejoin(*Party.resume(ECDSA, party.snapshot()))
+        found = results(local.finish())
+        assert set(found.values()) == {expected}
+
+
+def test_a_failed_ot_check_costs_the_pair_its_setup():
+    shares = keys("secp256k1")
+    aborted = Aborted(Reason.OT_EXTENSION_CHECK, "round 3", frozenset({2}))
+    share = shares[1].after(aborted)
+    assert share.peers[2].multiplication is None
+    assert share.peers[3].multiplication is not None
+    with pytest.raises(UsageError, match="party 2 was discarded"):
+        ecdsa.setup(share, (1, 2), bytes(32))
+    ecdsa.setup(share, (1, 3), bytes(32))
+    harmless = Aborted(Reason.SIGNATURE_INVALID, "round 5", frozenset({2}))
+    assert shares[1].after(harmless) == shares[1]
+
+
+def test_usage_errors():
+    shares, ed = keys("secp256k1"), keys("ed25519")
+    share = shares[1]
+    for arguments, text in [
+        ((ed[1], (1, 2), bytes(32)), "secp256k1"),
+        ((share, (1, 2), bytes(31)), "31 bytes"),
+        ((share, (1,), bytes(32)), "1 of the 2"),
+        ((share, (1, 1), bytes(32)), "duplicate"),
+        ((share, (1, 4), bytes(32)), "hold no share"),
+        ((share, (2, 3), bytes(32)), "not a signer"),
+        ((share, (0, 1), bytes(32)), "outside"),
+    ]:
+        with pytest.raises(UsageError, match=text):
+            ecdsa.setup(*arguments)
+
+
+def test_secrets_do_not_show():
+    shares = keys("secp256k1")
+    local = LocalRun(parties(shares, (1, 2), bytes(32)))
+    local.start()
+    secret = shares[1].secret_share.n
+    while True:
+        for party in local.parties.values():
+            text = repr(party) + repr(party.keep) + repr(party.setup) + repr(shares[1])
+            assert str(secret) not in text
+            assert f"{secret:064x}" not in text
+            state = getattr(party.keep, "committed", None)
+            if state is not None:
+                assert str(state.r_i.n) not in text
+                assert f"{state.r_i.n:064x}" not in text
+        if not local.in_flight:
+            break
+        local.deliver()
+    assert all(isinstance(outcome, Done) for outcome in local.outcomes().values())

@@ -1,0 +1,295 @@
+"""Dishonest runs: what is noticed, who is named, and who is not."""
+
+from dataclasses import replace
+
+import pytest
+from nacl import bindings as sodium
+
+from mpcsim.algebra.ed25519 import ED25519, ORDER
+from mpcsim.encoding import WireContext
+from mpcsim.errors import Aborted, Blame, Consequence, InternalError, Reason
+from mpcsim.protocol import Done
+from mpcsim.protocol.channel import seal, unseal
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import frost
+from mpcsim.protocols.frost import steps
+from mpcsim.protocols.frost.messages import Commitments, SignatureShare
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun
+
+SESSION = bytes(range(32))
+WIRE = WireContext(ED25519)
+ONE = ED25519.scalar(1)
+KINDS = {kind.__name__: kind for kind in (Commitments, SignatureShare)}
+
+
+class Adversary:
+    """Rewrites messages of dishonest senders, who know their own pair secrets."""
+
+    def __init__(self, shares):
+        self.shares = shares
+        self.rng = SeededRng("adversary")
+        self.rules = []
+
+    def change(self, sender, kind, change, to=None):
+        """Apply ``change`` (message to message or bytes) to what ``sender`` sends."""
+        self.rules.append((sender, kind.__name__, change, to))
+
+    def meddle(self, message):
+        for sender, kind, change, to in self.rules:
+            if (message.sender, message.send.kind) == (sender, kind) and to in (
+                None,
+                message.send.to,
+            ):
+                message = self._rewrite(message, change)
+        return message
+
+    def _rewrite(self, message, change):
+        secret = self.shares[message.sender].peers[message.send.to].pair_secret
+        envelope = Envelope.decode(message.send.data)
+        payload = unseal(secret, envelope)
+        changed = change(KINDS[message.send.kind].decode(payload, WIRE))
+        payload = changed if isinstance(changed, bytes) else changed.encode(WIRE)
+        data = seal(secret, envelope, payload, self.rng).encode()
+        return replace(message, send=replace(message.send, data=data))
+
+    def play(self, signers, messages=b"message"):
+        """Outcomes of a run; ``messages`` may give each signer a message of its own."""
+        rng = SeededRng("signers")
+        parties = []
+        for i in signers:
+            message = messages[i] if isinstance(messages, dict) else messages
+            agreed = frost.setup(self.shares[i], signers, message)
+            parties.append(frost.party(agreed, session_id=SESSION, rng=rng.fork(str(i))))
+        local = LocalRun(parties)
+        local.start()
+        while local.in_flight:
+            local.in_flight[0] = self.meddle(local.in_flight[0])
+            local.deliver()
+        return local.outcomes()
+
+
+@pytest.fixture
+def adversary(keys):
+    return Adversary(keys(2, 3))
+
+
+def add_one(message):
+    return replace(message, share=message.share + ONE)
+
+
+def take_one(message):
+    return replace(message, share=message.share - ONE)
+
+
+def other_point(point):
+    return point + ED25519.base(ONE)
+
+
+# ------------------------------------------------------------------ bad signature shares (S6, S7)
+
+
+def test_an_adversary_who_changes_nothing_goes_unnoticed(adversary):
+    adversary.change(3, Commitments, lambda m: m)
+    adversary.change(3, SignatureShare, lambda m: m)
+    assert all(isinstance(outcome, Done) for outcome in adversary.play((1, 3)).values())
+
+
+def test_a_bad_share_names_its_sender(adversary):
+    adversary.change(3, SignatureShare, add_one)
+    aborted = adversary.play((1, 3))[1]
+    assert isinstance(aborted, Aborted)
+    assert aborted.reason is Reason.SIGNATURE_SHARE_INVALID
+    assert aborted.culprits == {3}
+    assert aborted.suspects == frozenset()
+    assert aborted.consequence is Consequence.BAN
+    assert aborted.blame is Blame.PUBLIC
+
+
+@pytest.mark.parametrize("cheater", [1, 2, 3])
+def test_every_honest_signer_names_the_one_cheater(adversary, cheater):
+    adversary.change(cheater, SignatureShare, add_one)
+    outcomes = adversary.play((1, 2, 3))
+    for i in {1, 2, 3} - {cheater}:
+        assert outcomes[i].reason is Reason.SIGNATURE_SHARE_INVALID
+        assert outcomes[i].culprits == {cheater}
+
+
+def test_two_cheaters_are_named_together(adversary):
+    adversary.change(2, SignatureShare, add_one)
+    adversary.change(3, SignatureShare, add_one)
+    aborted = adversary.play((1, 2, 3))[1]
+    assert aborted.reason is Reason.SIGNATURE_SHARE_INVALID
+    assert aborted.culprits == {2, 3}
+
+
+def test_errors_that_cancel_out_do_no_harm(adversary):
+    adversary.change(2, SignatureShare, add_one)
+    adversary.change(3, SignatureShare, take_one)
+    outcome = adversary.play((1, 2, 3))[1]
+    assert isinstance(outcome, Done)
+    assert steps.verify_signature(outcome.result, adversary.shares[1].public_key, b"message")
+
+
+def test_a_share_that_is_bad_for_one_receiver_only(adversary):
+    adversary.change(3, SignatureShare, add_one, to=1)
+    outcomes = adversary.play((1, 2, 3))
+    assert outcomes[1].culprits == {3}
+    assert isinstance(outcomes[2], Done)
+
+
+def test_the_evidence_verifies_from_its_bytes(adversary):
+    commitments = {}
+
+    def keep(message):
+        commitments[2] = message
+        return message
+
+    adversary.change(2, Commitments, keep, to=1)
+    adversary.change(2, SignatureShare, add_one)
+    aborted = adversary.play((1, 2))[1]
+    assert {(e.sender, e.kind) for e in aborted.evidence} == {
+        (2, "Commitments"),
+        (2, "SignatureShare"),
+    }
+    payloads = {e.kind: e.payload for e in aborted.evidence}
+    # Party 1's own commitment, as its deterministic generator makes it again.
+    again = Adversary(adversary.shares)
+
+    def keep_own(message):
+        commitments[1] = message
+        return message
+
+    again.change(1, Commitments, keep_own)
+    assert all(isinstance(outcome, Done) for outcome in again.play((1, 2)).values())
+    assert Commitments.decode(payloads["Commitments"], WIRE) == commitments[2]
+    record = adversary.shares[1].record
+    bound = steps.bind(
+        record.public_key,
+        [steps.Commitment(i, commitments[i].hiding, commitments[i].binding) for i in (1, 2)],
+        b"message",
+    )
+    z_2 = SignatureShare.decode(payloads["SignatureShare"], WIRE).share
+    Y_2 = record.public_shares[2]
+    assert not steps.verify_signature_share(2, Y_2, z_2, bound)
+    assert steps.verify_signature_share(2, Y_2, z_2 - ONE, bound)
+
+
+# ------------------------------------------------------------------ disagreement (S5, S8)
+
+
+def test_different_messages_blame_nobody(adversary):
+    outcomes = adversary.play((1, 3), {1: b"pay Alice", 3: b"pay Bob"})
+    for aborted in outcomes.values():
+        assert aborted.reason is Reason.SESSION_MISMATCH
+        assert not aborted.culprits
+        assert not aborted.suspects
+        assert aborted.consequence is Consequence.RETRY
+
+
+def test_shares_of_different_epochs_do_not_combine(adversary):
+    share = adversary.shares[3]
+    stale = replace(share, record=replace(share.record, epoch=bytes(32)))
+    adversary.shares = {**adversary.shares, 3: stale}
+    for aborted in adversary.play((1, 3)).values():
+        assert aborted.reason is Reason.SESSION_MISMATCH
+        assert not aborted.culprits
+
+
+def test_the_context_is_compared_before_any_nonce_is_used(adversary, monkeypatch):
+    def unreachable(*_):
+        raise AssertionError("signed")
+
+    monkeypatch.setattr(steps, "sign", unreachable)
+    outcomes = adversary.play((1, 3), {1: b"pay Alice", 3: b"pay Bob"})
+    assert outcomes[1].reason is Reason.SESSION_MISMATCH
+
+
+@pytest.mark.parametrize("field", ["hiding", "binding"])
+def test_different_commitments_to_different_signers(adversary, field):
+    adversary.change(
+        2, Commitments, lambda m: replace(m, **{field: other_point(getattr(m, field))}), to=1
+    )
+    outcomes = adversary.play((1, 2, 3))
+    for i in (1, 3):
+        assert outcomes[i].reason is Reason.ECHO_MISMATCH
+        assert not outcomes[i].culprits
+        assert outcomes[i].suspects == {1, 2, 3} - {i}
+        assert outcomes[i].blame is Blame.NOBODY
+
+
+def test_between_two_a_false_view_makes_the_peer_the_suspect(adversary):
+    adversary.change(3, SignatureShare, lambda m: replace(m, seen=bytes(32)))
+    aborted = adversary.play((1, 3))[1]
+    assert aborted.reason is Reason.ECHO_MISMATCH
+    assert not aborted.culprits
+    assert aborted.suspects == {3}
+
+
+def test_the_view_is_compared_before_the_share(adversary):
+    adversary.change(3, SignatureShare, lambda m: add_one(replace(m, seen=bytes(32))))
+    assert adversary.play((1, 3))[1].reason is Reason.ECHO_MISMATCH
+
+
+# ------------------------------------------------------------------ malformed values (S10)
+
+_EIGHT_TORSION = bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")
+_P = 2**255 - 19
+
+BAD_POINTS = {
+    "identity": lambda D: bytes([1]) + bytes(31),
+    "small order": lambda D: _EIGHT_TORSION,
+    "torsion added": lambda D: sodium.crypto_core_ed25519_add(D, _EIGHT_TORSION),
+    "not canonical": lambda D: (_P + 3).to_bytes(32, "little"),  # y = 3 is on the curve
+    "identity, not canonical": lambda D: (_P + 1).to_bytes(32, "little"),
+    "not on the curve": lambda D: (2).to_bytes(32, "little"),
+    "truncated": lambda D: D[:31],
+}
+
+
+@pytest.mark.parametrize("name", BAD_POINTS)
+@pytest.mark.parametrize("field", ["hiding", "binding"])
+def test_bad_points_name_their_sender(adversary, field, name):
+    def change(message):
+        parts = {"hiding": message.hiding.encode(), "binding": message.binding.encode()}
+        parts[field] = BAD_POINTS[name](parts[field])
+        return message.context + parts["hiding"] + parts["binding"]
+
+    adversary.change(3, Commitments, change)
+    aborted = adversary.play((1, 3))[1]
+    assert aborted.reason is Reason.MALFORMED_MESSAGE
+    assert aborted.culprits == {3}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.seen + (m.share.n + ORDER).to_bytes(32, "little"),
+        lambda m: m.seen + ORDER.to_bytes(32, "little"),
+        lambda m: m.seen + b"\xff" * 32,
+        lambda m: m.seen,
+        lambda m: m.seen + m.share.encode() + b"\0",
+        lambda m: b"",
+    ],
+)
+def test_bad_scalars_name_their_sender(adversary, change):
+    adversary.change(3, SignatureShare, change)
+    aborted = adversary.play((1, 3))[1]
+    assert aborted.reason is Reason.MALFORMED_MESSAGE
+    assert aborted.culprits == {3}
+
+
+# ------------------------------------------------------------------ events nobody can bring about
+
+
+def test_an_identity_group_commitment_is_refused(adversary, monkeypatch):
+    monkeypatch.setattr(steps, "compute_group_commitment", lambda *_: ED25519.identity)
+    for aborted in adversary.play((1, 3)).values():
+        assert aborted.reason is Reason.DEGENERATE_NONCE
+        assert not aborted.culprits
+
+
+def test_an_invalid_sum_of_valid_shares_is_our_bug(adversary, monkeypatch):
+    monkeypatch.setattr(steps, "verify_signature", lambda *_: False)
+    with pytest.raises(InternalError):
+        adversary.play((1, 3))

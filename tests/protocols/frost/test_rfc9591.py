@@ -1,0 +1,251 @@
+"""The figures of RFC 9591, appendix E.1: every intermediate value."""
+
+import copy
+import json
+import pickle
+from collections.abc import Iterable
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from nacl.signing import VerifyKey
+
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.algebra.polynomial import evaluate
+from mpcsim.errors import UsageError
+from mpcsim.hashing import u32
+from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.protocols import frost
+from mpcsim.protocols.frost import steps
+from mpcsim.rng import SeededRng
+from mpcsim.runner import results, run
+from tests.helpers.repo import ROOT
+
+RFC = json.loads((ROOT / "tests/vectors/frost_ed25519_rfc9591.json").read_text(encoding="utf-8"))
+SIGNERS = tuple(RFC["participant_list"])
+MESSAGE = bytes.fromhex(RFC["message"])
+
+
+def scalar(text):
+    return ED25519.decode_scalar(bytes.fromhex(text))
+
+
+def point(text):
+    return ED25519.decode_point(bytes.fromhex(text))
+
+
+PUBLIC_KEY = point(RFC["group_public_key"])
+SHARES = {int(i): scalar(text) for i, text in RFC["participant_shares"].items()}
+
+
+class Scripted:
+    """A generator that returns what it is told to."""
+
+    reproducible = True
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self.pieces = [bytes.fromhex(piece) for piece in pieces]
+
+    def bytes(self, n: int) -> bytes:
+        piece = self.pieces.pop(0)
+        assert len(piece) == n
+        return piece
+
+
+def figures(i):
+    return RFC["signers"][str(i)]
+
+
+def randomness(i):
+    return Scripted([figures(i)["hiding_nonce_randomness"], figures(i)["binding_nonce_randomness"]])
+
+
+def nonces(i):
+    return steps.SigningNonces(
+        scalar(figures(i)["hiding_nonce"]), scalar(figures(i)["binding_nonce"])
+    )
+
+
+@pytest.fixture
+def commitment_list():
+    return [
+        steps.Commitment(
+            i,
+            point(figures(i)["hiding_nonce_commitment"]),
+            point(figures(i)["binding_nonce_commitment"]),
+        )
+        for i in SIGNERS
+    ]
+
+
+@pytest.fixture
+def bound(commitment_list):
+    return steps.bind(PUBLIC_KEY, commitment_list, MESSAGE)
+
+
+def test_every_figure_is_loaded():
+    assert RFC["SOURCE"].startswith("RFC 9591")
+    assert SIGNERS == (1, 3)
+    assert sorted(SHARES) == [1, 2, 3]
+    assert sorted(RFC["signers"]) == ["1", "3"]
+    assert [len(of) for of in RFC["signers"].values()] == [9, 9]
+
+
+def test_shares_lie_on_the_polynomial():
+    f = [scalar(RFC["group_secret_key"]), *map(scalar, RFC["share_polynomial_coefficients"])]
+    assert ED25519.base(f[0]) == PUBLIC_KEY
+    assert {i: evaluate(f, i) for i in SHARES} == SHARES
+
+
+def test_interpolating_values_recover_the_key():
+    total = ED25519.scalar(0)
+    for i in SIGNERS:
+        total = total + steps.derive_interpolating_value(SIGNERS, i) * SHARES[i]
+    assert total == scalar(RFC["group_secret_key"])
+
+
+@pytest.mark.parametrize("i", SIGNERS)
+def test_nonce_generate(i):
+    rng = randomness(i)
+    assert steps.nonce_generate(SHARES[i], rng) == scalar(figures(i)["hiding_nonce"])
+    assert steps.nonce_generate(SHARES[i], rng) == scalar(figures(i)["binding_nonce"])
+
+
+@pytest.mark.parametrize("i", SIGNERS)
+def test_commit(i):
+    nonce, comms = steps.commit(SHARES[i], randomness(i))
+    assert comms[0] == point(figures(i)["hiding_nonce_commitment"])
+    assert comms[1] == point(figures(i)["binding_nonce_commitment"])
+    assert nonce.take() == nonces(i).take()
+
+
+def test_binding_factors(commitment_list, monkeypatch):
+    hashed, H1 = [], steps.H1
+
+    def recording(m):
+        hashed.append(m.hex())
+        return H1(m)
+
+    monkeypatch.setattr(steps, "H1", recording)
+    factors = steps.compute_binding_factors(PUBLIC_KEY, commitment_list, MESSAGE)
+    assert hashed == [figures(i)["binding_factor_input"] for i in SIGNERS]
+    assert factors == {i: scalar(figures(i)["binding_factor"]) for i in SIGNERS}
+
+
+def test_binding_factors_bind_key_message_and_every_commitment(commitment_list):
+    # S4: with factors that leave anything out, many open sessions add up to a forgery.
+    def factors(key=PUBLIC_KEY, commitments=commitment_list, message=MESSAGE):
+        return steps.compute_binding_factors(key, commitments, message)
+
+    first, second = commitment_list
+    G = ED25519.base(ED25519.scalar(1))
+    variants = [
+        factors(),
+        factors(key=PUBLIC_KEY + G),
+        factors(message=MESSAGE + b"\0"),
+        factors(commitments=[first._replace(hiding_nonce_commitment=G), second]),
+        factors(commitments=[first._replace(binding_nonce_commitment=G), second]),
+        factors(commitments=[first, second._replace(hiding_nonce_commitment=G)]),
+        factors(commitments=[first, second._replace(binding_nonce_commitment=G)]),
+    ]
+    for i in SIGNERS:
+        assert len({variant[i] for variant in variants}) == len(variants)
+
+
+def test_group_commitment(bound):
+    assert bound.group_commitment.encode().hex() == RFC["sig"][:64]
+
+
+@pytest.mark.parametrize("i", SIGNERS)
+def test_sign(i, bound):
+    assert steps.sign(i, SHARES[i], nonces(i), bound) == scalar(figures(i)["sig_share"])
+
+
+@pytest.mark.parametrize("i", SIGNERS)
+def test_verify_signature_share(i, bound):
+    z_i, Y_i = scalar(figures(i)["sig_share"]), ED25519.base(SHARES[i])
+    assert steps.verify_signature_share(i, Y_i, z_i, bound)
+    assert not steps.verify_signature_share(i, Y_i, z_i + ED25519.scalar(1), bound)
+    assert not steps.verify_signature_share(i, PUBLIC_KEY, z_i, bound)
+    other = next(j for j in SIGNERS if j != i)
+    assert not steps.verify_signature_share(other, Y_i, z_i, bound)
+
+
+def test_aggregate(bound):
+    shares = [scalar(figures(i)["sig_share"]) for i in SIGNERS]
+    signature = steps.aggregate(bound, shares)
+    assert signature.encode().hex() == RFC["sig"]
+    assert steps.verify_signature(signature, PUBLIC_KEY, MESSAGE)
+    assert not steps.verify_signature(signature, PUBLIC_KEY, MESSAGE + b"!")
+    assert not steps.verify_signature(steps.aggregate(bound, shares[:1]), PUBLIC_KEY, MESSAGE)
+
+
+def test_independent_verifiers_accept_the_signature():
+    signature = bytes.fromhex(RFC["sig"])
+    VerifyKey(PUBLIC_KEY.encode()).verify(MESSAGE, signature)
+    Ed25519PublicKey.from_public_bytes(PUBLIC_KEY.encode()).verify(signature, MESSAGE)
+
+
+def test_the_rounds_give_the_signature_of_the_rfc():
+    Y = {i: ED25519.base(s) for i, s in SHARES.items()}
+    record = PublicKeyRecord("ed25519", 2, bytes(32), PUBLIC_KEY, Y)
+    parties = []
+    for i in SIGNERS:
+        peers = {j: PeerState(u32(i * j) * 8, bytes(32), None) for j in SHARES if j != i}
+        agreed = frost.setup(KeyShare(record, i, SHARES[i], peers, None), SIGNERS, MESSAGE)
+        party = frost.party(agreed, session_id=bytes(32))
+        party._view.rng = randomness(i)
+        parties.append(party)
+    signatures = results(run(parties)).values()
+    assert [signature.encode().hex() for signature in signatures] == [RFC["sig"]] * 2
+
+
+# ------------------------------------------------------------------ nonces
+
+
+def test_nonces_are_consumed_by_use():
+    nonce = nonces(1)
+    assert "redacted" in repr(nonce)
+    nonce.take()
+    assert "used up" in repr(nonce)
+    with pytest.raises(UsageError, match="used up"):
+        nonce.take()
+
+
+def test_nonces_sign_once(bound):
+    nonce = nonces(1)
+    steps.sign(1, SHARES[1], nonce, bound)
+    with pytest.raises(UsageError, match="used up"):
+        steps.sign(1, SHARES[1], nonce, bound)
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        copy.copy,
+        copy.deepcopy,
+        pickle.dumps,
+        lambda nonce: pickle.dumps(nonce, protocol=0),
+        lambda nonce: nonce == nonce,
+        lambda nonce: nonce != nonces(1),
+        lambda nonce: nonce.__getstate__(),
+    ],
+)
+def test_nonces_are_not_duplicated(duplicate):
+    with pytest.raises(UsageError, match="cannot be copied"):
+        duplicate(nonces(1))
+
+
+def test_nonces_show_no_secret():
+    nonce = nonces(1)
+    d, e = nonces(1).take()
+    for text in (repr(nonce), repr(frost.rounds.AfterCommit(bytes(32), nonce))):
+        assert str(d.n) not in text
+        assert d.encode().hex() not in text
+        assert str(e.n) not in text
+
+
+def test_nonces_depend_on_generator_and_share():
+    def first(share, seed):
+        return steps.nonce_generate(ED25519.scalar(share), SeededRng(seed))
+
+    assert len({first(1, 1), first(1, 2), first(2, 1)}) == 3

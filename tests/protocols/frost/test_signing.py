@@ -1,0 +1,239 @@
+"""Honest runs: any quorum, any message, any schedule, paused and resumed anywhere."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nacl.signing import VerifyKey
+
+from mpcsim.errors import UsageError
+from mpcsim.protocol import Done, Party
+from mpcsim.protocols import dkg, frost
+from mpcsim.protocols.frost import FROST, FrostSetup
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+
+SESSION = bytes(range(32))
+
+
+def signers_of(shares, quorum, message, session_id=SESSION, seed=0):
+    rng = SeededRng(seed)
+    return [
+        frost.party(
+            frost.setup(shares[i], quorum, message), session_id=session_id, rng=rng.fork(str(i))
+        )
+        for i in quorum
+    ]
+
+
+def the_signature(outcomes):
+    signatures = set(results(outcomes).values())
+    assert len(signatures) == 1
+    return signatures.pop()
+
+
+def assert_verifies(signature, shares, message):
+    public_key = shares[1].public_key.encode()
+    assert len(signature.encode()) == 64
+    VerifyKey(public_key).verify(message, signature.encode())
+    Ed25519PublicKey.from_public_bytes(public_key).verify(signature.encode(), message)
+
+
+@st.composite
+def quorums(draw):
+    n = draw(st.integers(2, 5))
+    threshold = draw(st.integers(2, n))
+    size = draw(st.integers(threshold, n))
+    signers = draw(st.permutations(range(1, n + 1)))[:size]
+    return threshold, n, tuple(signers)
+
+
+# ------------------------------------------------------------------ runs
+
+
+@settings(max_examples=25)
+@given(quorums(), st.binary(max_size=200), st.integers(0, 2**32))
+def test_any_quorum_signs_any_message(keys, quorum, message, seed):
+    threshold, n, signers = quorum
+    shares = keys(threshold, n)
+    signature = the_signature(run(signers_of(shares, signers, message, seed=seed)))
+    assert_verifies(signature, shares, message)
+
+
+@pytest.mark.parametrize("message", [b"", bytes(frost.MAX_MESSAGE_BYTES)])
+def test_shortest_and_longest_message(keys, message):
+    shares = keys(2, 3)
+    assert_verifies(the_signature(run(signers_of(shares, (1, 2), message))), shares, message)
+
+
+def test_system_randomness_gives_fresh_signatures(keys):
+    agreed = [frost.setup(keys(2, 3)[i], (1, 3), b"twice") for i in (1, 3)]
+    first, second = (
+        the_signature(run(frost.party(a, session_id=SESSION) for a in agreed)) for _ in range(2)
+    )
+    assert first != second
+
+
+def test_two_signers_send_two_messages_each_way(keys):
+    local = LocalRun(signers_of(keys(2, 3), (1, 3), b"count"))
+    local.start()
+    sent = Counter()
+    while local.in_flight:
+        message = local.deliver()
+        sent[message.sender, message.send.to, message.send.kind] += 1
+    assert the_signature(local.outcomes())
+    assert sent == {
+        (a, b, kind): 1 for a, b in ((1, 3), (3, 1)) for kind in ("Commitments", "SignatureShare")
+    }
+
+
+def test_the_contract():
+    assert (FROST.name, FROST.number) == ("frost", 3)
+    assert [(r.number, r.name, len(r.sends)) for r in FROST.rounds] == [
+        (1, "commit", 1),
+        (2, "sign", 1),
+        (3, "aggregate", 0),
+    ]
+    assert all(sends.sealed for _, sends in FROST.kinds())
+
+
+def test_waiting_names_the_silent_signer(keys):
+    parties = signers_of(keys(2, 3), (1, 2, 3), b"silence")
+    local = LocalRun(parties[:2])
+    local.start()
+    waiting = local.finish()[1]
+    assert waiting.parties == {3}
+    assert (waiting.round, waiting.name) == (2, "sign")
+
+
+# ------------------------------------------------------------------ schedules and interruptions
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_order_and_duplicates_do_not_matter(keys, data):
+    shares = keys(2, 3)
+    signers = data.draw(st.sampled_from([(1, 3), (1, 2, 3)]))
+    expected = the_signature(run(signers_of(shares, signers, b"order")))
+    local = LocalRun(signers_of(shares, signers, b"order"))
+    local.start()
+    copies = data.draw(st.integers(0, 10))
+    while local.in_flight:
+        pick = data.draw(st.integers(0, len(local.in_flight) - 1))
+        if copies and data.draw(st.booleans()):
+            local.in_flight.append(local.in_flight[pick])
+            copies -= 1
+        local.deliver(pick)
+    assert the_signature(local.outcomes()) == expected
+
+
+@pytest.mark.parametrize("signers", [(1, 3), (1, 2, 3)])
+@pytest.mark.parametrize("deliver", ["oldest", "newest"])
+def test_a_run_resumes_at_every_point(keys, signers, deliver):
+    shares = keys(2, 3)
+    expected = the_signature(run(signers_of(shares, signers, b"resume")))
+
+    def pick(messages):
+        return 0 if deliver == "oldest" else len(messages) - 1
+
+    local = LocalRun(signers_of(shares, signers, b"resume"))
+    local.start()
+    local.finish(pick)
+    total = local.delivered
+    assert total == len(signers) * (len(signers) - 1) * 2
+
+    for point in range(total + 1):
+        local = LocalRun(signers_of(shares, signers, b"resume"))
+        local.start()
+        for _ in range(point):
+            local.deliver(pick(local.in_flight))
+        for i, party in local.parties.items():
+            resumed, outputs = Party.resume(FROST, party.snapshot())
+            local.parties[i] = resumed
+            # Sent once more, in case it never arrived.
+            local._take(i, outputs)
+            assert party.outcome == resumed.outcome
+        assert the_signature(local.finish(pick)) == expected, point
+
+
+def test_a_party_resumes_before_its_start(keys):
+    parties = signers_of(keys(2, 3), (1, 3), b"early")
+    expected = the_signature(run(signers_of(keys(2, 3), (1, 3), b"early")))
+    resumed = [Party.resume(FROST, party.snapshot())[0] for party in parties]
+    assert the_signature(run(resumed)) == expected
+
+
+def test_messages_of_another_session_are_ignored(keys):
+    shares = keys(2, 3)
+    old = LocalRun(signers_of(shares, (1, 3), b"replay", session_id=bytes(32), seed=1))
+    old.start()
+    recorded = list(old.in_flight)
+    local = LocalRun(signers_of(shares, (1, 3), b"replay"))
+    local.start()
+    for message in recorded:
+        assert local.parties[message.send.to].receive(message.sender, message.send.data) == []
+    assert all(isinstance(outcome, Done) for outcome in local.finish().values())
+
+
+# ------------------------------------------------------------------ set-up
+
+
+def test_setup_encodes_and_decodes(keys):
+    agreed = frost.setup(keys(2, 3)[2], (3, 2), b"message")
+    assert agreed.signers == (2, 3)
+    decoded = FrostSetup.decode(agreed.encode(None), None)
+    assert decoded == agreed
+    assert decoded.context() == agreed.context()
+    assert str(agreed.share.secret_share.n) not in repr(agreed)
+
+
+def test_the_context_covers_all_that_is_agreed(keys):
+    shares = keys(2, 3)
+    record = shares[1].record
+
+    def with_record(**changes):
+        return replace(shares[1], record=replace(record, **changes))
+
+    digests = {
+        frost.setup(with_record(epoch=bytes(32)), (1, 3), b"a").context(),
+        frost.setup(with_record(threshold=1), (1, 3), b"a").context(),
+        frost.setup(with_record(public_key=-record.public_key), (1, 3), b"a").context(),
+        frost.setup(shares[1], (1, 3), b"a").context(),
+        frost.setup(shares[1], (1, 3), b"b").context(),
+        frost.setup(shares[1], (1, 2), b"a").context(),
+        frost.setup(shares[1], (1, 2, 3), b"a").context(),
+    }
+    assert len(digests) == 7
+    assert frost.setup(shares[3], (3, 1), b"a").context() in digests
+
+
+def test_a_share_of_another_curve_is_refused():
+    agreed = dkg.setup("secp256k1", 2, (1, 2))
+    shares = results(run(dkg.party(agreed, i, session_id=SESSION) for i in (1, 2)))
+    with pytest.raises(UsageError, match="secp256k1"):
+        frost.setup(shares[1], (1, 2), b"")
+
+
+@pytest.mark.parametrize(
+    ("signers", "message", "complaint"),
+    [
+        ((1,), b"", "1 of the 2 holders needed"),
+        ((), b"", "0 of the 2 holders needed"),
+        ((1, 3, 3), b"", "duplicate"),
+        ((0, 1), b"", "outside"),
+        ((1, 4), b"", "hold no share"),
+        ((2, 3), b"", "not among the signers"),
+        ((1, 2), bytes(frost.MAX_MESSAGE_BYTES + 1), "at most"),
+    ],
+)
+def test_bad_setups_are_refused(keys, signers, message, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        frost.setup(keys(2, 3)[1], signers, message)
+
+
+def test_a_bad_session_id_is_refused(keys):
+    with pytest.raises(UsageError, match="session id"):
+        frost.party(frost.setup(keys(2, 3)[1], (1, 2), b""), session_id=b"short")

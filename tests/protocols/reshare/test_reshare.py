@@ -1,0 +1,166 @@
+"""Resharing: the key stays, the shares change, and no crash point strands the key."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.errors import UsageError
+from mpcsim.protocol import Done, Party
+from mpcsim.protocols import frost, reshare
+from mpcsim.protocols.reshare import RESHARE
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from tests.helpers.keys import keys, session_id
+
+
+def parties(shares, dealers, receivers=None, threshold=None, label="reshare"):
+    record = next(iter(shares.values())).record
+    everyone = sorted({*dealers, *(receivers or record.holders)})
+    return [
+        reshare.party(
+            reshare.setup(
+                record,
+                dealers,
+                share=shares.get(i) if i in dealers else None,
+                receivers=receivers,
+                threshold=threshold,
+            ),
+            i,
+            session_id=session_id(label),
+            rng=SeededRng(f"{label} {i}"),
+        )
+        for i in everyone
+    ]
+
+
+def reassemble(shares):
+    """The key from shares: tests only, product code has no such function."""
+    ids = sorted(shares)
+    group = shares[ids[0]].group
+    return sum(
+        (lagrange_coefficient(group, i, ids) * shares[i].secret_share for i in ids),
+        group.scalar(0),
+    )
+
+
+@pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
+@pytest.mark.parametrize("dealers", [(2, 3), (1, 2), (1, 2, 3)], ids=str)
+def test_refresh_keeps_the_key_and_changes_every_share(curve, dealers):
+    old = keys(curve)
+    new = results(run(parties(old, dealers)))
+    assert set(new) == {1, 2, 3}
+    for i, share in new.items():
+        assert share.record.public_key == old[i].record.public_key
+        assert share.record.epoch != old[i].record.epoch
+        assert share.secret_share != old[i].secret_share
+        assert share.peers != old[i].peers
+    for quorum in combinations((1, 2, 3), 2):
+        assert reassemble({i: new[i] for i in quorum}) == reassemble(dict(old))
+
+
+def test_old_and_new_shares_do_not_combine():
+    old = keys("ed25519")
+    new = results(run(parties(old, (2, 3))))
+    key = reassemble(dict(old))
+    for i, j in ((1, 2), (2, 1), (1, 3), (3, 2)):
+        assert reassemble({i: old[i], j: new[j]}) != key
+
+
+def test_a_lost_share_is_replaced():
+    """Party 1 brings nothing but the public record, and can sign afterwards."""
+    old = keys("ed25519")
+    made = parties({2: old[2], 3: old[3]}, (2, 3))
+    new = results(run(made))
+    signed = results(
+        run(
+            frost.party(frost.setup(new[i], (1, 2), b"back again"), session_id=bytes(32))
+            for i in (1, 2)
+        )
+    )
+    assert len(set(signed.values())) == 1
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_other_holders_other_threshold(data):
+    old = keys("ed25519", 2, 3)
+    dealers = tuple(data.draw(st.sampled_from([(1, 2), (1, 3), (2, 3), (1, 2, 3)])))
+    receivers = tuple(
+        sorted(data.draw(st.sets(st.integers(1, 8), min_size=2, max_size=5), "receivers"))
+    )
+    threshold = data.draw(st.integers(2, len(receivers)), "threshold")
+    outcomes = results(run(parties(dict(old), dealers, receivers, threshold)))
+    new = {i: share for i, share in outcomes.items() if share is not None}
+    assert set(new) == set(receivers)
+    assert set(outcomes) == set(receivers) | set(dealers)
+    key = reassemble(dict(old))
+    ids = data.draw(st.permutations(receivers), "quorum")
+    assert reassemble({i: new[i] for i in ids[:threshold]}) == key
+    assert reassemble({i: new[i] for i in ids[: threshold - 1]}) != key
+
+
+def test_no_crash_point_leaves_too_few_matching_shares():
+    """Whoever is done has dropped its old share; then everybody must hold the new one."""
+    old = keys("ed25519")
+    total = 0
+    while True:
+        local = LocalRun(parties(old, (2, 3)))
+        local.start()
+        for _ in range(total):
+            if local.in_flight:
+                local.deliver()
+        dropped = {i for i, p in local.parties.items() if isinstance(p.outcome, Done)}
+        holds_old = {2, 3} - dropped
+        holds_new = set(local.prepared)
+        assert len(holds_old) >= 2 or len(holds_new) == 3
+        # After the crash of everyone, those who come back finish from their snapshots.
+        again = LocalRun(local.parties.values())
+        for party in local.parties.values():
+            again.rejoin(*Party.resume(RESHARE, party.snapshot()))
+        new = results(again.finish())
+        assert len({share.record.to_bytes() for share in new.values()}) == 1
+        if not local.in_flight:
+            break
+        total += 1
+    assert total > 10
+
+
+def test_nobody_finishes_before_all_receivers_are_prepared():
+    """Withhold everything that one receiver says after the deals: nobody may drop the old share."""
+    local = LocalRun(parties(keys("ed25519"), (2, 3)))
+    local.start()
+    while local.in_flight:
+        message = local.in_flight[0]
+        if message.send.kind == "Confirm" and message.sender == 1:
+            local.in_flight.pop(0)
+        else:
+            local.deliver()
+    outcomes = local.outcomes()
+    assert set(local.prepared) == {1, 2, 3}
+    for i in (2, 3):
+        assert outcomes[i].missing == {"Confirm": {1}}
+
+
+def test_usage_errors():
+    shares, other = keys("ed25519"), keys("ed25519", seed="another")
+    record = shares[1].record
+    for arguments, text in [
+        ({"dealers": (2,)}, "1 of the 2"),
+        ({"dealers": (2, 9)}, "hold no share"),
+        ({"dealers": (2, 2)}, "duplicate"),
+        ({"dealers": (2, 3), "threshold": 1}, "threshold 1"),
+        ({"dealers": (2, 3), "threshold": 4}, "threshold 4"),
+        ({"dealers": (2, 3), "receivers": (1, 1)}, "duplicate"),
+        ({"dealers": (2, 3), "share": other[2]}, "another key or epoch"),
+        ({"dealers": (2, 3), "scheme": "ot/80"}, "no multiplication scheme"),
+    ]:
+        with pytest.raises(UsageError, match=text):
+            reshare.setup(record, **arguments)
+    for me, share in ((2, None), (2, shares[3])):
+        with pytest.raises(UsageError, match="needs its old share"):
+            reshare.party(reshare.setup(record, (2, 3), share=share), me, session_id=bytes(32))
+    with pytest.raises(UsageError, match="takes no part"):
+        reshare.party(reshare.setup(record, (2, 3), receivers=(2, 3)), 1, session_id=bytes(32))

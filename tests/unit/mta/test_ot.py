@@ -1,0 +1,136 @@
+"""OT-based multiplication: the algebra, and each way to cheat in it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.errors import CheckFailed, Reason, UsageError
+from mpcsim.kernels import DEFAULT
+from mpcsim.mta.base import direction_sid
+from mpcsim.mta.ot import OtMta, OtReply
+from mpcsim.mta.schemes import mta_scheme
+from mpcsim.params import LIKE_SILENCE, OtParameters
+from mpcsim.primitives import ot_base
+from mpcsim.primitives.ot_base import bit
+from mpcsim.rng import SeededRng
+from tests.helpers.keys import keys
+
+MTA = mta_scheme("ot/80")
+SID = bytes(range(32))
+scalars = st.integers(0, SECP256K1.order - 1).map(SECP256K1.scalar)
+
+
+@pytest.fixture(scope="module")
+def setups():
+    """(sender's state, receiver's state) from a real key generation."""
+    shares = keys("secp256k1")
+    return shares[1].peers[2].multiplication, shares[2].peers[1].multiplication
+
+
+def start(setups, seed=0):
+    return MTA.receiver_start(setups[1], SID, SeededRng(f"receiver {seed}"))
+
+
+@settings(max_examples=25)
+@given(scalars, scalars, st.integers())
+def test_shares_add_up_to_the_product(setups, r, sk, seed):
+    kept, chi, offer = start(setups, seed)
+    c, reply = MTA.sender(setups[0], SID, offer, (r, sk), SeededRng(seed))
+    d = MTA.receiver_finish(kept, reply)
+    assert c[0] + d[0] == r * chi
+    assert c[1] + d[1] == sk * chi
+
+
+@pytest.mark.parametrize("parameters", [LIKE_SILENCE, OtParameters(lambda_s=40)])
+def test_other_parameters(setups, parameters):
+    mta = OtMta(parameters)
+    kept, chi, offer = mta.receiver_start(setups[1], SID, SeededRng(1))
+    a = SECP256K1.scalar(3), SECP256K1.scalar(4)
+    c, reply = mta.sender(setups[0], SID, offer, a, SeededRng(2))
+    d = mta.receiver_finish(kept, reply)
+    assert (c[0] + d[0], c[1] + d[1]) == (a[0] * chi, a[1] * chi)
+
+
+def test_base_ot_gives_one_key_of_two():
+    choices = SeededRng("choices").bytes(16)
+    kept, first = ot_base.receiver_start(SID, choices, SeededRng(1))
+    (keys0, keys1), second = ot_base.sender_answer(SID, first, SeededRng(2))
+    chosen = ot_base.receiver_finish(SID, kept, second)
+    for k in range(128):
+        at = slice(16 * k, 16 * k + 16)
+        mine, other = (keys1, keys0) if bit(choices, k) else (keys0, keys1)
+        assert chosen[at] == mine[at] != other[at]
+    assert len({keys0[i : i + 16] for i in range(0, 2048, 16)}) == 128
+
+
+def test_base_ot_binds_session_and_direction():
+    choices = bytes(16)
+    kept, first = ot_base.receiver_start(SID, choices, SeededRng(1))
+    (keys0, _), second = ot_base.sender_answer(bytes(32), first, SeededRng(2))
+    assert ot_base.receiver_finish(SID, kept, second) != keys0
+    assert direction_sid(SID, 1, 2) != direction_sid(SID, 2, 1)
+
+
+@pytest.mark.parametrize("row", [0, 1, 63, 127])
+def test_a_flipped_bit_of_u_is_caught_exactly_where_delta_is_set(setups, row):
+    """O1, O2: a wrong row passes iff Delta_row = 0 - which is why a failure costs the set-up."""
+    _, _, offer = start(setups)
+    u = bytearray(offer.u)
+    u[68 * row] ^= 1
+    cheating = replace(offer, u=bytes(u))
+    inputs = SECP256K1.scalar(1), SECP256K1.scalar(2)
+    # The challenge depends on u, so the honest opening no longer fits any row.
+    with pytest.raises(CheckFailed) as caught:
+        MTA.sender(setups[0], SID, cheating, inputs, SeededRng(1))
+    assert caught.value.reason is Reason.OT_EXTENSION_CHECK
+
+
+@pytest.mark.parametrize("field", ["u", "x", "t"])
+def test_any_altered_part_of_the_offer_is_caught(setups, field):
+    _, _, offer = start(setups)
+    value = bytearray(getattr(offer, field))
+    value[-1] ^= 0x10
+    with pytest.raises(CheckFailed) as caught:
+        MTA.sender(
+            setups[0],
+            SID,
+            replace(offer, **{field: bytes(value)}),
+            (SECP256K1.scalar(1), SECP256K1.scalar(2)),
+            SeededRng(1),
+        )
+    assert caught.value.reason is Reason.OT_EXTENSION_CHECK
+
+
+def forged(reply: OtReply, column: int, j: int) -> bytes:
+    """a~ with 1 added at (j, column), as its buffer."""
+    data = bytearray(DEFAULT.join(reply.a))
+    at = 32 * (3 * j + column)
+    n = (int.from_bytes(data[at : at + 32], "little") + 1) % SECP256K1.order
+    data[at : at + 32] = n.to_bytes(32, "little")
+    return bytes(data)
+
+
+def test_an_altered_correction_is_caught(setups):
+    kept, _, offer = start(setups)
+    _, reply = MTA.sender(setups[0], SID, offer, (SECP256K1.scalar(5),) * 2, SeededRng(1))
+    for column in range(3):
+        a = tuple(DEFAULT.split_checked(forged(reply, column, 7), 3, SECP256K1.order))
+        with pytest.raises(CheckFailed) as caught:
+            MTA.receiver_finish(kept, replace(reply, a=a))
+        assert caught.value.reason is Reason.MULTIPLICATION_CHECK
+    for bad in (
+        replace(reply, eta=reply.eta + SECP256K1.scalar(1)),
+        replace(reply, mu=bytes(32)),
+    ):
+        with pytest.raises(CheckFailed) as caught:
+            MTA.receiver_finish(kept, bad)
+        assert caught.value.reason is Reason.MULTIPLICATION_CHECK
+
+
+def test_unknown_schemes_are_refused():
+    for name in ("", "ot", "ot/", "ot/81", "ot/080", "ot/8000", "paillier/2048"):
+        with pytest.raises(UsageError, match="unknown multiplication scheme"):
+            mta_scheme(name)
