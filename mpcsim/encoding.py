@@ -44,6 +44,10 @@ class WireContext:
     mta: Any = None
 
 
+NO_CONTEXT: Any = None
+"""For values that bring their own curve and scheme: they need nothing of a session."""
+
+
 class Reader:
     """A cursor over untrusted bytes."""
 
@@ -266,7 +270,11 @@ class Nested:
     of: type[Message] | Callable[[WireContext], type[Message]]
 
     def _type(self, context: WireContext) -> type[Message]:
-        return self.of if isinstance(self.of, type) else self.of(context)
+        if isinstance(self.of, type):
+            return self.of
+        if context.mta is None:
+            raise InvalidEncoding("a multiplication message in a session without multiplication")
+        return self.of(context)
 
     def write(self, value: Message, context: WireContext) -> bytes:
         return value.encode(context)

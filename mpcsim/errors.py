@@ -52,8 +52,14 @@ class Consequence(Enum):
 class Blame(Enum):
     """How far the blame carries."""
 
-    PUBLIC = "anyone who holds the authenticated messages can check it"
+    PUBLIC = (
+        "the messages alone show it; they are authenticated to their receiver but not signed, so "
+        "this convinces those who trust the receiver's word on who sent them"
+    )
     PRIVATE = "only the accuser can check it: it depends on the accuser's secrets"
+    TRANSPORT = (
+        "rests on the transport's word for who sent a message that was not sealed end to end"
+    )
     NOBODY = "the check cannot tell who deviated"
 
 
@@ -63,8 +69,8 @@ class Reason(Enum):
     MALFORMED_MESSAGE = ("message does not decode", Consequence.BAN, Blame.PUBLIC)
     CONFLICTING_MESSAGE = (
         "a second, different message for the same slot",
-        Consequence.BAN,
-        Blame.PUBLIC,
+        Consequence.RETRY,
+        Blame.NOBODY,
     )
     PEER_ABORTED = ("a peer reported that it aborted", Consequence.RETRY, Blame.NOBODY)
     SESSION_MISMATCH = (
@@ -120,12 +126,17 @@ class Reason(Enum):
     BASE_OT_DEGENERATE = (
         "base-OT message leads to the identity",
         Consequence.BAN,
-        Blame.PRIVATE,
+        Blame.PUBLIC,
     )
     OT_EXTENSION_CHECK = (
         "OT-extension correlation check fails",
         Consequence.BAN_AND_DISCARD_OT,
         Blame.PRIVATE,
+    )
+    SETUP_DISCARDED = (
+        "the multiplication set-up with a peer was discarded while the session ran",
+        Consequence.RETRY,
+        Blame.NOBODY,
     )
     MULTIPLICATION_CHECK = (
         "random-VOLE consistency check (mu) fails",
@@ -188,7 +199,8 @@ class Aborted:
     """A run that ended because a check failed.
 
     ``culprits`` are parties that certainly deviated, as far as this party can tell (see
-    ``blame``); ``suspects`` is a set at least one of whom did, when no single one can be named.
+    ``blame``); ``suspects`` is a set at least one of whom did, or whose messages were tampered
+    with, when no single one can be named.
     """
 
     reason: Reason
@@ -197,9 +209,18 @@ class Aborted:
     suspects: frozenset[int] = frozenset()
     detail: str = ""
     evidence: tuple[Evidence, ...] = ()
+    unsealed: bool = False
+    """The culprits' identity rests on the transport alone."""
+    prepared: bool = False
+    """Phase one of a two-phase protocol was over: keep the old *and* the new result."""
+    reported_by: int | None = None
+    """For PEER_ABORTED: who said so."""
 
     @property
     def consequence(self) -> Consequence:
+        """What to do; never a ban on the transport's word alone."""
+        if self.blame in (Blame.NOBODY, Blame.TRANSPORT):
+            return Consequence.RETRY
         return self.reason.consequence
 
     @property
@@ -207,6 +228,8 @@ class Aborted:
         """Strength of the blame; ``NOBODY`` whenever no culprit could be named."""
         if not self.culprits:
             return Blame.NOBODY
+        if self.unsealed:
+            return Blame.TRANSPORT
         return Blame.PRIVATE if self.reason.blame is Blame.NOBODY else self.reason.blame
 
     def __str__(self) -> str:
@@ -236,12 +259,17 @@ class CheckFailed(Exception):
         culprits: Iterable[int] = (),
         suspects: Iterable[int] = (),
         detail: str = "",
+        evidence: Iterable[Evidence] = (),
+        reported_by: int | None = None,
     ) -> None:
         super().__init__(reason.text)
         self.reason = reason
         self.culprits = frozenset(culprits)
         self.suspects = frozenset(suspects)
         self.detail = detail
+        self.evidence = tuple(evidence)
+        """Messages that the inbox does not hold."""
+        self.reported_by = reported_by
 
 
 def check(

@@ -1,8 +1,7 @@
 """Random oracles: tagged, versioned and injectively framed.
 
-No hash in this package is taken over hand-concatenated bytes: every part is length-prefixed
-(alpha-shuffle, CVE-2022-47931, is what happens otherwise) and every use has its own tag, so no two
-oracles can be confused.
+No oracle is queried on hand-concatenated bytes: every part is length-prefixed (alpha-shuffle,
+CVE-2022-47931, is what happens otherwise) and every use has its own tag, so no two can be confused.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ class Tag(Enum):
     SCHNORR = "mpcsim/schnorr/v1"
     CONTEXT = "mpcsim/session/context/v1"
     SESSION = "mpcsim/session/id/v1"
+    RECEIVED = "mpcsim/session/received/v1"
     ECHO = "mpcsim/session/echo/v1"
     EPOCH = "mpcsim/key/epoch/v1"
     PAIR_SECRET = "mpcsim/channel/pair/v1"
@@ -34,9 +34,17 @@ class Tag(Enum):
     OT_EXT_OUTPUT = "mpcsim/ot-extension/output/v1"
     MTA_GADGET = "mpcsim/mta/ot/gadget/v1"
     MTA_SESSION = "mpcsim/mta/session/v1"
+    MTA_CORRECTIONS = "mpcsim/mta/ot/corrections/v1"
     MTA_THETA = "mpcsim/mta/ot/theta/v1"
     MTA_MU = "mpcsim/mta/ot/mu/v1"
+    OFFER = "mpcsim/dkg/offer/v1"
     CONFIRM = "mpcsim/dkg/confirm/v1"
+    FROST_VIEW = "mpcsim/frost/view/v1"
+    STORED = "mpcsim/stored/v1"
+
+    def __init__(self, name: str) -> None:
+        self.prefix = len(name).to_bytes(8, "big") + name.encode()
+        """The framed tag."""
 
 
 def u32(n: int) -> bytes:
@@ -44,21 +52,19 @@ def u32(n: int) -> bytes:
     return n.to_bytes(4, "big")
 
 
-def _absorb(hasher: hashlib._Hash, tag: Tag, parts: Iterable[bytes]) -> None:
-    for part in (tag.value.encode(), *parts):
-        hasher.update(len(part).to_bytes(8, "big"))
-        hasher.update(part)
+def _framed(tag: Tag, parts: Iterable[bytes]) -> bytes:
+    frame = [tag.prefix]
+    for part in parts:
+        frame.append(len(part).to_bytes(8, "big"))
+        frame.append(part)
+    return b"".join(frame)
 
 
 def tagged_hash(tag: Tag, *parts: bytes) -> bytes:
     """SHA-256 of the framed tag and parts; 32 bytes."""
-    hasher = hashlib.sha256()
-    _absorb(hasher, tag, parts)
-    return hasher.digest()
+    return hashlib.sha256(_framed(tag, parts)).digest()
 
 
 def tagged_xof(tag: Tag, length: int, *parts: bytes) -> bytes:
     """SHAKE-128 of the framed tag and parts; ``length`` bytes (128-bit security)."""
-    hasher = hashlib.shake_128()
-    _absorb(hasher, tag, parts)
-    return hasher.digest(length)
+    return hashlib.shake_128(_framed(tag, parts)).digest(length)

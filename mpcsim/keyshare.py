@@ -5,13 +5,15 @@ Stored encodings start with a version and the curve's name, so they decode on th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from mpcsim.algebra.curves import curve
 from mpcsim.algebra.group import Group, Point, Scalar
 from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.encoding import (
     BYTES32,
     POINT,
@@ -29,10 +31,22 @@ from mpcsim.encoding import (
     WireContext,
     wire,
 )
-from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
-from mpcsim.ids import PartyId
+from mpcsim.errors import (
+    Aborted,
+    CheckFailed,
+    Consequence,
+    InvalidEncoding,
+    Reason,
+    UsageError,
+    check,
+)
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import PartyId, party_ids
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
+
+CHECKSUM_BYTES = 8
+"""Against accidental damage; against tampering, stored shares need authenticated encryption."""
 
 MAX_SHARE_BYTES = 1 << 22
 """Largest stored share accepted: 256 parties with OT state, with room to spare."""
@@ -99,6 +113,18 @@ class _ShareBody(Message):
     peers: Annotated[Mapping[PartyId, PeerState], PerParty(Nested(PeerState))]
 
 
+class Guard:
+    """Peers whose multiplication state must not be used again.
+
+    One object for every copy of a share in this process, so that a failed check in one session
+    reaches the sessions that are already open. Whoever keeps a share in several processes must
+    allow only one open signing session per key and peer.
+    """
+
+    def __init__(self) -> None:
+        self.discarded: set[PartyId] = set()
+
+
 @dataclass(frozen=True)
 class KeyShare:
     """One holder's share of a key. The repr shows public data only."""
@@ -110,6 +136,7 @@ class KeyShare:
     peers: Mapping[PartyId, PeerState]
     mta: Mta | None
     """Multiplication scheme of ``peers``' state; None on ed25519."""
+    guard: Guard = field(default_factory=Guard, compare=False)
 
     @property
     def group(self) -> Group:
@@ -142,6 +169,8 @@ class KeyShare:
         body = _ShareBody.read(reader, WireContext(group, mta))
         reader.finish()
         record = _consistent(body.record, group)
+        if (mta is not None) != (group is SECP256K1):
+            raise InvalidEncoding("multiplication scheme and curve do not fit")
         share = cls(record, PartyId(body.identifier), body.secret_share, body.peers, mta)
         if share.identifier not in record.public_shares:
             raise InvalidEncoding("the share's holder is not in its record")
@@ -151,16 +180,42 @@ class KeyShare:
             raise InvalidEncoding("peer state does not cover the other holders")
         return share
 
+    def usable(self, peer: PartyId) -> bool:
+        """Whether multiplications with the peer are still possible."""
+        return peer not in self.guard.discarded and self.peers[peer].multiplication is not None
+
+    @contextmanager
+    def guarded(self, peer: PartyId) -> Iterator[None]:
+        """Run a check on a peer's multiplication message.
+
+        Raises:
+            CheckFailed: SETUP_DISCARDED, before anything is checked, if the state was discarded
+                since the session began; whatever fails inside, after discarding the state if the
+                failure calls for it.
+        """
+        check(self.usable(peer), Reason.SETUP_DISCARDED, detail=f"party {peer}; reshare the key")
+        try:
+            yield
+        except CheckFailed as failed:
+            if failed.reason.consequence is Consequence.BAN_AND_DISCARD_OT:
+                self.guard.discarded.add(peer)
+            raise
+
     def without_multiplication(self, peer: int) -> KeyShare:
         """The share after the multiplication state with ``peer`` was discarded for good."""
         state = self.peers.get(PartyId(peer))
         if state is None:
             raise UsageError(f"party {peer} is not a peer of this share")
+        self.guard.discarded.add(PartyId(peer))
         kept = {**self.peers, PartyId(peer): replace(state, multiplication=None)}
         return replace(self, peers=kept)
 
     def after(self, aborted: Aborted) -> KeyShare:
-        """The share as it must be stored after an aborted session."""
+        """The share as it must be stored after an aborted session.
+
+        Call it on the share as it is stored now, not on the one the session began with, and store
+        the result before delivering anything the aborted party put out.
+        """
         share = self
         if aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             for culprit in aborted.culprits:
@@ -173,6 +228,32 @@ class KeyShare:
             f"KeyShare<{r.curve_name}, party {self.identifier}, {r.threshold} of "
             f"{len(r.holders)}, key {r.public_key.encode().hex()}, secret redacted>"
         )
+
+
+def check_record(record: PublicKeyRecord) -> None:
+    """A record that did not come through ``from_bytes`` must be consistent, too.
+
+    Raises:
+        UsageError: its shares, key and threshold do not fit together.
+    """
+    try:
+        _consistent(record, record.group)
+    except InvalidEncoding as error:
+        raise UsageError(f"key record: {error}") from error
+
+
+def check_signers(share: KeyShare, signers: tuple[PartyId, ...], me: PartyId) -> None:
+    """Signers that can act for the key, this party among them.
+
+    Raises:
+        UsageError: too few, unknown, unsorted or duplicate signers, or not this party's share.
+    """
+    if party_ids(signers) != signers:
+        raise UsageError(f"signers {list(signers)} are not in ascending order")
+    if problem := quorum_problem(share.record, signers):
+        raise UsageError(problem)
+    if share.identifier != me or me not in signers:
+        raise UsageError(f"party {share.identifier}, whose share this is, is not a signer")
 
 
 def quorum_problem(record: PublicKeyRecord, signers: tuple[PartyId, ...]) -> str | None:
@@ -205,33 +286,44 @@ RECORD: Codec = SelfContained(PublicKeyRecord)
 def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
     if record.curve_name != group.name:
         raise InvalidEncoding("curve name inside and outside the record differ")
-    holders = record.holders
-    if not 1 <= record.threshold <= len(holders) or 0 in holders:
+    holders, X = record.holders, record.public_shares
+    if not 2 <= record.threshold <= len(holders) or 0 in holders:
         raise InvalidEncoding("threshold or holders out of range")
     quorum = holders[: record.threshold]
-    total = group.sum(
-        lagrange_coefficient(group, i, quorum) * record.public_shares[i] for i in quorum
-    )
-    if total != record.public_key:
+
+    def interpolated(x: int) -> Point:
+        return group.sum(lagrange_coefficient(group, i, quorum, x) * X[i] for i in quorum)
+
+    if interpolated(0) != record.public_key:
         raise InvalidEncoding("public shares do not interpolate to the public key")
+    if any(interpolated(j) != X[j] for j in holders[record.threshold :]):
+        raise InvalidEncoding("public shares do not lie on one polynomial")
+    fewer = quorum[:-1]
+    lower = group.sum(lagrange_coefficient(group, i, fewer) * X[i] for i in fewer)
+    if lower == record.public_key:
+        raise InvalidEncoding("fewer shares than the threshold determine the key")
     return record
 
 
 def _stored(curve_name: str, body: bytes) -> bytes:
     name = curve_name.encode()
-    return bytes([WIRE_VERSION, len(name)]) + name + body
+    content = bytes([WIRE_VERSION, len(name)]) + name + body
+    return content + tagged_hash(Tag.STORED, content)[:CHECKSUM_BYTES]
 
 
 def _open_stored(data: bytes) -> tuple[Group, bytes]:
-    reader = Reader(data)
+    content, checksum = data[:-CHECKSUM_BYTES], data[-CHECKSUM_BYTES:]
+    reader = Reader(content)
     version = reader.number(1)
     if version != WIRE_VERSION:
         raise InvalidEncoding(f"record version {version}, expected {WIRE_VERSION}")
+    if tagged_hash(Tag.STORED, content)[:CHECKSUM_BYTES] != checksum:
+        raise InvalidEncoding("checksum differs: the record is damaged")
     try:
         group = curve(reader.take(reader.number(1)).decode())
     except (UsageError, UnicodeDecodeError) as error:
         raise InvalidEncoding("unknown curve") from error
-    return group, data[reader.position :]
+    return group, content[reader.position :]
 
 
 def _scheme_name(mta: Mta | None) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from mpcsim.errors import UsageError
+
 KAPPA: Final = 256
 """Bits of the group order of secp256k1."""
 
@@ -18,6 +20,10 @@ class OtParameters:
 
     lambda_s: int = 80
     """Statistical security in bits."""
+
+    def __post_init__(self) -> None:
+        if self.lambda_s % 4 or not 40 <= self.lambda_s <= 256:
+            raise UsageError(f"lambda_s = {self.lambda_s}; a multiple of 4 from 40 to 256")
 
     @property
     def xi(self) -> int:

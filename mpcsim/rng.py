@@ -2,7 +2,7 @@
 
 ``SystemRng`` is the default. Each protocol session draws one 32-byte seed from it and forks its
 own ``Drbg``, so that a paused session resumes exactly where it was. ``SeededRng`` makes whole
-experiments reproducible; it says so in its name, its repr and in every trace.
+experiments reproducible; it says so in its name, its repr and the first event of every trace.
 """
 
 from __future__ import annotations
@@ -42,23 +42,25 @@ class Drbg:
     Holds a secret; the repr does not show it.
     """
 
-    __slots__ = ("_counter", "_seed", "reproducible")
+    __slots__ = ("_counter", "_key", "reproducible")
 
     def __init__(self, seed: bytes, *, reproducible: bool = False) -> None:
-        self._seed = tagged_hash(Tag.RNG, seed)
+        self._key = tagged_hash(Tag.RNG, seed)
         self._counter = 0
         self.reproducible = reproducible
 
     def bytes(self, n: int) -> bytes:
         self._counter += 1
-        block = self._seed + self._counter.to_bytes(8, "big")
+        block = self._key + self._counter.to_bytes(8, "big")
         return hashlib.shake_256(block).digest(n)
 
     def fork(self, label: str) -> Drbg:
         """An independent generator; the same seed and label give the same one."""
-        return Drbg(
-            tagged_hash(Tag.RNG_FORK, self._seed, label.encode()), reproducible=self.reproducible
-        )
+        forked = Drbg.__new__(Drbg)
+        forked._key = tagged_hash(Tag.RNG_FORK, self._key, label.encode())
+        forked._counter = 0
+        forked.reproducible = self.reproducible
+        return forked
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(<redacted>)"

@@ -13,6 +13,15 @@ from mpcsim.errors import Aborted
 
 
 @dataclass(frozen=True)
+class PartyStarted:
+    """A party starts; ``reproducible`` if its randomness follows from a seed someone knows."""
+
+    party: int
+    protocol: str
+    reproducible: bool
+
+
+@dataclass(frozen=True)
 class StepStarted:
     """A party begins a numbered step of its protocol."""
 
@@ -86,7 +95,8 @@ class PartyAborted:
 
 
 Event = (
-    StepStarted
+    PartyStarted
+    | StepStarted
     | StepFinished
     | MessageSent
     | MessageReceived

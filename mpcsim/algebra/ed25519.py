@@ -34,6 +34,8 @@ class Ed25519Point(Point):
     def __add__(self, other: Point) -> Point:
         if not isinstance(other, Ed25519Point):
             return NotImplemented
+        if self.is_identity:
+            return other
         return Ed25519Point(sodium.crypto_core_ed25519_add(self.data, other.data))
 
     def __neg__(self) -> Point:

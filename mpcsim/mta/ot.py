@@ -72,7 +72,10 @@ class ReceiverKeep:
 
 
 def gadget(kernel: Kernel, sid: bytes, xi: int) -> ScalarVector:
-    """g: xi public scalars, uniform, fresh for every session."""
+    """g: xi public scalars, uniform, fresh for every session.
+
+    The receiver draws beta only after the session's nonces, hence g, are fixed.
+    """
     return kernel.uniform(tagged_xof(Tag.MTA_GADGET, 32 * xi, sid), ORDER)
 
 
@@ -80,7 +83,7 @@ def challenge(sid: bytes, a: bytes) -> list[int]:
     """theta = H(sid, a~): one weight an input, by Fiat-Shamir."""
     return [
         SECP256K1.hash_to_scalar(Tag.MTA_THETA, sid, digest, bytes([i])).n
-        for digest in [tagged_hash(Tag.MTA_THETA, sid, a)]
+        for digest in [tagged_hash(Tag.MTA_CORRECTIONS, sid, a)]
         for i in range(WIDTH)
     ]
 

@@ -15,9 +15,10 @@ larger k would trade 2^k / k times the hashing for 1/k of the traffic.
 
 A corrupt receiver can still gamble: each guessed bit of Delta halves its chance to pass. Passing
 or failing tells it about *long-lived* bits, so a failure must end the use of this set-up for good
-(``Consequence.BAN_AND_DISCARD_OT``).
+(``Consequence.BAN_AND_DISCARD_OT``), in sessions that are already open as well.
 
-Assumptions: base OT as above; fixed-key AES as an ideal permutation (Guo et al., eprint 2019/074);
+Assumptions: base OT as above; AES-256, keyed afresh for every session, as an
+ideal cipher (Guo et al., eprint 2019/074);
 the challenge by Fiat-Shamir in the random-oracle model.
 """
 

@@ -3,9 +3,10 @@ neither read nor forge them.
 
 Each pair of share holders gets a secret from key generation (X25519, keys committed before they
 are revealed). Every message is sealed under a key of its own, derived from that secret, the
-session, the direction, the kind and a fresh salt; so no key is used in both directions and no
-nonce ever repeats under one key. A message that does not open cannot have come from the peer: it
-is ignored, never blamed on anyone.
+session, the direction, the kind and a salt. The salt comes from randomness that depends on
+everything the sender had received (see ``party``), so one key never seals two different messages,
+not even after a party was rolled back to a snapshot. A message that does not open cannot have come
+from the peer: it is ignored, never blamed on anyone.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from mpcsim.encoding import Message, WireContext
 from mpcsim.ids import PartyId
 from mpcsim.rng import Drbg
 
-S = TypeVar("S")
+S = TypeVar("S", bound=Message)
 R = TypeVar("R")
 M = TypeVar("M", bound=Message)
 
@@ -40,7 +40,8 @@ class Sends:
     receivers: str = "all"
     """Role of those who receive it (nobody sends to itself)."""
     sealed: bool = True
-    """Encrypted and authenticated end to end; only before a pair has keys can it be False."""
+    """Encrypted and authenticated end to end, always; if False, only between pairs that have
+    secrets from the start."""
 
     @property
     def kind(self) -> str:
@@ -66,7 +67,7 @@ class Turn:
     """State for the next rounds; secret, never on the wire."""
     broadcast: Message | None = None
     direct: Mapping[PartyId, Message] = field(default_factory=dict)
-    pair_secrets: Mapping[PartyId, bytes] = field(default_factory=dict)
+    pair_secrets: Mapping[PartyId, bytes] = field(default_factory=dict, repr=False)
     """New end-to-end secrets, in force from this round's messages on."""
     prepared: Any = None
     """Result of phase one of a two-phase protocol."""
@@ -88,6 +89,8 @@ class Definition(Generic[S, R]):
     wire: Callable[[S], WireContext]
     pair_secrets: Callable[[S], Mapping[PartyId, bytes]]
     """End-to-end secrets that exist before the first message."""
+    check: Callable[[S, PartyId], None]
+    """Raises UsageError if the set-up makes no sense, or none for this party."""
 
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Every kind of message with its round; the position plus one is its number on the wire."""
@@ -116,7 +119,7 @@ class View(Generic[S]):
 class Inbox:
     """Every message accepted so far, by kind and sender, and this party's own broadcasts."""
 
-    payloads: dict[type[Message], dict[PartyId, bytes]] = field(default_factory=dict)
+    payloads: dict[type[Message], dict[PartyId, bytes]] = field(default_factory=dict, repr=False)
     values: dict[type[Message], dict[PartyId, Message]] = field(default_factory=dict)
     own: dict[type[Message], tuple[PartyId, Message]] = field(default_factory=dict)
 

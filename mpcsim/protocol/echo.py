@@ -41,9 +41,15 @@ def check_echo(
     Raises:
         CheckFailed: ECHO_MISMATCH.
     """
-    for j in mine.keys() | theirs.keys():
+    check(
+        mine.keys() == theirs.keys(),
+        Reason.ECHO_MISMATCH,
+        suspects={peer},
+        detail=f"party {peer} echoes other senders",
+    )
+    for j, digest in mine.items():
         check(
-            mine.get(j) == theirs.get(j),
+            digest == theirs[j],
             Reason.ECHO_MISMATCH,
             suspects={j, peer} - {me},
             detail=f"broadcast of party {j} as seen by party {peer}",

@@ -15,9 +15,10 @@ from mpcsim.ids import SESSION_ID_BYTES, PartyId
 
 _HEADER = struct.Struct(f">BBBBHH{SESSION_ID_BYTES}s")
 HEADER_BYTES = _HEADER.size
-MAX_ENVELOPE_BYTES = 1 << 20
-"""Largest envelope accepted. The biggest honest one (a multiplication message at xi = 512) is
-below 60 kB; a session buffers at most one message of each kind from each sender."""
+MAX_ENVELOPE_BYTES = 1 << 17
+"""Largest envelope accepted; the biggest honest one (a multiplication message at xi = 768) is
+below 75 kB. A session keeps one opened message of each kind from each sender, and a few sealed
+ones that came before the pair had secrets (``party.MAX_UNOPENED``)."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,12 @@ class Send:
 
 @dataclass(frozen=True)
 class Prepared(Generic[R]):
-    """Phase one of two is over: store ``result`` durably, keep the old state, then deliver what
-    follows in the same batch. Only ``Done`` allows the old state to be dropped."""
+    """Phase one of two is over.
+
+    Store ``result`` durably *beside* the old state before delivering what follows in the same
+    batch. Only ``Done`` allows the old state to be dropped; an ``Aborted`` with ``prepared`` set
+    allows neither to be dropped.
+    """
 
     result: R = field(repr=False)
 
@@ -48,6 +52,8 @@ class Waiting:
     unopened: frozenset[PartyId] = frozenset()
     """Parties in whose name messages came that do not open: forged on the way, or sealed with the
     secrets of another epoch of the key."""
+    gave_up: Mapping[PartyId, str] = field(default_factory=dict)
+    """Parties that reported an abort after this one was prepared, with the reason they gave."""
 
     @property
     def parties(self) -> frozenset[PartyId]:
@@ -62,6 +68,8 @@ class Waiting:
         if self.unopened:
             who = ", ".join(map(str, sorted(self.unopened)))
             hint = f" (messages in the name of {who} do not open: forged, or of another key epoch)"
+        for j, reason in self.gave_up.items():
+            hint += f" (party {j} reports {reason})"
         return f"waiting in round {self.round} ({self.name}) for {what}{hint}"
 
 

@@ -3,7 +3,9 @@
 Three verbs: ``start()``, ``receive(sender, data)``, and what they return. ``receive`` never raises
 on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation,
 so a party is a deterministic function of its set-up, that seed and what it received: its snapshot
-is exactly those three, and resuming replays them.
+is exactly those three, and resuming replays them. Each round's randomness also depends on
+everything the party has received by then: a copy that is rolled back and receives something else
+draws other nonces (only what precedes the first message cannot be hedged this way).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Generic, TypeVar
 
 from mpcsim.encoding import (
+    NO_CONTEXT,
     WIRE_VERSION,
     Message,
     Reader,
@@ -27,11 +30,11 @@ from mpcsim.errors import (
     InvalidEncoding,
     Reason,
     UsageError,
-    check,
 )
+from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocol.channel import seal, unseal
-from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Turn, View
+from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.outcome import Done, Output, Prepared, Send, Waiting
 from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
@@ -42,6 +45,7 @@ from mpcsim.trace import (
     MessageSent,
     PartyAborted,
     PartyDone,
+    PartyStarted,
     StepFinished,
     StepStarted,
     silent,
@@ -82,11 +86,13 @@ class Party(Generic[S, R]):
         """Create the party; nothing is sent before ``start``.
 
         Args:
-            session_id: 32 bytes that name the session, the same for all its parties. Freshness
-                does not rest on it: every party adds a nonce of its own.
+            session_id: 32 bytes that name the session, the same for all its parties, never used
+                again. No secret is at stake if one repeats, every party adds randomness of its
+                own; but messages of the earlier session may then be mistaken for ones of this.
 
         Raises:
-            UsageError: the session id has the wrong length or ``me`` takes no part.
+            UsageError: the session id has the wrong length, the set-up makes no sense, or ``me``
+                takes no part.
         """
         if len(session_id) != SESSION_ID_BYTES:
             raise UsageError(f"session id of {len(session_id)} bytes, expected {SESSION_ID_BYTES}")
@@ -104,20 +110,26 @@ class Party(Generic[S, R]):
         rng = rng or SystemRng()
         self.reproducible = rng.reproducible
         self._seed = rng.bytes(SEED_BYTES) if _seed is None else _seed
-        root = Drbg(self._seed)
-        self._salts = root.fork("seal")
+        self._root = Drbg(self._seed)
+        definition.check(setup, self.me)
         self._roles = definition.roles(setup)
         if self.me not in self._roles["all"]:
             raise UsageError(f"party {me} takes no part in this {definition.name} session")
         self._wire = definition.wire(setup)
-        self._pair_secrets: dict[PartyId, bytes] = dict(definition.pair_secrets(setup))
+        self._initial_secrets = dict(definition.pair_secrets(setup))
+        self._pair_secrets: dict[PartyId, bytes] = dict(self._initial_secrets)
+        self._authenticated: set[PartyId] = set(self._pair_secrets)
+        """Peers that seal everything: from the start, or once they sent something sealed."""
         self._kinds = definition.kinds()
         self._position = -1
         self._log: list[tuple[PartyId, bytes]] = []
         self._unopened: list[tuple[PartyId, Envelope]] = []
+        self._received = b""
         self._forged: set[PartyId] = set()
+        self._gave_up: dict[PartyId, str] = {}
+        self._prepared = False
         self._view: View[S] = View(
-            setup, self.me, session_id, root.fork("protocol"), self._roles, self._wire, self._step
+            setup, self.me, session_id, self._root, self._roles, self._wire, self._step
         )
 
     # ------------------------------------------------------------------ the three verbs
@@ -130,8 +142,13 @@ class Party(Generic[S, R]):
         """
         if self._position >= 0:
             raise UsageError("this party has already started")
+        self.listener(PartyStarted(self.me, self.definition.name, self.reproducible))
         self._position = 0
-        return self._advance()
+        outputs = self._advance()
+        early, self._log = self._log, []
+        for sender, data in early:
+            outputs += self.receive(sender, data)
+        return outputs
 
     def receive(self, sender: int, data: bytes) -> list[Output[R]]:
         """Take one message from the transport.
@@ -142,13 +159,8 @@ class Party(Generic[S, R]):
 
         Returns:
             What to do next; empty if the message changes nothing yet. Late, duplicate, foreign and
-            forged messages are ignored, early ones kept.
-
-        Raises:
-            UsageError: the party has not started.
+            forged messages are ignored, early ones kept (before ``start``, too).
         """
-        if self._position < 0:
-            raise UsageError("start this party before it receives")
         if self.outcome is not None:
             return self._ignore(sender, "the run is over", data)
         try:
@@ -157,6 +169,9 @@ class Party(Generic[S, R]):
             return self._ignore(sender, f"not an envelope: {error}", data)
         if why := self._foreign(PartyId(sender), envelope):
             return self._ignore(sender, why, data)
+        if self._position < 0:
+            self._keep_until_start(envelope.sender, data)
+            return []
         outputs: list[Output[R]] = []
         if self._guarded(envelope.sender, envelope, outputs):
             outputs += self._advance()
@@ -168,17 +183,21 @@ class Party(Generic[S, R]):
             return None
         round_ = self.definition.rounds[self._position]
         missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
-        return Waiting(round_.number, round_.name, missing, frozenset(self._forged))
+        return Waiting(
+            round_.number, round_.name, missing, frozenset(self._forged), dict(self._gave_up)
+        )
 
     # ------------------------------------------------------------------ pause and resume
 
     def snapshot(self) -> bytes:
         """Everything needed to go on later, elsewhere.
 
-        Secret (it holds the set-up and the seed). Resume it at most once: two copies that go on
-        with different messages would use one nonce twice.
+        Secret (it holds the set-up and the seed). Two runs from one point that receive different
+        messages give the key away, just as a nonce used twice does. So whoever stores snapshots
+        must, after every ``start`` and ``receive``, replace the stored one *before* delivering any
+        output, and take it out of the store when resuming it.
         """
-        setup = self.setup.encode(_NO_CONTEXT)
+        setup = self.setup.encode(NO_CONTEXT)
         parts = [
             bytes([WIRE_VERSION, self.definition.number, self._position >= 0]),
             self.me.to_bytes(2, "big"),
@@ -213,13 +232,16 @@ class Party(Generic[S, R]):
         me = reader.number(2)
         session_id = reader.take(SESSION_ID_BYTES)
         seed = reader.take(SEED_BYTES)
-        setup = definition.setup.decode(reader.take(reader.number(4)), _NO_CONTEXT)
+        setup = definition.setup.decode(reader.take(reader.number(4)), NO_CONTEXT)
         log = [
             (PartyId(reader.number(2)), reader.take(reader.number(4)))
             for _ in range(reader.number(4))
         ]
         reader.finish()
-        party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
+        try:
+            party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
+        except UsageError as error:
+            raise InvalidEncoding(f"snapshot: {error}") from error
         outputs = party.start() if started else []
         for sender, message in log:
             outputs += party.receive(sender, message)
@@ -236,14 +258,14 @@ class Party(Generic[S, R]):
         if envelope.receiver != self.me or sender == self.me or sender not in self._roles["all"]:
             return "not between participants of this session"
         if envelope.kind == ABORT_KIND:
-            if sender in self._pair_secrets and not envelope.sealed:
+            if sender in self._authenticated and not envelope.sealed:
                 return "abort notice is not sealed"
             return None
         if not 1 <= envelope.kind <= len(self._kinds):
             return f"unknown kind {envelope.kind}"
         sends = self._kinds[envelope.kind - 1][1]
-        if envelope.sealed != sends.sealed:
-            return f"{sends.kind} is {'not ' if sends.sealed else ''}sealed"
+        if envelope.sealed != self._seals(sends, sender):
+            return f"{sends.kind} is {'' if envelope.sealed else 'not '}sealed"
         if sender not in self._roles[sends.senders] or self.me not in self._roles[sends.receivers]:
             return f"{sends.kind} does not go from party {sender} to party {self.me}"
         return None
@@ -259,17 +281,19 @@ class Party(Generic[S, R]):
 
     def _accept(self, sender: PartyId, envelope: Envelope) -> None:
         data = envelope.encode()
-        payload: bytes | None = envelope.body
+        payload = envelope.body
         if envelope.sealed:
             secret = self._pair_secrets.get(sender)
             if secret is None:
                 self._keep_unopened(sender, envelope)
                 return
-            payload = unseal(secret, envelope)
-        if payload is None:
-            self._forged.add(sender)
-            self._ignore(sender, "does not open", data)
-            return
+            opened = unseal(secret, envelope)
+            if opened is None:
+                self._forged.add(sender)
+                self._ignore(sender, "does not open", data)
+                return
+            payload = opened
+            self._authenticated.add(sender)
         if envelope.kind == ABORT_KIND:
             self._log.append((sender, data))
             self._accept_notice(sender, payload)
@@ -280,12 +304,14 @@ class Party(Generic[S, R]):
             self._ignore(sender, "duplicate", data)
             return
         self._log.append((sender, data))
-        check(
-            sender not in seen,
-            Reason.CONFLICTING_MESSAGE,
-            sender,
-            detail=f"{sends.kind} of round {round_.number}",
-        )
+        if sender in seen:
+            # Not proof of bad will: a peer that lost its state and began anew does the same.
+            raise CheckFailed(
+                Reason.CONFLICTING_MESSAGE,
+                suspects={sender},
+                detail=f"{sends.kind} of round {round_.number}",
+                evidence=[Evidence(sender, sends.kind, payload)],
+            )
         seen[sender] = payload
         try:
             message = sends.message.decode(payload, self._wire)
@@ -308,9 +334,14 @@ class Party(Generic[S, R]):
         )
 
     def _keep_unopened(self, sender: PartyId, envelope: Envelope) -> None:
-        kept = sum(s == sender and e.kind == envelope.kind for s, e in self._unopened)
-        if kept < MAX_UNOPENED:
+        kept = [e for s, e in self._unopened if s == sender and e.kind == envelope.kind]
+        if len(kept) < MAX_UNOPENED and envelope not in kept:
             self._unopened.append((sender, envelope))
+
+    def _keep_until_start(self, sender: PartyId, data: bytes) -> None:
+        kept = [d for s, d in self._log if s == sender]
+        if len(kept) < MAX_UNOPENED * len(self._kinds) and data not in kept:
+            self._log.append((sender, data))
 
     def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
         try:
@@ -320,7 +351,13 @@ class Party(Generic[S, R]):
                 Reason.MALFORMED_MESSAGE, {sender}, detail=f"AbortNotice: {error}"
             ) from None
         said = reason if reason in Reason.__members__ else "an unknown reason"
-        raise CheckFailed(Reason.PEER_ABORTED, detail=f"party {sender} reports {said}")
+        if self._prepared:
+            # Another party may already be done: only confirmations decide now.
+            self._gave_up[sender] = said
+            return
+        raise CheckFailed(
+            Reason.PEER_ABORTED, detail=f"party {sender} reports {said}", reported_by=sender
+        )
 
     # ------------------------------------------------------------------ rounds
 
@@ -332,33 +369,54 @@ class Party(Generic[S, R]):
         return expected - self.inbox.values.get(kind, {}).keys()
 
     def _advance(self) -> list[Output[R]]:
-        """Run every round whose messages are all there."""
+        """Run every round whose messages are all there, opening kept ones as secrets appear."""
         outputs: list[Output[R]] = []
         while self.outcome is None:
             round_ = self.definition.rounds[self._position]
-            if any(self._missing(kind) for kind in round_.needs):
+            if not any(self._missing(kind) for kind in round_.needs):
+                self._run(round_, outputs)
+            elif kept := next((k for k in self._unopened if k[0] in self._pair_secrets), None):
+                self._unopened.remove(kept)
+                self._guarded(*kept, outputs)
+            else:
                 break
-            try:
-                with self._step(round_.name):
-                    turn = round_.run(self._view, self.keep, self.inbox)
-            except CheckFailed as failed:
-                return outputs + self._abort(failed, f"round {round_.number} ({round_.name})")
-            self.keep = turn.keep
-            self._pair_secrets.update(turn.pair_secrets)
-            if turn.prepared is not None:
-                outputs.append(Prepared(turn.prepared))
-            outputs += self._send(round_, turn)
-            if self._position + 1 == len(self.definition.rounds):
-                self.outcome = Done(turn.result)
-                outputs.append(self.outcome)
-                self.listener(PartyDone(self.me, self.definition.name))
-                break
-            self._position += 1
-            unopened, self._unopened = self._unopened, []
-            for sender, envelope in unopened:
-                if not self._guarded(sender, envelope, outputs):
-                    return outputs
         return outputs
+
+    def _run(self, round_: Round, outputs: list[Output[R]]) -> None:
+        """Run one round and put out what it sends."""
+        self._absorb(round_)
+        self._view.rng = self._root.fork(f"round {round_.number} {self._received.hex()}")
+        try:
+            with self._step(round_.name):
+                turn = round_.run(self._view, self.keep, self.inbox)
+        except CheckFailed as failed:
+            outputs += self._abort(failed, f"round {round_.number} ({round_.name})")
+            return
+        self.keep = turn.keep
+        self._pair_secrets.update(turn.pair_secrets)
+        if turn.prepared is not None:
+            self._prepared = True
+            outputs.append(Prepared(turn.prepared))
+        outputs += self._send(round_, turn)
+        if self._position + 1 == len(self.definition.rounds):
+            self.outcome = Done(turn.result)
+            outputs.append(self.outcome)
+            self.listener(PartyDone(self.me, self.definition.name))
+        else:
+            self._position += 1
+
+    def _absorb(self, round_: Round) -> None:
+        """Add what a round is given to the digest of all that rounds were given."""
+        parts = [self._received]
+        for kind in round_.needs:
+            payloads = self.inbox.payloads.get(kind, {})
+            for j in sorted(payloads):
+                parts += [kind.__name__.encode(), u32(j), payloads[j]]
+        self._received = tagged_hash(Tag.RECEIVED, *parts)
+
+    def _seals(self, sends: Sends, peer: PartyId) -> bool:
+        """Whether messages of that kind to or from the peer are sealed."""
+        return sends.sealed or peer in self._initial_secrets
 
     def _send(self, round_: Round, turn: Turn) -> list[Output[R]]:
         outputs: list[Output[R]] = []
@@ -377,7 +435,7 @@ class Party(Generic[S, R]):
                 message = messages[j]
                 if id(message) not in encoded:
                     encoded[id(message)] = message.encode(self._wire)
-                data = self._pack(number, j, encoded[id(message)], sealed=sends.sealed)
+                data = self._pack(number, j, encoded[id(message)], sealed=self._seals(sends, j))
                 outputs.append(Send(j, data, sends.kind, round_.number))
                 self.listener(
                     MessageSent(
@@ -391,7 +449,7 @@ class Party(Generic[S, R]):
             self.definition.number, kind, sealed, self.me, to, self.session_id, payload
         )
         if sealed:
-            envelope = seal(self._pair_secrets[to], envelope, payload, self._salts)
+            envelope = seal(self._pair_secrets[to], envelope, payload, self._view.rng)
         return envelope.encode()
 
     # ------------------------------------------------------------------ endings and events
@@ -410,16 +468,20 @@ class Party(Generic[S, R]):
             failed.culprits,
             failed.suspects - {self.me},
             failed.detail,
-            evidence,
+            evidence + failed.evidence,
+            unsealed=not failed.culprits <= self._authenticated,
+            prepared=self._prepared,
+            reported_by=failed.reported_by,
         )
         self.outcome = aborted
-        outputs: list[Output[R]] = []
+        # First of all: whoever drives this party must act on the consequence before anyone hears.
+        outputs: list[Output[R]] = [aborted]
         if failed.reason is not Reason.PEER_ABORTED:
             notice = AbortNotice(failed.reason.name).encode(self._wire)
+            self._view.rng = self._root.fork(f"abort {failed.reason.name}")
             for j in self._view.others():
                 data = self._pack(ABORT_KIND, j, notice, sealed=j in self._pair_secrets)
                 outputs.append(Send(j, data, AbortNotice.__name__, 0))
-        outputs.append(aborted)
         self.listener(PartyAborted(self.me, self.definition.name, aborted))
         return outputs
 
@@ -439,7 +501,3 @@ class Party(Generic[S, R]):
     def __repr__(self) -> str:
         state = self.outcome or self.waiting() or "not started"
         return f"Party<{self.definition.name}, {self.me}, {state}>"
-
-
-_NO_CONTEXT: Any = None
-"""Set-ups name their own curve; they decode without a session's context."""

@@ -18,7 +18,6 @@ STEPS = {
         *(f"Figure 1 | round 2, step {n}" for n in (1, 2, 3, 4)),
     ],
     "DKLs23": [
-        "Protocol 3.6 | steps 1-3",
         *(f"Protocol 3.6 | step {n}" for n in (5, 7, 8, 9, 10)),
         "Protocol 5.2 | sender",
         "Protocol 5.2 | receiver",

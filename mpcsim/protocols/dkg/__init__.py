@@ -14,8 +14,10 @@ Assumptions: discrete logarithm and, for the pairwise part, Diffie-Hellman; rand
 transport vouches for the sender of the first two rounds' messages; from round 3 on the parties
 authenticate each other.
 
-Not here: complaint rounds (a bad share aborts and names the dealer), guaranteed output (the last
-party to reveal can stop the run, but not steer the key: it was committed).
+Not here: agreement on the end (a party that got a bad share aborts while others may be done, so no
+key counts as generated before every party has reported its result); complaint rounds (a bad share
+aborts and names the dealer); guaranteed output (the last party to reveal can stop the run, but not
+steer the key: it was committed).
 """
 
 from __future__ import annotations
@@ -86,6 +88,18 @@ class DkgSetup(Dealing):
         """Any constant term will do: it is the dealer's own random part of the key."""
 
 
+def check_setup(agreed: DkgSetup, me: PartyId) -> None:
+    """Everything that can be wrong before a session begins.
+
+    Raises:
+        UsageError: unknown curve or scheme, bad threshold, bad, unsorted or duplicate identifiers.
+    """
+    if party_ids(agreed.parties) != agreed.parties:
+        raise UsageError(f"parties {list(agreed.parties)} are not in ascending order")
+    check_threshold(agreed.threshold, agreed.parties)
+    check_scheme(agreed.curve_name, agreed.scheme)
+
+
 DKG: Definition[DkgSetup, KeyShare] = Definition(
     name="dkg",
     number=1,
@@ -94,6 +108,7 @@ DKG: Definition[DkgSetup, KeyShare] = Definition(
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(setup.group, setup.mta),
     pair_secrets=lambda setup: {},
+    check=check_setup,
 )
 
 
@@ -107,6 +122,16 @@ def check_threshold(threshold: int, parties: tuple[PartyId, ...]) -> None:
         raise UsageError(
             f"threshold {threshold} of {len(parties)} parties; it must be between 2 and n"
         )
+
+
+def check_scheme(curve_name: str, scheme: str) -> None:
+    """A scheme on secp256k1, none on a curve that needs none.
+
+    Raises:
+        UsageError: otherwise, or unknown curve or scheme.
+    """
+    if multiplication_scheme(curve_name, scheme or None) != scheme:
+        raise UsageError(f"{scheme!r} is no multiplication scheme for {curve_name}")
 
 
 def multiplication_scheme(curve_name: str, scheme: str | None) -> str:
@@ -137,8 +162,9 @@ def setup(
         UsageError: unknown curve or scheme, bad threshold, bad or duplicate identifiers.
     """
     ids = party_ids(parties)
+    scheme = multiplication_scheme(curve_name, scheme)
     check_threshold(threshold, ids)
-    return DkgSetup(curve_name, threshold, ids, multiplication_scheme(curve_name, scheme))
+    return DkgSetup(curve_name, threshold, ids, scheme)
 
 
 def party(

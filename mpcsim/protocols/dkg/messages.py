@@ -64,6 +64,8 @@ class Deal(Message):
     """Digests of the Reveal broadcasts."""
     share: Annotated[Scalar | None, Optional(SCALAR)]
     """f_i(j); None if the sender deals nothing."""
+    offer_seen: Annotated[bytes | None, Optional(BYTES32)]
+    """Digest of the receiver's multiplication offer as it arrived."""
     reply: Annotated[Message | None, Optional(Nested(lambda context: context.mta.SetupReply))]
 
 

@@ -19,6 +19,7 @@ from mpcsim.mta.base import Mta
 from mpcsim.protocol.channel import pair_secret
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
+from mpcsim.protocol.session import session_key
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
 
@@ -57,6 +58,13 @@ class Dealing(Message):
             CheckFailed: it does not, naming the dealer.
         """
 
+    def check_public_key(self, Y: Point) -> None:
+        """Whatever must hold of the resulting public key; nothing, for a new key.
+
+        Raises:
+            CheckFailed: it does not.
+        """
+
     def old_pair_secret(self, peer: PartyId) -> bytes:
         """A secret already shared with the peer, to be carried over; empty if none."""
         return b""
@@ -90,6 +98,8 @@ class AfterReveal:
     sid: bytes
     offered: Mapping[PartyId, Any] = field(repr=False)
     """State of the multiplication set-up we offered."""
+    offer_digests: Mapping[PartyId, bytes]
+    """Of what we offered; the peer must have received just that."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class AfterDeal:
     committed: AfterCommit
     sid: bytes
     offered: Mapping[PartyId, Any] = field(repr=False)
+    offer_digests: Mapping[PartyId, bytes]
     answered: Mapping[PartyId, Any] = field(repr=False)
     """State of the multiplication set-up we answered."""
     pair_secrets: Mapping[PartyId, bytes] = field(repr=False)
@@ -139,9 +150,7 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
             detail=f"party {j} runs another session",
         )
     # COMPUTE
-    sid = steps.session_key(
-        view.session_id, setup.context(), {j: m.nonce for j, m in commits.items()}
-    )
+    sid = session_key(view, inbox, Commit)
     proof = None
     if keep.polynomial:
         with view.step("prove constant term"):
@@ -157,7 +166,7 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
                 offers[j] = MultiplicationOffer(offer)
     # KEEP, SEND
     return Turn(
-        keep=AfterReveal(keep, sid, offered),
+        keep=AfterReveal(keep, sid, offered, _digests(view, offers)),
         broadcast=Reveal(
             echo(view, inbox, Commit), keep.coefficients, proof, keep.channel_key, keep.blinding
         ),
@@ -198,8 +207,9 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
                     )
     f = keep.committed.polynomial
     reveal_echo = echo(view, inbox, Reveal)
+    seen = _digests(view, inbox.received(MultiplicationOffer))
     deals = {
-        j: Deal(reveal_echo, steps.deal(f, j) if f else None, replies.get(j))
+        j: Deal(reveal_echo, steps.deal(f, j) if f else None, seen.get(j), replies.get(j))
         for j in view.others("receivers")
     }
     # KEEP, SEND
@@ -208,6 +218,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
             keep.committed,
             sid,
             keep.offered,
+            keep.offer_digests,
             answered,
             pair_secrets,
             zero_seeds,
@@ -216,6 +227,11 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
         direct=deals,
         pair_secrets=pair_secrets,
     )
+
+
+def _digests(view: View[Dealing], offers: Mapping[PartyId, Message]) -> dict[PartyId, bytes]:
+    """What the two ends of a pair compare of the offers, which travel unsealed."""
+    return {j: tagged_hash(Tag.OFFER, offer.encode(view.wire)) for j, offer in offers.items()}
 
 
 def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
@@ -241,6 +257,12 @@ def new_share(
     with view.step("check dealt shares"):
         for j, message in deals.items():
             check_echo(my_echo, message.echo, j, view.me)
+            check(
+                message.offer_seen == keep.offer_digests.get(j),
+                Reason.ECHO_MISMATCH,
+                suspects={j},
+                detail=f"our multiplication offer as seen by party {j}",
+            )
             check(
                 (message.share is not None) == (j in setup.dealers)
                 and (message.reply is not None) == (j in keep.offered),

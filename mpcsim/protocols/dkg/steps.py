@@ -6,7 +6,7 @@ C_{i,k} = a_{i,k} * G its commitment, s_i the share of party i, Y the public key
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from nacl import bindings as sodium
 from nacl.exceptions import RuntimeError as SodiumError
@@ -14,18 +14,11 @@ from nacl.exceptions import RuntimeError as SodiumError
 from mpcsim.algebra.group import Group, Point, Scalar
 from mpcsim.algebra.polynomial import Polynomial, evaluate, evaluate_commitment, random_polynomial
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.primitives import schnorr
 from mpcsim.primitives.commitment import commit, opens
 from mpcsim.protocols.dkg.messages import Commit, Reveal
 from mpcsim.rng import Rng
-
-
-def session_key(session_id: bytes, context: bytes, nonces: Mapping[PartyId, bytes]) -> bytes:
-    """sid: unique as soon as one honest party took part, whatever the others did."""
-    parts = [part for i in sorted(nonces) for part in (u32(i), nonces[i])]
-    return tagged_hash(Tag.SESSION, session_id, context, *parts)
 
 
 def sample_polynomial(constant: Scalar, threshold: int, rng: Rng) -> Polynomial:

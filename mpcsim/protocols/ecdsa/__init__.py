@@ -5,13 +5,16 @@ signature; fewer get nothing, and a cheater can only make the run abort.
 
 The product of nonce inverse and key is computed through pairwise multiplications (``mpcsim.mta``;
 the scheme is a seam), each tied to the committed nonce share and the published key share by the
-Gamma checks; any inconsistency is caught before a signature share leaves the party.
+Gamma checks; any inconsistency in them is caught before a signature share leaves the party. What
+remains (psi, and the shares themselves) the verification of the signature catches.
 
 Assumptions: those of the multiplication scheme; the key shares and pairwise state come from
 ``dkg`` or ``reshare`` of one and the same epoch (checked first).
 
-What the caller must provide: the 32-byte hash, not the message; and after an abort, the share as
-``KeyShare.after`` returns it.
+What the caller must provide: the 32-byte hash, not the message; after an abort, the share as
+``KeyShare.after`` returns it, stored before the abort is announced; and where the share is used by
+several processes, at most one open session per key, because a peer that gets many guesses at the
+same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
 
 Not here: identifying the cheater among three or more signers when only the final sums are wrong
 (the protocol cannot tell; the abort lists suspects); presigning.
@@ -27,7 +30,7 @@ from mpcsim.encoding import BYTES32, U16, Message, Seq, WireContext, wire
 from mpcsim.errors import InternalError, UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import SHARE, KeyShare, quorum_problem
+from mpcsim.keyshare import SHARE, KeyShare, check_signers
 from mpcsim.mta.base import Mta
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.ecdsa.rounds import ROUNDS
@@ -78,6 +81,25 @@ class EcdsaSetup(Message):
         )
 
 
+def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
+    """Everything that can be wrong before a session begins.
+
+    Raises:
+        UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them;
+            multiplication state with one of them discarded.
+    """
+    share = agreed.share
+    if share.group is not SECP256K1:
+        raise UsageError(f"ECDSA needs a secp256k1 share, this one is on {share.group.name}")
+    check_signers(share, agreed.signers, me)
+    for j in agreed.signers:
+        if j != me and not share.usable(j):
+            raise UsageError(
+                f"the multiplication state with party {j} was discarded after an attack; "
+                "reshare the key first"
+            )
+
+
 ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
     name="ecdsa",
     number=2,
@@ -86,6 +108,7 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
     roles=lambda setup: {"all": setup.signers},
     wire=lambda setup: WireContext(SECP256K1, setup.mta),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
+    check=check_setup,
 )
 
 
@@ -101,22 +124,11 @@ def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> Ecd
         UsageError: wrong curve or hash length; too few, unknown or duplicate signers; this party
             not among them; multiplication state with one of them discarded.
     """
-    ids = party_ids(signers)
-    if share.group is not SECP256K1:
-        raise UsageError(f"ECDSA needs a secp256k1 share, this one is on {share.group.name}")
     if len(message_hash) != 32:
         raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
-    if problem := quorum_problem(share.record, ids):
-        raise UsageError(problem)
-    if share.identifier not in ids:
-        raise UsageError(f"party {share.identifier}, whose share this is, is not a signer")
-    for j in ids:
-        if j != share.identifier and share.peers[j].multiplication is None:
-            raise UsageError(
-                f"the multiplication state with party {j} was discarded after an attack; "
-                "reshare the key first"
-            )
-    return EcdsaSetup(share, ids, message_hash)
+    agreed = EcdsaSetup(share, party_ids(signers), message_hash)
+    check_setup(agreed, share.identifier)
+    return agreed
 
 
 def party(

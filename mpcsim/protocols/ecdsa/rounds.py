@@ -17,6 +17,7 @@ from mpcsim.ids import PartyId
 from mpcsim.mta.base import direction_sid
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
+from mpcsim.protocol.session import session_key
 from mpcsim.protocols.ecdsa import steps
 from mpcsim.protocols.ecdsa.messages import Commit, Offer, Respond, SignatureShare
 
@@ -93,8 +94,7 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
             detail=f"party {j} signs something else, or with other shares",
         )
     # COMPUTE
-    nonces = {j: message.nonce for j, message in commits.items()}
-    sid = steps.session_key(view.session_id, setup.context(), nonces)
+    sid = session_key(view, inbox, Commit)
     my_echo = echo(view, inbox, Commit)
     offered, chi, offers = {}, {}, {}
     with view.step("step 6: multiplication, receiver offers chi_ij"):
@@ -127,7 +127,8 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
         pk_i = SECP256K1.base(sk_i)
     c, responses = {}, {}
     for j, message in offers.items():
-        with view.step("step 7: multiplication, sender puts in r_i, sk_i"), blaming(j):
+        step = view.step("step 7: multiplication, sender puts in r_i, sk_i")
+        with step, blaming(j), setup.share.guarded(j):
             c[j], reply = setup.mta.sender(
                 setup.multiplication(j),
                 direction_sid(keep.sid, sender=view.me, receiver=j),

@@ -29,7 +29,6 @@ from mpcsim.algebra.group import Point, Scalar
 from mpcsim.algebra.polynomial import lagrange_coefficient
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1, Secp256k1Point
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.primitives.commitment import commit, opens
 from mpcsim.primitives.zero_share import zero_share
@@ -52,21 +51,12 @@ class EcdsaSignature:
         return self.r.to_bytes(32, "big") + self.s.to_bytes(32, "big")
 
 
-def session_key(session_id: bytes, context: bytes, nonces: Mapping[PartyId, bytes]) -> bytes:
-    """sid: unique as soon as one honest signer took part, whatever the others did.
-
-    Spec: DKLs23 | Protocol 3.6 | steps 1-3
-    Differs: the paper takes the signature id as agreed; here it is derived from every signer's
-    nonce, so that a replayed session name cannot repeat it.
-    """
-    parts = [part for i in sorted(nonces) for part in (u32(i), nonces[i])]
-    return tagged_hash(Tag.SESSION, session_id, context, *parts)
-
-
 def commit_nonce(session_id: bytes, i: PartyId, blinding: bytes, nonce: bytes, R_i: Point) -> bytes:
     """Commit to R_i before any other nonce share is seen.
 
     Spec: DKLs23 | Protocol 3.6 | step 5
+    Differs: the paper takes the signature id as agreed; here it is derived from every signer's
+    first message (``protocol.session``), so that a replayed session name cannot repeat it.
     """
     return commit(session_id, i, blinding, nonce, R_i.encode())
 

@@ -26,13 +26,25 @@ from collections.abc import Iterable
 from mpcsim.algebra.ed25519 import ED25519
 from mpcsim.encoding import WireContext
 from mpcsim.errors import UsageError
-from mpcsim.ids import party_ids
-from mpcsim.keyshare import KeyShare, quorum_problem
+from mpcsim.ids import PartyId, party_ids
+from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.frost.rounds import AGGREGATE, COMMIT, MAX_MESSAGE_BYTES, SIGN, FrostSetup
 from mpcsim.protocols.frost.steps import Ed25519Signature
 from mpcsim.rng import Rng
 from mpcsim.trace import Listener, silent
+
+
+def check_setup(agreed: FrostSetup, me: PartyId) -> None:
+    """Everything that can be wrong before a session begins.
+
+    Raises:
+        UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them.
+    """
+    if agreed.share.group is not ED25519:
+        raise UsageError(f"FROST signs with ed25519 shares, not {agreed.share.group.name}")
+    check_signers(agreed.share, agreed.signers, me)
+
 
 FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
     name="frost",
@@ -42,6 +54,7 @@ FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(ED25519),
     pair_secrets=lambda setup: setup.pair_secrets(),
+    check=check_setup,
 )
 
 
@@ -57,16 +70,11 @@ def setup(share: KeyShare, signers: Iterable[int], message: bytes) -> FrostSetup
         UsageError: wrong curve, too few signers, bad or duplicate identifiers, signers without a
             share, this signer not among them, or a message that is too long.
     """
-    if share.group is not ED25519:
-        raise UsageError(f"FROST signs with ed25519 shares, not {share.group.name}")
-    ids = party_ids(signers)
-    if problem := quorum_problem(share.record, ids):
-        raise UsageError(problem)
-    if share.identifier not in ids:
-        raise UsageError(f"party {share.identifier}, whose share this is, is not among the signers")
     if len(message) > MAX_MESSAGE_BYTES:
         raise UsageError(f"message of {len(message)} bytes; at most {MAX_MESSAGE_BYTES}")
-    return FrostSetup(share, ids, message)
+    agreed = FrostSetup(share, party_ids(signers), message)
+    check_setup(agreed, share.identifier)
+    return agreed
 
 
 def party(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from mpcsim.encoding import U16, Bytes, Message, Seq, wire
-from mpcsim.errors import CheckFailed, InternalError, Reason, check
+from mpcsim.errors import CheckFailed, Reason, check
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import SHARE, KeyShare
@@ -90,12 +90,13 @@ def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Tur
     # COMPUTE
     commitment_list = [steps.Commitment(j, c.hiding, c.binding) for j, c in commitments.items()]
     with view.step("binding factors, group commitment, challenge"):
-        bound = steps.bind(share.public_key, commitment_list, message)
+        known = {view.me: keep.nonces}
+        bound = steps.bind(share.public_key, commitment_list, message, known)
     check(not bound.group_commitment.is_identity, Reason.DEGENERATE_NONCE)
     with view.step("signature share"):
         z_i = steps.sign(view.me, share.secret_share, keep.nonces, bound)
     encoded = steps.encode_group_commitment_list(commitment_list)
-    seen = tagged_hash(Tag.ECHO, view.session_id, b"frost", keep.context, encoded)
+    seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, encoded)
     # KEEP, SEND
     return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z_i))
 
@@ -131,8 +132,8 @@ def _culprits(
 ) -> CheckFailed:
     """Everyone whose share is not what its commitments and its public share call for.
 
-    Raises:
-        InternalError: nobody's; valid shares add up to a valid signature.
+    Nobody, only if our own key record or share is damaged: valid shares add up to a valid
+    signature.
     """
     Y = view.setup.share.record.public_shares
     culprits = [
@@ -141,7 +142,7 @@ def _culprits(
         if not steps.verify_signature_share(j, Y[j], shares[j].share, bound)
     ]
     if not culprits:
-        raise InternalError("invalid signature although every peer's share is valid")
+        return CheckFailed(Reason.SIGNATURE_INVALID, detail="every peer's share is valid")
     return CheckFailed(Reason.SIGNATURE_SHARE_INVALID, culprits)
 
 

@@ -159,17 +159,24 @@ def compute_binding_factors(
 
 
 def compute_group_commitment(
-    commitment_list: Sequence[Commitment], binding_factor_list: Mapping[PartyId, Scalar]
+    commitment_list: Sequence[Commitment],
+    binding_factor_list: Mapping[PartyId, Scalar],
+    known: Mapping[PartyId, SigningNonces] | None = None,
 ) -> Point:
     """R = sum_i D_i + rho_i * E_i.
 
     Spec: RFC9591 | Section 4.5 | compute_group_commitment
+    Differs: the term of a signer whose nonces are ``known`` (our own) is computed from them, which
+    needs no variable-base multiplication.
     """
     group_commitment: Point = G.identity
     for identifier, hiding_nonce_commitment, binding_nonce_commitment in commitment_list:
         binding_factor = binding_factor_list[identifier]
-        binding_nonce = binding_factor * binding_nonce_commitment
-        group_commitment = group_commitment + hiding_nonce_commitment + binding_nonce
+        if known and identifier in known:
+            term = known[identifier].bound_commitment(binding_factor)
+        else:
+            term = hiding_nonce_commitment + binding_factor * binding_nonce_commitment
+        group_commitment = group_commitment + term
     return group_commitment
 
 
@@ -198,6 +205,17 @@ class SigningNonces:
 
     def __init__(self, hiding_nonce: Scalar, binding_nonce: Scalar) -> None:
         self._nonces: tuple[Scalar, Scalar] | None = (hiding_nonce, binding_nonce)
+
+    def bound_commitment(self, binding_factor: Scalar) -> Point:
+        """D_i + rho_i * E_i = (d_i + rho_i * e_i) * G. Public; consumes nothing.
+
+        Raises:
+            UsageError: the nonces were taken before.
+        """
+        if self._nonces is None:
+            raise UsageError("these nonces are used up; every signature needs fresh ones")
+        hiding_nonce, binding_nonce = self._nonces
+        return G.base(hiding_nonce + binding_factor * binding_nonce)
 
     def take(self) -> tuple[Scalar, Scalar]:
         """(d_i, e_i), once.
@@ -253,13 +271,18 @@ class Bound:
     """c."""
 
 
-def bind(group_public_key: Point, commitment_list: Sequence[Commitment], msg: bytes) -> Bound:
+def bind(
+    group_public_key: Point,
+    commitment_list: Sequence[Commitment],
+    msg: bytes,
+    known: Mapping[PartyId, SigningNonces] | None = None,
+) -> Bound:
     """The lines that sign, aggregate and verify_signature_share share, run once for all three.
 
     Spec: RFC9591 | Section 5.2 | sign: binding factors, group commitment, challenge
     """
     binding_factor_list = compute_binding_factors(group_public_key, commitment_list, msg)
-    group_commitment = compute_group_commitment(commitment_list, binding_factor_list)
+    group_commitment = compute_group_commitment(commitment_list, binding_factor_list, known)
     challenge = compute_challenge(group_commitment, group_public_key, msg)
     return Bound(
         group_public_key, msg, commitment_list, binding_factor_list, group_commitment, challenge

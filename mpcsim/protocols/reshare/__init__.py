@@ -14,14 +14,25 @@ Two phases, so that no crash leaves fewer than t matching shares:
   messages of the same batch go out.
 * ``Done``: every receiver has confirmed that it is prepared. Only now may the old share go.
 
-A run that stops in between (crash, loss, abort) leaves both. Nobody has dropped the old epoch
-unless everybody holds the new one; so a party that is prepared keeps both until it learns which
-one the others use: resume it from its snapshot and exchange the messages again, or ask for their
-epoch.
+Whoever is done has proof that everybody is prepared; so nobody drops the old epoch unless everybody
+holds the new one. What follows for the caller:
 
-Assumptions: as in key generation; fewer than t parties corrupt within one epoch. Dealers
-authenticate each other with their old pairwise secrets. A receiver without an old share is
-vouched for by the transport in the first two rounds.
+* A run that ends before ``Prepared`` here (abort, crash, timeout) can be rolled back: nobody is
+  done.
+* After ``Prepared`` keep both shares until ``Done``, whatever happens, an abort included
+  (``Aborted.prepared``): another party may be done. Resume from the snapshot and deliver its
+  outputs again; a peer's report of an abort no longer ends the run (``Waiting.gave_up``).
+* Whoever is done keeps its snapshot until the others are done, too: they may need its
+  confirmation once more.
+* One open resharing per key and party. Two that run at once from the same epoch could each finish
+  at other parties last, and leave nobody with matching shares.
+* Holders that neither deal nor receive keep working shares of the old epoch; take them in or
+  count them as lost.
+
+Assumptions: as in key generation; fewer than t parties corrupt within one epoch. Dealers seal what
+they tell each other under their old pairwise secrets, and their proofs of knowledge authenticate
+them to new receivers. A receiver without an old share is vouched for by the transport in the first
+two rounds.
 """
 
 from __future__ import annotations
@@ -34,11 +45,18 @@ from mpcsim.encoding import U16, Optional, Seq, Text, WireContext, wire
 from mpcsim.errors import InternalError, Reason, UsageError, check
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import RECORD, SHARE, KeyShare, PublicKeyRecord, quorum_problem
+from mpcsim.keyshare import (
+    RECORD,
+    SHARE,
+    KeyShare,
+    PublicKeyRecord,
+    check_record,
+    quorum_problem,
+)
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Definition, Party, View
-from mpcsim.protocols.dkg import check_threshold, multiplication_scheme
+from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
 from mpcsim.protocols.dkg.rounds import Dealing
 from mpcsim.protocols.reshare.rounds import ROUNDS
 from mpcsim.rng import Rng
@@ -108,11 +126,37 @@ class ReshareSetup(Dealing):
             dealer,
         )
 
+    def check_public_key(self, Y: Point) -> None:
+        """The key is still the same (which follows, if the record we started from is sound)."""
+        check(self.record.public_key == Y, Reason.PUBLIC_KEY_MISMATCH)
+
     def old_pair_secret(self, peer: PartyId) -> bytes:
         """Between dealers: whoever carries the messages cannot step in between."""
-        if self.share is None or peer not in self.dealers:
+        if self.share is None or peer not in self.dealers or peer not in self.share.peers:
             return b""
         return self.share.peers[peer].pair_secret
+
+
+def check_setup(agreed: ReshareSetup, me: PartyId) -> None:
+    """Everything that can be wrong before a session begins.
+
+    Raises:
+        UsageError: an inconsistent record, too few or unknown dealers, unsorted or duplicate
+            parties, a bad threshold or scheme, a share of another key or epoch, a dealer without
+            its old share.
+    """
+    check_record(agreed.record)
+    for ids in (agreed.dealers, agreed.receivers):
+        if party_ids(ids) != ids:
+            raise UsageError(f"parties {list(ids)} are not in ascending order")
+    if problem := quorum_problem(agreed.record, agreed.dealers):
+        raise UsageError(problem)
+    check_threshold(agreed.threshold, agreed.receivers)
+    check_scheme(agreed.record.curve_name, agreed.scheme)
+    if agreed.share is not None and agreed.share.record != agreed.record:
+        raise UsageError("the share is of another key or epoch than the record")
+    if me in agreed.dealers and (agreed.share is None or agreed.share.identifier != me):
+        raise UsageError(f"party {me} is a dealer and needs its old share")
 
 
 RESHARE: Definition[ReshareSetup, KeyShare | None] = Definition(
@@ -122,7 +166,10 @@ RESHARE: Definition[ReshareSetup, KeyShare | None] = Definition(
     setup=ReshareSetup,
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(setup.group, setup.mta),
-    pair_secrets=lambda setup: {},
+    pair_secrets=lambda setup: {
+        j: secret for j in setup.dealers if (secret := setup.old_pair_secret(j))
+    },
+    check=check_setup,
 )
 
 
@@ -183,6 +230,4 @@ def party(
     Raises:
         UsageError: ``me`` takes no part, or deals without its old share (or with another's).
     """
-    if me in agreed.dealers and (agreed.share is None or agreed.share.identifier != me):
-        raise UsageError(f"party {me} is a dealer and needs its old share")
     return Party(RESHARE, agreed, me, session_id=session_id, rng=rng, listener=listener)

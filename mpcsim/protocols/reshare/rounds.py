@@ -41,6 +41,7 @@ def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
     """Check the dealt shares; hold the new share, and say so to everyone."""
     # CHECK, COMPUTE
     record = new_record(view, keep)
+    view.setup.check_public_key(record.public_key)
     share = None
     if view.me in view.setup.receivers:
         share = new_share(view, keep, inbox, record)
@@ -57,7 +58,8 @@ def round_5_activate(view: View[Dealing], keep: AfterPrepare, inbox: Inbox) -> T
     # CHECK
     expected = _confirmation(keep.sid, keep.record)
     for j, message in inbox.received(Confirm).items():
-        # The views were echo-checked, so an honest party computed the same record.
+        # sid binds every commitment and each opening was checked against it, so an honest party
+        # that could seal this message computed the same record.
         check(message.digest == expected, Reason.CONFIRMATION_MISMATCH, j)
     return Turn(result=keep.share)
 

@@ -225,7 +225,7 @@ def test_a_share_of_another_curve_is_refused():
         ((1, 3, 3), b"", "duplicate"),
         ((0, 1), b"", "outside"),
         ((1, 4), b"", "hold no share"),
-        ((2, 3), b"", "not among the signers"),
+        ((2, 3), b"", "not a signer"),
         ((1, 2), bytes(frost.MAX_MESSAGE_BYTES + 1), "at most"),
     ],
 )

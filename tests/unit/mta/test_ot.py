@@ -131,6 +131,9 @@ def test_an_altered_correction_is_caught(setups):
 
 
 def test_unknown_schemes_are_refused():
-    for name in ("", "ot", "ot/", "ot/81", "ot/080", "ot/8000", "paillier/2048"):
+    for name in ("", "ot", "ot/", "ot/080", "ot/8000", "ot/²", "paillier/2048"):
         with pytest.raises(UsageError, match="unknown multiplication scheme"):
+            mta_scheme(name)
+    for name in ("ot/81", "ot/36", "ot/260", "ot/0"):
+        with pytest.raises(UsageError, match="multiple of 4 from 40 to 256"):
             mta_scheme(name)

@@ -1,0 +1,24 @@
+"""The session id that the cryptography binds to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpcsim.encoding import Message
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.protocol.contract import Inbox, View
+
+
+def session_key(view: View[Any], inbox: Inbox, kind: type[Message]) -> bytes:
+    """sid = H(session name, first broadcast of every party).
+
+    The broadcasts hold a nonce of each party, so sid is fresh as soon as one of them is honest,
+    whatever name the session was given; and they hold every party's commitment, so whatever binds
+    sid binds everything that was committed to.
+    """
+    parts = [
+        part
+        for j, message in inbox.everyone(kind).items()
+        for part in (u32(j), message.encode(view.wire))
+    ]
+    return tagged_hash(Tag.SESSION, view.session_id, view.wire.group.name.encode(), *parts)

@@ -1,0 +1,291 @@
+"""Every kind of session the tests run, as a table, and what must hold after any run of one.
+
+A test takes a ``Session`` from ``SESSIONS``, makes its parties, replaces some by adversaries or
+troubles the messages, and passes the run to ``judge``.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from coincurve import PublicKey
+from nacl.signing import VerifyKey
+
+from mpcsim.encoding import Message
+from mpcsim.errors import Aborted
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Definition, Done, Party, Sends, Waiting
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import SeededRng
+from mpcsim.runner import InFlight, LocalRun
+from tests.helpers.adversary import Adversary, Tamper
+from tests.helpers.keys import keys, session_id, unspoilt
+
+MESSAGE = b"pay 5 to Alice"
+DIGEST = bytes(range(32))
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session that can be run again and again."""
+
+    name: str
+    definition: Definition
+    members: tuple[int, ...]
+    make: Callable[[int, bytes, SeededRng], Party]
+    check: Callable[[Mapping[int, Any]], None]
+    """Asserts that the results of the given (honest) parties are right and agree."""
+
+    def party(self, i: int, seed: str = "") -> Party:
+        """Party i; another seed gives another session of the same kind."""
+        label = f"{self.name} {seed}"
+        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
+
+    def parties(self, seed: str = "") -> list[Party]:
+        return [self.party(i, seed) for i in self.members]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def run_against(session: Session, cheater: int, tamper: Tamper) -> LocalRun:
+    """A finished run in which one party tampers with what it sends."""
+    return run_with(session, Adversary(session.party(cheater), tamper))
+
+
+def run_with(session: Session, *adversaries: Adversary) -> LocalRun:
+    """A finished run in which adversaries take the places of some parties."""
+    cheating = {adversary.me: adversary for adversary in adversaries}
+    run: LocalRun = LocalRun(cheating.get(party.me, party) for party in session.parties())
+    run.start()
+    run.finish()
+    return run
+
+
+class RecordedRun(LocalRun):
+    """A run that remembers every message ever sent."""
+
+    def __init__(self, parties) -> None:
+        super().__init__(parties)
+        self.recorded: list[InFlight] = []
+
+    def _take(self, sender, outputs) -> None:
+        before = len(self.in_flight)
+        super()._take(sender, outputs)
+        self.recorded += self.in_flight[before:]
+
+
+def kinds(definition: Definition) -> list[Sends]:
+    """Every kind of message of a protocol."""
+    return [sends for _, sends in definition.kinds()]
+
+
+@cache
+def samples(session: Session, sender: int) -> Mapping[str, Message]:
+    """One message of each kind that ``sender`` sends in an honest run."""
+    found: dict[str, Message] = {}
+
+    def note(kind: str, to: int, message: Message) -> Message:
+        found.setdefault(kind, message)
+        return message
+
+    run = RecordedRun(
+        Adversary(party, note) if party.me == sender else party for party in session.parties()
+    )
+    run.start()
+    run.finish()
+    return found
+
+
+def judge(
+    session: Session,
+    run: LocalRun,
+    cheaters: Collection[int] = (),
+    *,
+    may_wait: bool = False,
+) -> dict[int, Done | Aborted | Waiting]:
+    """Assert what must hold of the honest parties whatever the cheaters did; return how they stand.
+
+    Args:
+        may_wait: messages were lost, or could not be told from noise. Otherwise every honest
+            party comes to an end, if only because it hears that another gave up; unless it is
+            prepared, and may not end for that.
+    """
+    outcomes = {i: o for i, o in run.outcomes().items() if i not in cheaters}
+    gone = {i for i, outcome in outcomes.items() if isinstance(outcome, Aborted)}
+    for i, outcome in outcomes.items():
+        if isinstance(outcome, Aborted):
+            assert outcome.culprits <= set(cheaters), f"party {i} blames the innocent: {outcome}"
+            assert i not in outcome.suspects
+            assert not outcome.suspects or outcome.suspects & set(cheaters), f"party {i}: {outcome}"
+            named = outcome.culprits | outcome.suspects
+            assert {e.sender for e in outcome.evidence} <= named
+            assert cheaters or may_wait, f"party {i} aborts an honest run: {outcome}"
+        elif isinstance(outcome, Waiting):
+            told = bool(outcome.gave_up) and outcome.parties <= gone | set(cheaters)
+            assert may_wait or told, f"party {i} {outcome}"
+    session.check({i: o.result for i, o in outcomes.items() if isinstance(o, Done)})
+    return outcomes
+
+
+# ---------------------------------------------------------------------- checks of results
+
+
+def check_key_shares(shares: Mapping[int, KeyShare | None]) -> None:
+    """One record, matching secret shares, matching pairwise state between any two of them."""
+    held = {i: share for i, share in shares.items() if share is not None}
+    assert len({share.record.to_bytes() for share in held.values()}) <= 1
+    for i, share in held.items():
+        assert share.identifier == i
+        assert share.group.base(share.secret_share) == share.record.public_shares[i]
+        assert KeyShare.from_bytes(share.to_bytes()) == share
+        for j, other in held.items():
+            if i == j:
+                continue
+            mine, theirs = share.peers[j], other.peers[i]
+            assert mine.pair_secret == theirs.pair_secret
+            assert mine.zero_seed == theirs.zero_seed
+            if share.mta is not None:
+                check_base_ots(mine.multiplication, theirs.multiplication)
+
+
+def check_base_ots(sender: Any, receiver: Any) -> None:
+    """The extension's sender holds, of each pair of seeds, the one its Delta chooses."""
+    for k in range(len(sender.delta) * 8):
+        seeds = receiver.seeds1 if sender.delta[k // 8] >> k % 8 & 1 else receiver.seeds0
+        at = slice(16 * k, 16 * k + 16)
+        assert sender.chosen[at] == seeds[at]
+
+
+def check_ecdsa(public_key: bytes, signatures: Mapping[int, Any]) -> None:
+    """Equal at all, low s, verified and recovered by libsecp256k1."""
+    assert len(set(signatures.values())) <= 1
+    for signature in signatures.values():
+        compact = signature.compact() + bytes([signature.recovery_id])
+        found = PublicKey.from_signature_and_message(compact, DIGEST, hasher=None)
+        assert found.format() == public_key
+        assert signature.s <= ecdsa.SECP256K1.order // 2
+
+
+def check_frost(public_key: bytes, signatures: Mapping[int, Any]) -> None:
+    """Equal at all, verified by libsodium."""
+    assert len(set(signatures.values())) <= 1
+    for signature in signatures.values():
+        VerifyKey(public_key).verify(MESSAGE, signature.encode())
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def dkg_session(curve: str, t: int, n: int) -> Session:
+    members = tuple(range(1, n + 1))
+    agreed = dkg.setup(curve, t, members)
+    return Session(
+        f"dkg {curve} {t} of {n}",
+        dkg.DKG,
+        members,
+        lambda i, sid, rng: dkg.party(agreed, i, session_id=sid, rng=rng),
+        check_key_shares,
+    )
+
+
+def ecdsa_session(
+    signers: tuple[int, ...], t: int, n: int, shares: Mapping[int, KeyShare] | None = None
+) -> Session:
+    """Signing with the given shares, by default those of ``keys``."""
+    held = shares or keys("secp256k1", t, n)
+    public_key = next(iter(held.values())).public_key.encode()
+    return Session(
+        f"ecdsa {signers} of {n}",
+        ecdsa.ECDSA,
+        signers,
+        lambda i, sid, rng: ecdsa.party(
+            ecdsa.setup(unspoilt(held[i]), signers, DIGEST), session_id=sid, rng=rng
+        ),
+        lambda signatures: check_ecdsa(public_key, signatures),
+    )
+
+
+def frost_session(signers: tuple[int, ...], t: int, n: int) -> Session:
+    held = keys("ed25519", t, n)
+    public_key = held[1].public_key.encode()
+    return Session(
+        f"frost {signers} of {n}",
+        frost.FROST,
+        signers,
+        lambda i, sid, rng: frost.party(
+            frost.setup(held[i], signers, MESSAGE), session_id=sid, rng=rng
+        ),
+        lambda signatures: check_frost(public_key, signatures),
+    )
+
+
+def reshare_session(
+    curve: str,
+    dealers: tuple[int, ...],
+    receivers: tuple[int, ...],
+    *,
+    t: int = 2,
+    n: int = 3,
+    threshold: int | None = None,
+) -> Session:
+    """Dealers of a (t, n) key deal new shares to the receivers."""
+    held = keys(curve, t, n)
+    record = held[1].record
+
+    def make(i: int, sid: bytes, rng: SeededRng) -> Party:
+        agreed = reshare.setup(
+            record,
+            dealers,
+            share=held[i] if i in dealers else None,
+            receivers=receivers,
+            threshold=threshold,
+        )
+        return reshare.party(agreed, i, session_id=sid, rng=rng)
+
+    def check(results: Mapping[int, KeyShare | None]) -> None:
+        check_key_shares(results)
+        for i, share in results.items():
+            assert (share is not None) == (i in receivers)
+            if share is not None:
+                assert share.public_key == record.public_key
+                assert share.record.epoch != record.epoch
+                assert i not in held or share.secret_share != held[i].secret_share
+
+    members = tuple(sorted({*dealers, *receivers}))
+    return Session(
+        f"reshare {curve} {dealers} to {receivers}", reshare.RESHARE, members, make, check
+    )
+
+
+SESSIONS: dict[str, Callable[[], Session]] = {
+    "dkg-ed25519": lambda: dkg_session("ed25519", 2, 3),
+    "dkg-secp256k1": lambda: dkg_session("secp256k1", 2, 3),
+    "ecdsa-2": lambda: ecdsa_session((1, 2), 2, 3),
+    "ecdsa-3": lambda: ecdsa_session((1, 2, 3), 2, 3),
+    "frost-2": lambda: frost_session((1, 2), 2, 3),
+    "frost-3": lambda: frost_session((1, 2, 3), 2, 3),
+    "reshare-ed25519": lambda: reshare_session("ed25519", (1, 2), (1, 2, 3)),
+    "reshare-ed25519-handover": lambda: reshare_session("ed25519", (1, 2), (2, 3, 4)),
+    "reshare-secp256k1": lambda: reshare_session("secp256k1", (1, 2), (1, 2, 3)),
+}
+"""Made on demand (some need keys), by name."""
+
+DEFINITIONS: dict[str, Definition] = {
+    "dkg-ed25519": dkg.DKG,
+    "dkg-secp256k1": dkg.DKG,
+    "ecdsa-2": ecdsa.ECDSA,
+    "ecdsa-3": ecdsa.ECDSA,
+    "frost-2": frost.FROST,
+    "frost-3": frost.FROST,
+    "reshare-ed25519": reshare.RESHARE,
+    "reshare-ed25519-handover": reshare.RESHARE,
+    "reshare-secp256k1": reshare.RESHARE,
+}
+
+
+@cache
+def session(name: str) -> Session:
+    """The session of that name."""
+    return SESSIONS[name]()

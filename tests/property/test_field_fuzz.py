@@ -1,0 +1,229 @@
+"""One party spoils one field of one kind of message: nobody crashes, nobody innocent is blamed,
+and no honest party accepts a wrong result.
+
+Which fields there are, and how to spoil them, comes from the messages' own codecs
+(``tests.helpers.fields``): a new message or field is fuzzed without a word here.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from mpcsim.encoding import Message
+from mpcsim.errors import Aborted, Reason
+from mpcsim.protocol import Done, Send
+from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.runner import LocalRun
+from tests.helpers.adversary import Adversary, Tampered, on
+from tests.helpers.fields import Alteration, Malformation, alterations, malformations
+from tests.helpers.sessions import (
+    DEFINITIONS,
+    Session,
+    ecdsa_session,
+    judge,
+    kinds,
+    run_against,
+    run_with,
+    samples,
+    session,
+)
+
+CHEATERS = {
+    "reshare-ed25519": (1, 3),  # a dealer; a party that only receives
+    "reshare-ed25519-handover": (1, 2, 4),  # only deals; both; only receives
+}
+"""Who cheats, where not simply the second party."""
+
+SETUP_FIELDS = (".offer", ".reply")
+"""The fields in which key generation and resharing on secp256k1 differ from ed25519."""
+
+ALL = [(name, sends.kind) for name in DEFINITIONS for sends in kinds(DEFINITIONS[name])]
+CHEAP = [(name, kind) for name, kind in ALL if not name.endswith("secp256k1")]
+COSTLY = [(name, kind) for name, kind in ALL if name.endswith("secp256k1")]
+
+UNSENT = {("dkg-ed25519", "MultiplicationOffer")} | {
+    (name, "MultiplicationOffer") for name in DEFINITIONS if name.startswith("reshare-ed25519")
+}
+"""Kinds that a session never sends."""
+
+
+def scopes(s: Session, cheater: int, kind: str) -> list[frozenset[int]]:
+    """Toward every receiver, and toward a single one."""
+    party = s.party(cheater)
+    role = next(sends.receivers for sends in kinds(s.definition) if sends.kind == kind)
+    receivers = [i for i in party._roles[role] if i != cheater]
+    return [frozenset(receivers), frozenset(receivers[:1])][: len(receivers)]
+
+
+def spoil(
+    name: str, kind: str, wanted: Callable[[str], bool] = lambda field: True, narrow: bool = False
+) -> tuple[int, list[str]]:
+    """Run every alteration and malformation of one kind; count the runs and list what was wrong.
+
+    Args:
+        wanted: which of them, by name.
+        narrow: only toward one receiver.
+    """
+    s = session(name)
+    runs, wrong = 0, []
+    for cheater in CHEATERS.get(name, s.members[1:2]):
+        sample = samples(s, cheater).get(kind)
+        if sample is None:
+            continue
+        wire = s.party(cheater)._wire
+        changes = [*alterations(sample, wire), *malformations(sample, wire)]
+        for to in scopes(s, cheater, kind)[int(narrow) :]:
+            for change in changes:
+                if not wanted(change.name):
+                    continue
+                runs += 1
+                try:
+                    one_run(s, cheater, kind, change, to)
+                except Exception as error:
+                    where = f"{kind}{change.name} by {cheater} toward {sorted(to)}"
+                    wrong.append(f"{where}: {type(error).__name__}: {error}")
+    return runs, wrong
+
+
+def one_run(
+    s: Session, cheater: int, kind: str, change: Alteration | Malformation, to: frozenset[int]
+) -> None:
+    reached: list[Message] = []
+
+    def tamper(message: Message) -> Tampered:
+        reached.append(message)
+        return change.apply(message)
+
+    run = run_against(s, cheater, on(kind, tamper, to))
+    outcomes = judge(s, run, {cheater})
+    assert reached, "the message was never sent"
+    if isinstance(change, Malformation):
+        aborts = [o for o in outcomes.values() if isinstance(o, Aborted)]
+        assert any(
+            o.reason is Reason.MALFORMED_MESSAGE and o.culprits == {cheater} for o in aborts
+        ), f"not refused: {outcomes}"
+    sign_with(run, s, cheater)
+
+
+def sign_with(run: LocalRun, s: Session, cheater: int) -> None:
+    """Where secp256k1 shares came out, each honest party signs with the cheater's."""
+    if not s.name.startswith(("dkg secp256k1", "reshare secp256k1")):
+        return
+    outcomes = run.outcomes()
+    if not all(isinstance(outcome, Done) for outcome in outcomes.values()):
+        return
+    shares = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
+    for i in shares:
+        if i != cheater:
+            signers = tuple(sorted((i, cheater)))
+            signing = ecdsa_session(signers, 2, 3, shares)
+            again = LocalRun(signing.parties())
+            again.start()
+            again.finish()
+            judge(signing, again, {cheater})
+
+
+def assert_all_well(runs: int, wrong: list[str], expected: bool = True) -> None:
+    assert not wrong, f"{len(wrong)} of {runs} runs went wrong:\n" + "\n".join(wrong)
+    assert bool(runs) == expected
+
+
+@pytest.mark.parametrize(("name", "kind"), CHEAP)
+def test_one_spoilt_field(name, kind):
+    runs, wrong = spoil(name, kind)
+    assert_all_well(runs, wrong, (name, kind) not in UNSENT)
+
+
+def is_setup(field: str) -> bool:
+    return field.startswith(SETUP_FIELDS)
+
+
+@pytest.mark.parametrize("kind", ["MultiplicationOffer", "Deal"])
+def test_one_spoilt_field_of_the_multiplication_setup(kind):
+    runs, wrong = spoil("dkg-secp256k1", kind, is_setup, narrow=True)
+    assert_all_well(runs, wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind"), COSTLY)
+def test_one_spoilt_field_on_secp256k1(name, kind):
+    runs, wrong = spoil(name, kind)
+    assert_all_well(runs, wrong)
+
+
+# ---------------------------------------------------------------------- whole messages
+
+
+def withhold(message: Message) -> Tampered:
+    return None
+
+
+def withhold_once() -> Callable[[Message], Tampered]:
+    """From the first receiver only."""
+    first: Iterator[None] = iter([None])
+    return lambda message: next(first, message)
+
+
+def twice(message: Message) -> Tampered:
+    return [message, message]
+
+
+@pytest.mark.parametrize(("name", "kind"), [pair for pair in CHEAP if pair not in UNSENT])
+def test_a_withheld_or_repeated_message(name, kind):
+    s = session(name)
+    for cheater in CHEATERS.get(name, s.members[1:2]):
+        if kind not in samples(s, cheater):
+            continue
+        judge(s, run_against(s, cheater, on(kind, withhold)), {cheater}, may_wait=True)
+        judge(s, run_against(s, cheater, on(kind, withhold_once())), {cheater}, may_wait=True)
+        # A repeated message is no message: the run is as if honest.
+        outcomes = judge(s, run_against(s, cheater, on(kind, twice)))
+        assert all(isinstance(o, Done) for o in outcomes.values())
+
+
+@pytest.mark.parametrize(("name", "kind"), [pair for pair in CHEAP if pair not in UNSENT])
+def test_two_messages_in_one_slot(name, kind):
+    """The second one convicts its sender, if it still comes in time."""
+    s = session(name)
+    for cheater in CHEATERS.get(name, s.members[1:2]):
+        sample = samples(s, cheater).get(kind)
+        if sample is None:
+            continue
+        other = alterations(sample, s.party(cheater)._wire)[0]
+        both = run_against(s, cheater, on(kind, partial(_and, other)))
+        for outcome in judge(s, both, {cheater}).values():
+            if isinstance(outcome, Aborted):
+                assert outcome.reason in (Reason.CONFLICTING_MESSAGE, Reason.PEER_ABORTED)
+
+
+def _and(other: Alteration, message: Message) -> Tampered:
+    return [message, other.apply(message)]
+
+
+# ---------------------------------------------------------------------- notices of an abort
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason", "detail"),
+    [
+        (b"\0\0\0\x0dECHO_MISMATCH", Reason.PEER_ABORTED, "party 2 reports ECHO_MISMATCH"),
+        (b"\0\0\0\x04OOPS", Reason.PEER_ABORTED, "party 2 reports an unknown reason"),
+        (b"\0\0\0\0", Reason.PEER_ABORTED, "party 2 reports an unknown reason"),
+        (b"", Reason.MALFORMED_MESSAGE, "AbortNotice: truncated"),
+        (b"\0\0\0\x05OOPS", Reason.MALFORMED_MESSAGE, "AbortNotice: truncated"),
+        (b"\0\0\0\x04OOPS!", Reason.MALFORMED_MESSAGE, "AbortNotice: 1 trailing"),
+        (b"\0\0\0\x01\xff", Reason.MALFORMED_MESSAGE, "AbortNotice: text is not UTF-8"),
+        (b"\0\0\0\x41" + b"x" * 65, Reason.MALFORMED_MESSAGE, "AbortNotice: field of 65 bytes"),
+    ],
+)
+def test_a_notice_of_an_abort(payload, reason, detail):
+    """It ends the run, and says nothing about who is to blame."""
+    s = session("frost-2")
+    party = s.party(2)
+    notice = Send(1, party._pack(ABORT_KIND, 1, payload, sealed=True), "AbortNotice", 0)
+    run = run_with(s, Adversary(party, on("Commitments", lambda m: [notice, m])))
+    outcome = judge(s, run, {2})[1]
+    assert outcome.reason is reason
+    assert outcome.detail.startswith(detail)
+    assert outcome.culprits == ({2} if reason is Reason.MALFORMED_MESSAGE else frozenset())

@@ -1,0 +1,138 @@
+"""Known attacks on key generation, each stopped by the check that is there for it."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.encoding import Message
+from mpcsim.errors import Aborted, Reason
+from mpcsim.protocol import Done, Party
+from mpcsim.protocols import dkg
+from mpcsim.protocols.dkg import steps
+from mpcsim.protocols.dkg.messages import Deal, Reveal
+from mpcsim.rng import SeededRng
+from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
+from tests.helpers.keys import keys
+from tests.helpers.sessions import RecordedRun, dkg_session, judge, run_with
+
+
+def test_rogue_key():
+    """A rushing party that reveals last, to cancel what the others revealed: it is committed.
+
+    Without the commitment it would take A = Y* - sum of the others' constant terms, and the key
+    would be Y*, whose secret it knows.
+    """
+    session = dkg_session("ed25519", 2, 3)
+    adversary = Adversary(session.party(2), hold={"Reveal"})
+
+    def steer(reveal: Reveal) -> Tampered:
+        group = reveal.coefficients[0].group
+        wanted = group.base(group.scalar(12345))
+        others = adversary.party.inbox.received(Reveal).values()
+        assert len(others) == 2, "it sees the others' reveals first"
+        C_0 = wanted - group.sum(other.coefficients[0] for other in others)
+        return replace(reveal, coefficients=(C_0, *reveal.coefficients[1:]))
+
+    adversary.tamper = on("Reveal", steer)
+    outcomes = judge(session, run_with(session, adversary), {2})
+    for outcome in outcomes.values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.COMMITMENT_OPENING
+        assert outcome.culprits == {2}
+
+
+def test_copied_commitment():
+    """A rushing party repeats another's commitment, and later its opening (D6): the committer's
+    identifier is inside the hash, so the opening does not fit."""
+    session = dkg_session("ed25519", 2, 3)
+    adversary = Adversary(session.party(2), hold={"Commit", "Reveal"})
+
+    def copy(kind: str, to: int, message: Message) -> Tampered:
+        if kind in ("Commit", "Reveal"):
+            return adversary.party.inbox.received(type(message))[1]
+        return None if kind == "AbortNotice" else message  # it feels cheated itself: hush
+
+    adversary.tamper = copy
+    for outcome in judge(session, run_with(session, adversary), {2}).values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.COMMITMENT_OPENING
+        assert outcome.culprits == {2}
+
+
+def test_replayed_proof_of_knowledge():
+    """A dealer repeats the polynomial of an earlier run and the proof it had for it (D5)."""
+    session = dkg_session("ed25519", 2, 3)
+    first = Adversary(session.party(2, "first"))
+    earlier = RecordedRun([session.party(1, "first"), first, session.party(3, "first")])
+    earlier.start()
+    a_0 = first.party.keep.polynomial[0]
+    earlier.finish()
+    old = next(
+        Reveal.decode(first.payload(m.send), first.party._wire)
+        for m in earlier.recorded
+        if m.sender == 2 and m.send.kind == "Reveal"
+    )
+    now = session.party(2)
+    dealer = Party(
+        with_round(dkg.DKG, 1, drawing(a_0)),
+        now.setup,
+        2,
+        session_id=now.session_id,
+        rng=SeededRng(2),
+    )
+    replay = on("Reveal", lambda reveal: replace(reveal, proof=old.proof))
+    for outcome in judge(session, run_with(session, Adversary(dealer, replay)), {2}).values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.PROOF_OF_KNOWLEDGE
+        assert outcome.culprits == {2}
+
+
+@pytest.mark.parametrize("kind", ["Commit", "Reveal"])
+def test_equivocation_does_not_end_in_two_keys(kind):
+    """Whatever differs between two receivers (D7), honest parties never finish with two records."""
+    session = dkg_session("ed25519", 2, 4)
+    changes = {
+        "Commit": [
+            lambda m: replace(m, nonce=bytes(32)),
+            lambda m: replace(m, commitment=bytes(32)),
+        ],
+        "Reveal": [
+            lambda m: replace(m, echo={**m.echo, 1: bytes(32)}),
+            lambda m: replace(m, proof=replace(m.proof, z=-m.proof.z)),
+        ],
+    }
+    for change in changes[kind]:
+        for toward in ({1}, {1, 3}, {4}):
+            adversary = Adversary(session.party(2), on(kind, change, toward))
+            outcomes = judge(session, run_with(session, adversary), {2})
+            assert not any(isinstance(outcome, Done) for outcome in outcomes.values())
+
+
+def test_a_share_for_another_party():
+    """The shares of two receivers swapped: each is the wrong point of the right polynomial (D3)."""
+    session = dkg_session("ed25519", 2, 3)
+    adversary = Adversary(session.party(2))
+    dealt: dict[int, Deal] = {}
+
+    def swap(kind: str, to: int, message: Message) -> Tampered:
+        if kind != "Deal":
+            return message
+        dealt[to] = message
+        f = adversary.party.keep.committed.polynomial
+        other = next(j for j in session.members if j not in (2, to))
+        return replace(message, share=steps.deal(f, other))
+
+    adversary.tamper = swap
+    outcomes = judge(session, run_with(session, adversary), {2})
+    assert set(dealt) == {1, 3}
+    for outcome in outcomes.values():
+        assert outcome.reason in (Reason.SHARE_INCONSISTENT, Reason.PEER_ABORTED)
+    assert any(outcome.culprits == {2} for outcome in outcomes.values())
+
+
+def test_shares_of_two_keys_do_not_make_a_third():
+    first, second = keys("ed25519"), keys("ed25519", seed="another")
+    group = first[1].group
+    mixed = {1: first[1].secret_share, 2: second[2].secret_share}
+    doubled = mixed[1] + mixed[1] - mixed[2]  # lambda_1 = 2, lambda_2 = -1
+    assert group.base(doubled) not in (first[1].public_key, second[1].public_key)

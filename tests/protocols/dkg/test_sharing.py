@@ -1,0 +1,151 @@
+"""What key generation leaves behind: a Shamir sharing of one key, and pairwise state that fits."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.algebra.curves import curve
+from mpcsim.algebra.group import Group, Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocols import dkg
+from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from tests.helpers.keys import keys, session_id
+from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session
+
+CURVES = ["ed25519", "secp256k1"]
+
+
+def reassemble(group: Group, shares: dict[int, Scalar]) -> Scalar:
+    """The secret at zero, which no product code ever computes."""
+    total = group.scalar(0)
+    for i, x_i in shares.items():
+        total = total + lagrange_coefficient(group, i, shares) * x_i
+    return total
+
+
+@pytest.mark.parametrize(
+    ("name", "t", "n"),
+    [("ed25519", t, n) for n in range(2, 6) for t in range(2, n + 1)]
+    + [("secp256k1", 2, 2), ("secp256k1", 2, 3), ("secp256k1", 3, 3)],
+)
+def test_any_t_shares_make_the_key_and_fewer_do_not(name, t, n):
+    held = keys(name, t, n)
+    group, record = curve(name), held[1].record
+    assert record.threshold == t
+    assert record.holders == tuple(range(1, n + 1))
+    check_key_shares(held)
+    for size in range(1, n + 1):
+        for ids in combinations(held, size):
+            secret = reassemble(group, {i: held[i].secret_share for i in ids})
+            assert (group.base(secret) == record.public_key) == (size >= t)
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_no_party_can_tell_the_key_from_its_own_part(name):
+    """The key is the sum of every dealer's constant term, and none of them alone."""
+    session = dkg_session(name, 2, 3)
+    parties = session.parties()
+    local = LocalRun(parties)
+    local.start()
+    f = {party.me: party.keep.polynomial for party in parties}
+    share = results(local.finish())[1]
+    group = share.group
+    assert group.base(sum((f_i[0] for f_i in f.values()), group.scalar(0))) == share.public_key
+    for f_i in f.values():
+        assert len(f_i) == 2
+        assert group.base(f_i[0]) != share.public_key
+
+
+@settings(max_examples=25)
+@given(
+    ids=st.sets(st.integers(1, 0xFFFF), min_size=2, max_size=4), shuffled=st.randoms(), t=st.just(2)
+)
+def test_any_identifiers_in_any_order(ids, shuffled, t):
+    order = list(ids)
+    shuffled.shuffle(order)
+    agreed = dkg.setup("ed25519", t, tuple(order))
+    assert agreed.parties == tuple(sorted(ids))
+    sid = session_id("identifiers")
+    shares = results(run(dkg.party(agreed, i, session_id=sid, rng=SeededRng(i)) for i in order))
+    check_key_shares(shares)
+    group = curve("ed25519")
+    for pair in combinations(ids, 2):
+        secret = reassemble(group, {i: shares[i].secret_share for i in pair})
+        assert group.base(secret) == shares[pair[0]].public_key
+
+
+def test_every_run_makes_another_key():
+    first, second = keys("ed25519"), keys("ed25519", seed="another")
+    assert first[1].public_key != second[1].public_key
+    assert first[1].record.epoch != second[1].record.epoch
+    assert first[1].peers[2].pair_secret != second[1].peers[2].pair_secret
+
+
+def test_one_honest_seed_is_enough_for_another_key():
+    """Two of three parties repeat everything, session id included; the third does not."""
+    session = dkg_session("ed25519", 2, 3)
+    first = results(run(session.parties()))
+    agreed = session.party(1).setup
+    sid = session.party(1).session_id
+    fresh = dkg.party(agreed, 3, session_id=sid, rng=SeededRng("fresh"))
+    second = results(run([session.party(1), session.party(2), fresh]))
+    assert first[1].public_key != second[1].public_key
+    assert first[1].record.epoch != second[1].record.epoch
+    assert first[1].peers[2].pair_secret != second[1].peers[2].pair_secret
+
+
+def test_a_seed_repeats_everything():
+    session = dkg_session("ed25519", 2, 3)
+    once, again = (results(run(session.parties())) for _ in range(2))
+    assert once == again
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_shares_and_records_are_stored_and_read_back(name):
+    for i, share in keys(name).items():
+        assert KeyShare.from_bytes(share.to_bytes()) == share
+        assert PublicKeyRecord.from_bytes(share.record.to_bytes()) == share.record
+        assert share.record.group is curve(name)
+        assert (share.mta is None) == (name == "ed25519")
+        for peer in share.peers.values():
+            assert (peer.multiplication is None) == (name == "ed25519")
+        assert str(share.secret_share.n) not in repr(share)
+        assert share.secret_share.encode().hex() not in repr(share)
+        assert i == share.identifier
+
+
+def test_the_other_multiplication_parameters():
+    agreed = dkg.setup("secp256k1", 2, (1, 2), "ot/128")
+    sid = session_id("ot/128")
+    shares = results(
+        run(dkg.party(agreed, i, session_id=sid, rng=SeededRng(i)) for i in agreed.parties)
+    )
+    check_key_shares(shares)
+    assert shares[1].mta.identifier == "ot/128"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ed25519", {"Commit": 6, "Reveal": 6, "Deal": 6}),
+        ("secp256k1", {"Commit": 6, "Reveal": 6, "MultiplicationOffer": 6, "Deal": 6}),
+    ],
+)
+def test_the_messages_of_a_run(name, expected):
+    """Three messages deep; only what comes before the pairs have keys is not sealed."""
+    local = RecordedRun(dkg_session(name, 2, 3).parties())
+    local.start()
+    local.finish()
+    counted: dict[str, int] = {}
+    for message in local.recorded:
+        counted[message.send.kind] = counted.get(message.send.kind, 0) + 1
+    assert counted == expected
+    assert max(message.send.round for message in local.recorded) == 3
+    unsealed = {sends.message for _, sends in dkg.DKG.kinds() if not sends.sealed}
+    assert unsealed == {Commit, Reveal, MultiplicationOffer}
+    assert Deal not in unsealed

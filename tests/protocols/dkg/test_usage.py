@@ -1,0 +1,124 @@
+"""The caller's mistakes are refused before anything is sent."""
+
+import pytest
+
+from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.ids import MAX_PARTIES
+from mpcsim.protocols import dkg
+from mpcsim.protocols.dkg import DkgSetup
+from mpcsim.rng import SeededRng
+from mpcsim.runner import run
+from tests.helpers.keys import session_id
+from tests.helpers.sessions import dkg_session
+
+
+@pytest.mark.parametrize(
+    ("curve", "t", "parties", "scheme", "text"),
+    [
+        ("ed25519", 4, (1, 2, 3), None, "between 2 and n"),
+        ("ed25519", 1, (1, 2, 3), None, "between 2 and n"),
+        ("ed25519", 0, (1, 2, 3), None, "between 2 and n"),
+        ("ed25519", -1, (1, 2, 3), None, "between 2 and n"),
+        ("ed25519", 2, (1,), None, "between 2 and n"),
+        ("ed25519", 2, (), None, "between 2 and n"),
+        ("ed25519", 2, (1, 2, 2), None, "duplicate"),
+        ("ed25519", 2, (0, 1, 2), None, "outside 1..65535"),
+        ("ed25519", 2, (-1, 1, 2), None, "outside 1..65535"),
+        ("ed25519", 2, (1, 2, 0x10000), None, "outside 1..65535"),
+        ("ed25519", 2, tuple(range(1, MAX_PARTIES + 2)), None, "at most 256"),
+        ("ed25519", 2, (1, 2), "ot/80", "need no multiplication scheme"),
+        ("secp256k1", 2, (1, 2), "ot/81", "unknown multiplication scheme"),
+        ("secp256k1", 2, (1, 2), "paillier", "unknown multiplication scheme"),
+        ("secp256r1", 2, (1, 2), None, "unknown curve"),
+        ("", 2, (1, 2), None, "unknown curve"),
+        ("Ed25519", 2, (1, 2), None, "unknown curve"),
+    ],
+)
+def test_a_bad_setup(curve, t, parties, scheme, text):
+    with pytest.raises(UsageError, match=text):
+        dkg.setup(curve, t, parties, scheme)
+
+
+AGREED = dkg.setup("ed25519", 2, (1, 2, 3))
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_session_id_of_another_length(length):
+    with pytest.raises(UsageError, match="session id"):
+        dkg.party(AGREED, 1, session_id=bytes(length))
+
+
+@pytest.mark.parametrize("me", [0, 4, -1])
+def test_a_party_that_takes_no_part(me):
+    with pytest.raises(UsageError, match="takes no part"):
+        dkg.party(AGREED, me, session_id=bytes(32))
+
+
+def test_start_only_once():
+    party = dkg.party(AGREED, 1, session_id=bytes(32), rng=SeededRng(1))
+    party.start()
+    with pytest.raises(UsageError, match="already started"):
+        party.start()
+
+
+def test_start_first():
+    party = dkg.party(AGREED, 1, session_id=bytes(32), rng=SeededRng(1))
+    with pytest.raises(UsageError, match="start this party"):
+        party.receive(2, b"")
+    assert party.waiting() is None
+    assert party.outcome is None
+    assert party.start()  # the mistake cost nothing
+
+
+def test_no_result_before_the_end():
+    party = dkg.party(AGREED, 1, session_id=bytes(32), rng=SeededRng(1))
+    party.start()
+    assert party.outcome is None
+    assert party.waiting().missing == {"Commit": {2, 3}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dkg.setup("ed25519", 3, (1, 2, 3)),
+        dkg.setup("ed25519", 2, (1, 2, 3, 4)),
+        dkg.setup("secp256k1", 2, (1, 2, 3)),
+    ],
+)
+def test_parties_that_agreed_on_different_things(other):
+    """Nobody is blamed: either side may be the one that is mistaken."""
+    sid = session_id("different things")
+    setups = {1: AGREED, 2: AGREED, 3: other}
+    outcomes = run(
+        dkg.party(agreed, i, session_id=sid, rng=SeededRng(i)) for i, agreed in setups.items()
+    )
+    for i in (1, 2):
+        outcome = outcomes[i]
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
+        assert not outcome.culprits
+    assert outcomes[1].detail == "party 3 runs another session"
+
+
+def test_every_part_of_the_setup_is_in_the_context():
+    base = DkgSetup("secp256k1", 2, AGREED.parties, "ot/80")
+    others = [
+        DkgSetup("ed25519", 2, AGREED.parties, "ot/80"),
+        DkgSetup("secp256k1", 3, AGREED.parties, "ot/80"),
+        DkgSetup("secp256k1", 2, AGREED.parties[:2], "ot/80"),
+        DkgSetup("secp256k1", 2, AGREED.parties, "ot/128"),
+    ]
+    assert len({s.context() for s in (base, *others)}) == 5
+
+
+def test_secrets_do_not_show():
+    party = dkg_session("ed25519", 2, 3).party(1)
+    party.start()
+    shown = f"{party!r} {party.keep!r} {party._view!r}"
+    kept = party.keep
+    for secret in (kept.channel_secret, kept.blinding, party._seed):
+        assert secret.hex() not in shown
+        assert repr(secret) not in shown
+    for a in kept.polynomial:
+        assert str(a.n) not in shown
+        assert a.encode().hex() not in shown

@@ -1,0 +1,550 @@
+"""One misbehaviour for every reason to abort, and a test that none is forgotten.
+
+Each scenario says who cheats how, and what the accuser must then say: the reason, the culprits, in
+which step, what to do next, and with which of the culprit's messages as evidence.
+
+How real the adversaries are: all but two need no more power than any participant has. Two reasons
+guard against coincidences that no participant can bring about, because everyone is committed
+before anything is revealed: DEGENERATE_KEY and DEGENERATE_NONCE. Their adversary is given the
+honest parties' seeds, so that it can aim; the session around it is real.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from mpcsim.encoding import Message
+from mpcsim.errors import Aborted, Blame, Consequence, InvalidEncoding, Reason, UsageError
+from mpcsim.hashing import Tag
+from mpcsim.mta.base import direction_sid
+from mpcsim.primitives.commitment import opens
+from mpcsim.protocol import Done, Party
+from mpcsim.protocols import ecdsa, reshare
+from mpcsim.protocols.dkg import steps as dkg_steps
+from mpcsim.protocols.dkg.messages import Commit, Reveal
+from mpcsim.rng import SeededRng
+from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
+from tests.helpers.fields import alterations
+from tests.helpers.keys import keys
+from tests.helpers.sessions import DIGEST, Session, judge, run_with, session
+
+ACCUSER, CHEATER = 1, 2
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Party 2 cheats; party 1 (or ``accuser``) finds out."""
+
+    session: str
+    cheat: Callable[[Session], Adversary]
+    step: str
+    consequence: Consequence
+    blame: Blame
+    culprits: frozenset[int] = frozenset({CHEATER})
+    suspects: frozenset[int] = frozenset()
+    evidence: tuple[str, ...] = ()
+    """Kinds of message that the evidence must contain, as the cheater sent them."""
+    accuser: int = ACCUSER
+    detail: str = field(default="", kw_only=True)
+
+
+def altered(kind: str, change: str, to: set[int] | None = None) -> Callable[[Session], Adversary]:
+    """The cheater makes one of the changes of ``tests.helpers.fields``, by its name."""
+
+    def cheat(s: Session) -> Adversary:
+        party = s.party(CHEATER)
+
+        def tamper(message: Message) -> Tampered:
+            found = {a.name: a for a in alterations(message, party._wire)}
+            return found[change].apply(message)
+
+        return Adversary(party, on(kind, tamper, to))
+
+    return cheat
+
+
+def malformed(s: Session) -> Adversary:
+    party = s.party(CHEATER)
+    return Adversary(party, on("SignatureShare", lambda m: m.encode(party._wire)[:-1]))
+
+
+def two_versions(s: Session) -> Adversary:
+    return Adversary(
+        s.party(CHEATER), on("Commitments", lambda m: [m, replace(m, context=bytes(32))])
+    )
+
+
+def consistently(change: Callable[[Reveal], Reveal]) -> Callable[[Session], Adversary]:
+    """A cheating dealer that commits to what it will reveal."""
+
+    def cheat(s: Session) -> Adversary:
+        adversary = Adversary(s.party(CHEATER))
+        party = adversary.party
+
+        def tamper(kind: str, to: int, message: Message) -> Tampered:
+            if isinstance(message, Reveal):
+                return change(message)
+            if isinstance(message, Commit):
+                kept = party.keep
+                opened = change(
+                    Reveal({}, kept.coefficients, None, kept.channel_key, kept.blinding)
+                )
+                commitment = dkg_steps.commit_to_reveal(
+                    party.session_id,
+                    party.me,
+                    opened.blinding,
+                    message.nonce,
+                    opened.coefficients,
+                    opened.channel_key,
+                )
+                sent = replace(message, commitment=commitment)
+                party.inbox.own[Commit] = (party.me, sent)  # so that it echoes what it sent
+                return sent
+            return message
+
+        adversary.tamper = tamper
+        return adversary
+
+    return cheat
+
+
+def one_more_coefficient(reveal: Reveal) -> Reveal:
+    return replace(reveal, coefficients=(*reveal.coefficients, reveal.coefficients[-1]))
+
+
+def low_order_key(reveal: Reveal) -> Reveal:
+    return replace(reveal, channel_key=bytes(32))
+
+
+def replaced(s: Session, definition, setup=None) -> Party:
+    """The cheater's party with another definition or set-up."""
+    party = s.party(CHEATER)
+    return Party(
+        definition,
+        setup or party.setup,
+        party.me,
+        session_id=party.session_id,
+        rng=SeededRng("cheater"),
+    )
+
+
+def cancelling_key(s: Session) -> Adversary:
+    """Knows the others' seeds: its constant term is minus the sum of theirs."""
+    total = None
+    for i in s.members:
+        if i != CHEATER:
+            honest = s.party(i)
+            honest.start()
+            a_0 = honest.keep.polynomial[0]
+            total = a_0 if total is None else total + a_0
+    return Adversary(replaced(s, with_round(s.definition, 1, drawing(-total))))
+
+
+def cancelling_nonce(s: Session) -> Adversary:
+    """Knows the other signer's seed: its nonce share is minus the other's."""
+    honest = s.party(ACCUSER)
+    honest.start()
+    return Adversary(replaced(s, with_round(s.definition, 1, drawing(-honest.keep.r_i))))
+
+
+class ShiftedSetup(reshare.ReshareSetup):
+    """Of a dealer that would rather have another key."""
+
+    def constant_term(self, view):
+        return super().constant_term(view) + self.group.scalar(1)
+
+
+def another_constant_term(s: Session) -> Adversary:
+    honest = s.party(CHEATER).setup
+    shifted = ShiftedSetup(**{name: getattr(honest, name) for name, _ in honest.CODECS})
+    return Adversary(replaced(s, s.definition, shifted))
+
+
+def another_key_share(s: Session) -> Adversary:
+    """Signs, quite consistently, with a key share that is not its own."""
+    setup = s.party(CHEATER).setup
+    share = replace(setup.share, secret_share=setup.share.secret_share + setup.share.secret_share)
+    return Adversary(replaced(s, s.definition, replace(setup, share=share)))
+
+
+def annihilating_offer(s: Session) -> Adversary:
+    """r_0 = -H_0(r_1), so that the sender's first combined point is the identity."""
+    adversary = Adversary(s.party(CHEATER))
+    party = adversary.party
+
+    def tamper(kind: str, to: int, message: Message) -> Tampered:
+        if kind != "MultiplicationOffer":
+            return message
+        offer = message.offer
+        sid = direction_sid(party.keep.sid, CHEATER, to)
+        group = offer.r1[0].group
+        parts = (sid, (0).to_bytes(4, "big"), (0).to_bytes(4, "big"), offer.r1[0].encode())
+        r_0 = -group.hash_to_point(Tag.OT_BASE_POINT, *parts)
+        return replace(message, offer=replace(offer, r0=(r_0, *offer.r0[1:])))
+
+    adversary.tamper = tamper
+    return adversary
+
+
+def annihilating_share(s: Session) -> Adversary:
+    """Speaks last, and picks its denominator so that the sum is zero."""
+    adversary = Adversary(s.party(CHEATER), hold={"SignatureShare"})
+
+    def tamper(message: Message) -> Tampered:
+        inbox = adversary.party.inbox.received(type(message))
+        return replace(
+            message, u_i=-sum((m.u_i for m in inbox.values()), message.u_i.group.scalar(0))
+        )
+
+    adversary.tamper = on("SignatureShare", tamper)
+    return adversary
+
+
+RETRY, BAN = Consequence.RETRY, Consequence.BAN
+PUBLIC, PRIVATE, NOBODY = Blame.PUBLIC, Blame.PRIVATE, Blame.NOBODY
+NONE: frozenset[int] = frozenset()
+
+SCENARIOS: dict[Reason, Scenario] = {
+    Reason.MALFORMED_MESSAGE: Scenario(
+        "frost-2",
+        malformed,
+        "receiving from party 2",
+        BAN,
+        PUBLIC,
+        evidence=("SignatureShare",),
+        detail="SignatureShare: truncated: 32 bytes expected at offset 32",
+    ),
+    Reason.CONFLICTING_MESSAGE: Scenario(
+        "frost-3",
+        two_versions,
+        "receiving from party 2",
+        BAN,
+        PUBLIC,
+        evidence=("Commitments",),
+        detail="Commitments of round 1",
+    ),
+    Reason.PEER_ABORTED: Scenario(
+        "ecdsa-3",
+        altered("Respond", ".Gamma_u + G", to={1}),
+        "receiving from party 1",
+        RETRY,
+        NOBODY,
+        culprits=NONE,
+        accuser=3,
+        detail="party 1 reports GAMMA_U_MISMATCH",
+    ),
+    Reason.SESSION_MISMATCH: Scenario(
+        "frost-2",
+        altered("Commitments", ".context first bit flipped"),
+        "round 2 (sign)",
+        RETRY,
+        NOBODY,
+        culprits=NONE,
+        detail="party 2 signs something else, or with other shares or signers",
+    ),
+    Reason.ECHO_MISMATCH: Scenario(
+        "dkg-ed25519",
+        altered("Commit", ".nonce first bit flipped", to={1}),
+        "round 3 (deal)",
+        RETRY,
+        NOBODY,
+        culprits=NONE,
+        suspects=frozenset({CHEATER}),
+        evidence=("Commit", "Reveal"),
+        detail="broadcast of party 2 as seen by party 2",
+    ),
+    Reason.COMMITMENT_OPENING: Scenario(
+        "dkg-ed25519",
+        altered("Reveal", ".blinding first bit flipped"),
+        "round 3 (deal)",
+        BAN,
+        PUBLIC,
+        evidence=("Commit", "Reveal"),
+    ),
+    Reason.THRESHOLD_MISMATCH: Scenario(
+        "dkg-ed25519",
+        consistently(one_more_coefficient),
+        "round 3 (deal)",
+        BAN,
+        PUBLIC,
+        evidence=("Commit", "Reveal"),
+        detail="3 coefficients, 2 expected",
+    ),
+    Reason.PROOF_OF_KNOWLEDGE: Scenario(
+        "dkg-ed25519",
+        altered("Reveal", ".proof.z + 1"),
+        "round 3 (deal)",
+        BAN,
+        PUBLIC,
+        evidence=("Commit", "Reveal"),
+    ),
+    Reason.SHARE_INCONSISTENT: Scenario(
+        "dkg-ed25519",
+        altered("Deal", ".share + 1"),
+        "round 4 (finish)",
+        BAN,
+        PRIVATE,
+        evidence=("Reveal", "Deal"),
+    ),
+    Reason.DEGENERATE_KEY: Scenario(
+        "dkg-ed25519", cancelling_key, "round 4 (finish)", RETRY, NOBODY, culprits=NONE
+    ),
+    Reason.WRONG_CONSTANT_TERM: Scenario(
+        "reshare-ed25519",
+        another_constant_term,
+        "round 3 (deal)",
+        BAN,
+        PUBLIC,
+        evidence=("Reveal",),
+    ),
+    Reason.CONFIRMATION_MISMATCH: Scenario(
+        "reshare-ed25519",
+        altered("Confirm", ".digest first bit flipped"),
+        "round 5 (activate)",
+        RETRY,
+        PRIVATE,
+        evidence=("Confirm",),
+    ),
+    Reason.CHANNEL_KEY_INVALID: Scenario(
+        "dkg-ed25519",
+        consistently(low_order_key),
+        "round 3 (deal)",
+        BAN,
+        PUBLIC,
+        evidence=("Reveal",),
+    ),
+    Reason.BASE_OT_DEGENERATE: Scenario(
+        "dkg-secp256k1",
+        annihilating_offer,
+        "round 3 (deal)",
+        BAN,
+        PRIVATE,
+        evidence=("MultiplicationOffer",),
+        detail="instance 0",
+    ),
+    Reason.OT_EXTENSION_CHECK: Scenario(
+        "ecdsa-2",
+        altered("Offer", ".offer.t first bit flipped"),
+        "round 3 (respond)",
+        Consequence.BAN_AND_DISCARD_OT,
+        PRIVATE,
+        evidence=("Offer",),
+    ),
+    Reason.MULTIPLICATION_CHECK: Scenario(
+        "ecdsa-2",
+        altered("Respond", ".reply.mu first bit flipped"),
+        "round 4 (share)",
+        BAN,
+        PRIVATE,
+        evidence=("Respond",),
+    ),
+    Reason.GAMMA_U_MISMATCH: Scenario(
+        "ecdsa-3",
+        altered("Respond", ".Gamma_u + G"),
+        "round 4 (share)",
+        BAN,
+        PRIVATE,
+        evidence=("Respond",),
+    ),
+    Reason.GAMMA_V_MISMATCH: Scenario(
+        "ecdsa-3",
+        altered("Respond", ".Gamma_v + G"),
+        "round 4 (share)",
+        BAN,
+        PRIVATE,
+        evidence=("Respond",),
+    ),
+    Reason.PUBLIC_KEY_MISMATCH: Scenario(
+        "ecdsa-2",
+        another_key_share,
+        "round 4 (share)",
+        RETRY,
+        PRIVATE,
+        suspects=frozenset({CHEATER}),
+        evidence=("Respond",),
+    ),
+    Reason.DEGENERATE_NONCE: Scenario(
+        "ecdsa-2", cancelling_nonce, "round 4 (share)", RETRY, NOBODY, culprits=NONE
+    ),
+    Reason.ZERO_DENOMINATOR: Scenario(
+        "ecdsa-2",
+        annihilating_share,
+        "round 5 (assemble)",
+        RETRY,
+        PRIVATE,
+        suspects=frozenset({CHEATER}),
+        evidence=("SignatureShare",),
+    ),
+    Reason.SIGNATURE_INVALID: Scenario(
+        "ecdsa-2",
+        altered("SignatureShare", ".w_i + 1"),
+        "round 5 (assemble)",
+        RETRY,
+        PRIVATE,
+        suspects=frozenset({CHEATER}),
+        evidence=("SignatureShare",),
+    ),
+    Reason.SIGNATURE_SHARE_INVALID: Scenario(
+        "frost-3",
+        altered("SignatureShare", ".share + 1"),
+        "round 3 (aggregate)",
+        BAN,
+        PUBLIC,
+        evidence=("Commitments", "SignatureShare"),
+    ),
+}
+
+AMONG_SEVERAL: dict[Reason, Scenario] = {
+    # With more than one peer the same deviation leaves only suspects.
+    Reason.ECHO_MISMATCH: replace(
+        SCENARIOS[Reason.ECHO_MISMATCH],
+        accuser=3,
+        suspects=frozenset({1, 2}),
+        detail="broadcast of party 2 as seen by party 1",
+    ),
+    Reason.PUBLIC_KEY_MISMATCH: replace(
+        SCENARIOS[Reason.PUBLIC_KEY_MISMATCH],
+        session="ecdsa-3",
+        culprits=NONE,
+        suspects=frozenset({2, 3}),
+        blame=NOBODY,
+    ),
+    Reason.ZERO_DENOMINATOR: replace(
+        SCENARIOS[Reason.ZERO_DENOMINATOR],
+        session="ecdsa-3",
+        culprits=NONE,
+        suspects=frozenset({2, 3}),
+        blame=NOBODY,
+    ),
+    Reason.SIGNATURE_INVALID: replace(
+        SCENARIOS[Reason.SIGNATURE_INVALID],
+        session="ecdsa-3",
+        culprits=NONE,
+        suspects=frozenset({2, 3}),
+        blame=NOBODY,
+    ),
+}
+
+
+def test_every_reason_has_a_scenario():
+    assert set(SCENARIOS) == set(Reason)
+
+
+def play(scenario: Scenario) -> tuple[Aborted, Adversary]:
+    """Run it, check what holds of every run, return what the accuser says."""
+    s = session(scenario.session)
+    adversary = scenario.cheat(s)
+    outcomes = judge(s, run_with(s, adversary), {CHEATER})
+    aborted = outcomes[scenario.accuser]
+    assert isinstance(aborted, Aborted), aborted
+    return aborted, adversary
+
+
+def check_scenario(reason: Reason, scenario: Scenario) -> None:
+    aborted, adversary = play(scenario)
+    assert aborted.reason is reason
+    assert aborted.culprits == scenario.culprits
+    assert aborted.suspects == scenario.suspects
+    assert aborted.step == scenario.step
+    assert aborted.detail == scenario.detail
+    assert aborted.consequence is scenario.consequence
+    assert aborted.blame is scenario.blame
+    received = {
+        (send.kind, adversary.payload(send))
+        for send in adversary.sent
+        if send.to == scenario.accuser
+    }
+    evidence = {(e.kind, e.payload) for e in aborted.evidence if e.sender == CHEATER}
+    assert evidence <= received
+    assert set(scenario.evidence) <= {kind for kind, _ in evidence}
+    assert aborted.reason.text in str(aborted)
+    assert aborted.step in str(aborted)
+
+
+@pytest.mark.parametrize("reason", SCENARIOS, ids=lambda reason: reason.name)
+def test_misbehaviour(reason):
+    check_scenario(reason, SCENARIOS[reason])
+
+
+@pytest.mark.parametrize("reason", AMONG_SEVERAL, ids=lambda reason: reason.name)
+def test_misbehaviour_among_several(reason):
+    check_scenario(reason, AMONG_SEVERAL[reason])
+
+
+# ---------------------------------------------------------------------- what follows from blame
+
+
+def test_evidence_of_a_malformed_message_checks_from_bytes_alone():
+    aborted, adversary = play(SCENARIOS[Reason.MALFORMED_MESSAGE])
+    (item,) = [e for e in aborted.evidence if e.kind == "SignatureShare"]
+    kind = next(s.message for _, s in adversary.party._kinds if s.kind == item.kind)
+    with pytest.raises(InvalidEncoding):
+        kind.decode(item.payload, adversary.party._wire)
+
+
+def test_evidence_of_a_false_opening_checks_from_bytes_alone():
+    aborted, adversary = play(SCENARIOS[Reason.COMMITMENT_OPENING])
+    wire = adversary.party._wire
+    found = {e.kind: e.payload for e in aborted.evidence}
+    commit, reveal = Commit.decode(found["Commit"], wire), Reveal.decode(found["Reveal"], wire)
+    assert not opens(
+        commit.commitment,
+        adversary.party.session_id,
+        CHEATER,
+        reveal.blinding,
+        commit.nonce,
+        *(C.encode() for C in reveal.coefficients),
+        reveal.channel_key,
+    )
+
+
+def test_evidence_of_a_conflict_holds_both_messages():
+    aborted, adversary = play(SCENARIOS[Reason.CONFLICTING_MESSAGE])
+    received = {adversary.payload(s) for s in adversary.sent if s.to == 1} & {
+        adversary.payload(s) for s in adversary.sent if s.kind == "Commitments"
+    }
+    assert len(received) == 2
+    assert {e.payload for e in aborted.evidence} == received
+
+
+def test_ot_state_is_discarded_after_an_extension_attack():
+    aborted, _ = play(SCENARIOS[Reason.OT_EXTENSION_CHECK])
+    share = keys("secp256k1")[ACCUSER]
+    kept = share.after(aborted)
+    assert kept.peers[CHEATER].multiplication is None
+    assert kept.peers[3].multiplication == share.peers[3].multiplication
+    with pytest.raises(UsageError, match="discarded"):
+        ecdsa.setup(kept, (1, 2), DIGEST)
+    with pytest.raises(UsageError, match="discarded"):
+        ecdsa.setup(kept, (1, 2, 3), DIGEST)
+    ecdsa.setup(kept, (1, 3), DIGEST)
+
+
+@pytest.mark.parametrize(
+    "reason", [r for r in Reason if r is not Reason.OT_EXTENSION_CHECK], ids=lambda r: r.name
+)
+def test_other_aborts_keep_the_share(reason):
+    share = keys("secp256k1")[1]
+    assert share.after(Aborted(reason, "", frozenset({2}))) == share
+
+
+def test_everyone_hears_of_an_abort():
+    """Party 1 aborts in round 3 of a key generation, before it has keys; party 3 has some."""
+    s = session("dkg-ed25519")
+    run = run_with(s, altered("Reveal", ".blinding first bit flipped", to={1})(s))
+    outcomes = judge(s, run, {CHEATER})
+    assert outcomes[1].reason is Reason.COMMITMENT_OPENING
+    assert isinstance(outcomes[3], Aborted), outcomes[3]
+
+
+def test_a_key_that_one_holder_refused():
+    """Key generation has no confirmation round: a bad share for one leaves the others done.
+
+    Callers must not use a key before all holders have it; this pins down that nothing says so.
+    """
+    s = session("dkg-ed25519")
+    run = run_with(s, altered("Deal", ".share + 1", to={1})(s))
+    outcomes = judge(s, run, {CHEATER})
+    assert outcomes[1].reason is Reason.SHARE_INCONSISTENT
+    assert isinstance(outcomes[3], Done)
