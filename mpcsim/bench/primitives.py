@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 
-from coincurve import PublicKey
+from coincurve import PrivateKey, PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from nacl import bindings as sodium
 
@@ -29,6 +29,9 @@ def primitive_costs() -> dict[str, float]:
     secret = os.urandom(31).rjust(32, b"\0")
     P, Q = PublicKey.from_secret(secret), PublicKey.from_secret(os.urandom(31))
     encoded = P.format()
+    recoverable = PrivateKey(secret).sign_recoverable(secret, hasher=None)
+    signed = sodium.crypto_sign(secret, sodium.crypto_sign_seed_keypair(secret)[1])
+    verifier = sodium.crypto_sign_seed_keypair(secret)[0]
     A = sodium.crypto_scalarmult_ed25519_base_noclamp(secret[::-1])
     B = sodium.crypto_scalarmult_ed25519_base_noclamp(os.urandom(31) + b"\0")
     megabyte = bytes(1 << 20)
@@ -38,6 +41,9 @@ def primitive_costs() -> dict[str, float]:
         "base_mult_us": microseconds(lambda: PublicKey.from_secret(secret)),
         "point_add_us": microseconds(lambda: PublicKey.combine_keys([P, Q])),
         "point_decode_us": microseconds(lambda: PublicKey(encoded)),
+        "recover_us": microseconds(
+            lambda: PublicKey.from_signature_and_message(recoverable, secret, hasher=None)
+        ),
         "ed25519_scalar_mult_us": microseconds(
             lambda: sodium.crypto_scalarmult_ed25519_noclamp(secret[::-1], A)
         ),
@@ -48,6 +54,7 @@ def primitive_costs() -> dict[str, float]:
         "ed25519_point_check_us": microseconds(
             lambda: sodium.crypto_core_ed25519_is_valid_point(A)
         ),
+        "ed25519_verify_us": microseconds(lambda: sodium.crypto_sign_open(signed, verifier)),
         "sha256_mb_us": microseconds(lambda: sha256(megabyte).digest(), repeat=5),
         "aes_mb_us": microseconds(lambda: aes.encryptor().update(megabyte), repeat=5),
     }

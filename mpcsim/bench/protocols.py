@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -15,12 +16,75 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Done, Output, Party, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.runner import LocalRun, results, run
+from mpcsim.trace import Event, Listener, StepFinished, StepStarted, silent
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]
 
 FULL_RUNS = 60
 """Runs behind every median of a signature; key generation takes half as many."""
+
+
+CURVE_OPERATIONS: dict[str, dict[str, int]] = {
+    "sign_secp256k1_2p": {
+        "base_mult": 12,  # each signer: R_i, pk_i, Gamma^u, Gamma^v, d^u * G, d^v * G
+        "scalar_mult": 4,  # each: chi * R_j, chi * pk_j
+        "point_decode": 8,  # each: R_j, pk_j, Gamma^u, Gamma^v of the peer
+        "recover": 2,  # each: verify the signature and its recovery id
+    },
+    "sign_ed25519_2p": {
+        "ed25519_base_mult": 6,  # each signer: D_i, E_i, own term of R
+        "ed25519_scalar_mult": 2,  # each: rho_j * E_j
+        "ed25519_point_check": 4,  # each: D_j, E_j
+        "ed25519_point_add": 4,  # each: D_j + rho_j * E_j, sum of R
+        "ed25519_verify": 2,
+    },
+}
+"""Curve operations of a signature that no implementation of the protocol can leave out."""
+
+
+def curve_floor_ms(name: str, primitives: Mapping[str, float]) -> float:
+    """What those operations cost on this machine."""
+    counts = CURVE_OPERATIONS[name].items()
+    return sum(n * primitives[f"{operation}_us"] for operation, n in counts) / 1000
+
+
+class StepClock:
+    """A listener that adds up the time of every step, without the steps inside it."""
+
+    def __init__(self) -> None:
+        self.ns: Counter[str] = Counter()
+        self._open: list[tuple[str, int, int]] = []
+
+    def __call__(self, event: Event) -> None:
+        now = time.perf_counter_ns()
+        if isinstance(event, StepStarted):
+            self._open.append((event.step, now, 0))
+        elif isinstance(event, StepFinished):
+            step, begin, inside = self._open.pop()
+            self.ns[step] += now - begin - inside
+            if self._open:
+                outer, outer_begin, outer_inside = self._open[-1]
+                self._open[-1] = (outer, outer_begin, outer_inside + now - begin)
+
+
+def step_times(runs: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of each step of a two-party signature, both parties together, by curve."""
+    found: dict[str, dict[str, float]] = {}
+    for name, make, shares in (
+        ("sign_secp256k1_2p", _ecdsa, keys("secp256k1")),
+        ("sign_ed25519_2p", _frost, keys("ed25519")),
+    ):
+        clock = StepClock()
+        begin = time.perf_counter_ns()
+        for _ in range(runs):
+            run(make(shares, (1, 2), clock))
+        whole = time.perf_counter_ns() - begin
+        found[name] = {step: ns / runs / 1e6 for step, ns in clock.ns.most_common()}
+        found[name]["messages: encode, seal, open, decode, route"] = (
+            (whole - clock.ns.total()) / runs / 1e6
+        )
+    return found
 
 
 class Timed(Generic[R]):
@@ -133,18 +197,30 @@ def _reshare(shares: dict[PartyId, KeyShare]) -> Parties:
     ]
 
 
-def _ecdsa(shares: dict[PartyId, KeyShare], signers: tuple[int, ...]) -> Parties:
+def _ecdsa(
+    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], listener: Listener = silent
+) -> Parties:
     session_id, digest = os.urandom(32), os.urandom(32)
     return [
-        ecdsa.party(ecdsa.setup(shares[PartyId(i)], signers, digest), session_id=session_id)
+        ecdsa.party(
+            ecdsa.setup(shares[PartyId(i)], signers, digest),
+            session_id=session_id,
+            listener=listener,
+        )
         for i in signers
     ]
 
 
-def _frost(shares: dict[PartyId, KeyShare], signers: tuple[int, ...]) -> Parties:
+def _frost(
+    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], listener: Listener = silent
+) -> Parties:
     session_id, message = os.urandom(32), os.urandom(32)
     return [
-        frost.party(frost.setup(shares[PartyId(i)], signers, message), session_id=session_id)
+        frost.party(
+            frost.setup(shares[PartyId(i)], signers, message),
+            session_id=session_id,
+            listener=listener,
+        )
         for i in signers
     ]
 

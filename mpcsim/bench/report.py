@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
+    CURVE_OPERATIONS,
     FULL_RUNS,
     Figures,
+    curve_floor_ms,
     keys,
     measure,
     operations,
     round_trip_figures,
     share_figures,
+    step_times,
 )
 from mpcsim.ids import PartyId
 
@@ -38,6 +41,8 @@ def all_figures(runs: int = FULL_RUNS) -> tuple[dict[str, float], dict[str, Figu
         flat[f"{name}_bytes"] = figures.bytes_sent
         flat[f"{name}_messages"] = figures.messages
         flat[f"{name}_delays"] = figures.delays
+    for name in CURVE_OPERATIONS:
+        flat[f"{name}_curve_floor_ms"] = curve_floor_ms(name, flat)
     flat |= round_trip_figures()
     flat |= share_figures()
     secp = keys("secp256k1")
@@ -68,6 +73,11 @@ def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:
         )
     lines += ["", "CPU ms: all parties together, median; point mults: the same in units of one"]
     lines += ["variable-base multiplication on this machine.", ""]
+    for name, steps in step_times(50).items():
+        floor = flat[f"{name}_curve_floor_ms"]
+        lines.append(f"{name}: where the time goes (floor set by curve operations {floor:.2f} ms)")
+        lines += [f"{ms:>8.3f} ms  {step}" for step, ms in steps.items()]
+        lines.append("")
     shown = ("share_", "signing_memory", "import_memory")
     for name, value in flat.items():
         if name.startswith(shown) or name.endswith("round_trips"):

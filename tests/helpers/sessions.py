@@ -5,7 +5,7 @@ troubles the messages, and passes the run to ``judge``.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -31,10 +31,10 @@ class Session:
     """A session that can be run again and again."""
 
     name: str
-    definition: Definition
+    definition: Definition = field(repr=False)
     members: tuple[int, ...]
-    make: Callable[[int, bytes, SeededRng], Party]
-    check: Callable[[Mapping[int, Any]], None]
+    make: Callable[[int, bytes, SeededRng], Party] = field(repr=False)
+    check: Callable[[Mapping[int, Any]], None] = field(repr=False)
     """Asserts that the results of the given (honest) parties are right and agree."""
 
     def party(self, i: int, seed: str = "") -> Party:

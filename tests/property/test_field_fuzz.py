@@ -12,8 +12,10 @@ import pytest
 
 from mpcsim.encoding import Message
 from mpcsim.errors import Aborted, Reason
+from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.protocol import Done, Send
 from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.protocols.dkg.messages import MultiplicationOffer
 from mpcsim.runner import LocalRun
 from tests.helpers.adversary import Adversary, Tampered, on
 from tests.helpers.fields import Alteration, Malformation, alterations, malformations
@@ -90,12 +92,20 @@ def one_run(
     s: Session, cheater: int, kind: str, change: Alteration | Malformation, to: frozenset[int]
 ) -> None:
     reached: list[Message] = []
+    adversary = Adversary(s.party(cheater))
 
-    def tamper(message: Message) -> Tampered:
+    def tamper(sent: str, receiver: int, message: Message) -> Tampered:
+        if sent != kind or receiver not in to:
+            return message
         reached.append(message)
-        return change.apply(message)
+        spoilt = change.apply(message)
+        if isinstance(spoilt, MultiplicationOffer):  # it knows what it really offered
+            digest = tagged_hash(Tag.OFFER, spoilt.encode(adversary.party._wire))
+            adversary.party.keep.offer_digests[receiver] = digest
+        return spoilt
 
-    run = run_against(s, cheater, on(kind, tamper, to))
+    adversary.tamper = tamper
+    run = run_with(s, adversary)
     outcomes = judge(s, run, {cheater})
     assert reached, "the message was never sent"
     if isinstance(change, Malformation):

@@ -7,6 +7,9 @@ How real the adversaries are: all but two need no more power than any participan
 guard against coincidences that no participant can bring about, because everyone is committed
 before anything is revealed: DEGENERATE_KEY and DEGENERATE_NONCE. Their adversary is given the
 honest parties' seeds, so that it can aim; the session around it is real.
+
+Before a pair has keys, blame rests on the transport's word (key generation, rounds 1 and 2) and
+nobody is banned. Dealers of a resharing have keys from the start: there the same checks ban.
 """
 
 from collections.abc import Callable
@@ -24,6 +27,7 @@ from mpcsim.protocols import ecdsa, reshare
 from mpcsim.protocols.dkg import steps as dkg_steps
 from mpcsim.protocols.dkg.messages import Commit, Reveal
 from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun
 from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
 from tests.helpers.fields import alterations
 from tests.helpers.keys import keys
@@ -201,8 +205,37 @@ def annihilating_share(s: Session) -> Adversary:
     return adversary
 
 
+def same_shares() -> Session:
+    """Signing in which all sessions of a party use one object as its share."""
+    shares = keys("secp256k1")
+    return replace(
+        session("ecdsa-2"),
+        make=lambda i, sid, rng: ecdsa.party(
+            ecdsa.setup(shares[i], (1, 2), DIGEST), session_id=sid, rng=rng
+        ),
+    )
+
+
+def attack_in_another_session(s: Session) -> Adversary:
+    """While this session is open, gets caught in another one, and goes on with this one."""
+    caught: list[bool] = []
+
+    def tamper(message: Message) -> Tampered:
+        if not caught:
+            caught.append(True)
+            spoilt = altered("Offer", ".offer.t first bit flipped")(s)
+            run = LocalRun([other, spoilt])
+            run.start()
+            assert run.finish()[1].reason is Reason.OT_EXTENSION_CHECK
+        return message
+
+    other = s.party(ACCUSER)  # open before anything happens
+    return Adversary(s.party(CHEATER), on("Offer", tamper))
+
+
 RETRY, BAN = Consequence.RETRY, Consequence.BAN
 PUBLIC, PRIVATE, NOBODY = Blame.PUBLIC, Blame.PRIVATE, Blame.NOBODY
+TRANSPORT = Blame.TRANSPORT
 NONE: frozenset[int] = frozenset()
 
 SCENARIOS: dict[Reason, Scenario] = {
@@ -219,8 +252,10 @@ SCENARIOS: dict[Reason, Scenario] = {
         "frost-3",
         two_versions,
         "receiving from party 2",
-        BAN,
-        PUBLIC,
+        RETRY,
+        NOBODY,
+        culprits=NONE,
+        suspects=frozenset({CHEATER}),
         evidence=("Commitments",),
         detail="Commitments of round 1",
     ),
@@ -258,16 +293,16 @@ SCENARIOS: dict[Reason, Scenario] = {
         "dkg-ed25519",
         altered("Reveal", ".blinding first bit flipped"),
         "round 3 (deal)",
-        BAN,
-        PUBLIC,
+        RETRY,
+        TRANSPORT,
         evidence=("Commit", "Reveal"),
     ),
     Reason.THRESHOLD_MISMATCH: Scenario(
         "dkg-ed25519",
         consistently(one_more_coefficient),
         "round 3 (deal)",
-        BAN,
-        PUBLIC,
+        RETRY,
+        TRANSPORT,
         evidence=("Commit", "Reveal"),
         detail="3 coefficients, 2 expected",
     ),
@@ -275,8 +310,8 @@ SCENARIOS: dict[Reason, Scenario] = {
         "dkg-ed25519",
         altered("Reveal", ".proof.z + 1"),
         "round 3 (deal)",
-        BAN,
-        PUBLIC,
+        RETRY,
+        TRANSPORT,
         evidence=("Commit", "Reveal"),
     ),
     Reason.SHARE_INCONSISTENT: Scenario(
@@ -310,16 +345,16 @@ SCENARIOS: dict[Reason, Scenario] = {
         "dkg-ed25519",
         consistently(low_order_key),
         "round 3 (deal)",
-        BAN,
-        PUBLIC,
+        RETRY,
+        TRANSPORT,
         evidence=("Reveal",),
     ),
     Reason.BASE_OT_DEGENERATE: Scenario(
         "dkg-secp256k1",
         annihilating_offer,
         "round 3 (deal)",
-        BAN,
-        PRIVATE,
+        RETRY,
+        TRANSPORT,
         evidence=("MultiplicationOffer",),
         detail="instance 0",
     ),
@@ -330,6 +365,15 @@ SCENARIOS: dict[Reason, Scenario] = {
         Consequence.BAN_AND_DISCARD_OT,
         PRIVATE,
         evidence=("Offer",),
+    ),
+    Reason.SETUP_DISCARDED: Scenario(
+        "ecdsa-2, same shares",
+        attack_in_another_session,
+        "round 3 (respond)",
+        RETRY,
+        NOBODY,
+        culprits=NONE,
+        detail="party 2; reshare the key",
     ),
     Reason.MULTIPLICATION_CHECK: Scenario(
         "ecdsa-2",
@@ -427,13 +471,28 @@ AMONG_SEVERAL: dict[Reason, Scenario] = {
 }
 
 
+BETWEEN_KEY_HOLDERS: dict[Reason, Scenario] = {
+    reason: replace(SCENARIOS[reason], session=name, consequence=BAN, blame=PUBLIC)
+    for name, reasons in {
+        "reshare-ed25519": (
+            Reason.COMMITMENT_OPENING,
+            Reason.THRESHOLD_MISMATCH,
+            Reason.PROOF_OF_KNOWLEDGE,
+            Reason.CHANNEL_KEY_INVALID,
+        ),
+        "reshare-secp256k1": (Reason.BASE_OT_DEGENERATE,),
+    }.items()
+    for reason in reasons
+}
+
+
 def test_every_reason_has_a_scenario():
     assert set(SCENARIOS) == set(Reason)
 
 
 def play(scenario: Scenario) -> tuple[Aborted, Adversary]:
     """Run it, check what holds of every run, return what the accuser says."""
-    s = session(scenario.session)
+    s = same_shares() if scenario.session.endswith("same shares") else session(scenario.session)
     adversary = scenario.cheat(s)
     outcomes = judge(s, run_with(s, adversary), {CHEATER})
     aborted = outcomes[scenario.accuser]
@@ -470,6 +529,16 @@ def test_misbehaviour(reason):
 @pytest.mark.parametrize("reason", AMONG_SEVERAL, ids=lambda reason: reason.name)
 def test_misbehaviour_among_several(reason):
     check_scenario(reason, AMONG_SEVERAL[reason])
+
+
+@pytest.mark.parametrize("reason", BETWEEN_KEY_HOLDERS, ids=lambda reason: reason.name)
+def test_misbehaviour_between_key_holders(reason):
+    check_scenario(reason, BETWEEN_KEY_HOLDERS[reason])
+
+
+def test_an_abort_says_who_reported_it():
+    aborted, _ = play(SCENARIOS[Reason.PEER_ABORTED])
+    assert aborted.reported_by == 1
 
 
 # ---------------------------------------------------------------------- what follows from blame

@@ -27,7 +27,7 @@ from tests.helpers.sessions import dkg_session
         ("ed25519", 2, (1, 2, 0x10000), None, "outside 1..65535"),
         ("ed25519", 2, tuple(range(1, MAX_PARTIES + 2)), None, "at most 256"),
         ("ed25519", 2, (1, 2), "ot/80", "need no multiplication scheme"),
-        ("secp256k1", 2, (1, 2), "ot/81", "unknown multiplication scheme"),
+        ("secp256k1", 2, (1, 2), "ot/81", "multiple of 4"),
         ("secp256k1", 2, (1, 2), "paillier", "unknown multiplication scheme"),
         ("secp256r1", 2, (1, 2), None, "unknown curve"),
         ("", 2, (1, 2), None, "unknown curve"),
@@ -61,13 +61,21 @@ def test_start_only_once():
         party.start()
 
 
-def test_start_first():
-    party = dkg.party(AGREED, 1, session_id=bytes(32), rng=SeededRng(1))
-    with pytest.raises(UsageError, match="start this party"):
-        party.receive(2, b"")
-    assert party.waiting() is None
-    assert party.outcome is None
-    assert party.start()  # the mistake cost nothing
+def test_messages_before_the_start_are_kept():
+    """Whoever starts last has not missed anything."""
+    parties = [dkg.party(AGREED, i, session_id=bytes(32), rng=SeededRng(i)) for i in (1, 2, 3)]
+    late = parties[0]
+    for party in parties[1:]:
+        for send in party.start():
+            if send.to == late.me:
+                assert late.receive(party.me, send.data) == []
+                assert late.receive(party.me, send.data) == []  # a duplicate is a duplicate
+    assert late.receive(2, b"garbage") == []
+    assert late.waiting() is None
+    assert late.outcome is None
+    kinds = [send.kind for send in late.start()]
+    assert kinds == ["Commit", "Commit", "Reveal", "Reveal"]
+    assert late.waiting().missing == {"Reveal": {2, 3}}
 
 
 def test_no_result_before_the_end():

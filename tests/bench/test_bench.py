@@ -1,0 +1,50 @@
+"""The bench command produces every figure that the project promises."""
+
+import json
+
+import pytest
+
+from mpcsim.bench.report import TARGETS_MS
+from mpcsim.cli import main
+
+PROMISED = {
+    "scalar_mult_us",
+    "base_mult_us",
+    "sign_secp256k1_2p_ms",
+    "sign_secp256k1_2p_party_ms",
+    "sign_secp256k1_2p_xi512_ms",
+    "sign_secp256k1_3p_ms",
+    "sign_ed25519_2p_ms",
+    "keygen_secp256k1_ms",
+    "keygen_ed25519_ms",
+    "reshare_secp256k1_ms",
+    "share_secp256k1_bytes",
+    "signing_memory_mb",
+}
+
+
+def test_bench_writes_its_figures(tmp_path, capsys):
+    file = tmp_path / "bench.json"
+    assert main(["bench", "--runs", "1", "--json", str(file)]) == 0
+    figures = json.loads(file.read_text())
+    assert figures.keys() >= PROMISED | TARGETS_MS.keys()
+    assert all(isinstance(value, int | float) for value in figures.values())
+    # Not timings: these follow from the protocols.
+    assert figures["sign_secp256k1_2p_round_trips"] == 2
+    assert figures["sign_ed25519_2p_round_trips"] == 1
+    assert figures["sign_secp256k1_2p_delays"] == 4
+    assert figures["keygen_secp256k1_delays"] == 3
+    assert figures["share_secp256k1_bytes"] < 20_000
+    printed = capsys.readouterr().out
+    assert "sign_secp256k1_2p" in printed
+    assert "where the time goes" in printed
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bench", "--runs", "0"], ["bench", "--json", "/no/such/dir/x"], [], ["nonsense"]]
+)
+def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "error:" in capsys.readouterr().err

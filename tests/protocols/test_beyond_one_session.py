@@ -1,0 +1,316 @@
+"""What outlives a session or runs beside it: discarded set-ups, rollback, relays, two phases."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.errors import Aborted, Blame, Consequence, InvalidEncoding, Reason, UsageError
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocol import Done, Party, Prepared, Waiting
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import dkg, ecdsa, reshare
+from mpcsim.protocols.dkg import DKG
+from mpcsim.protocols.reshare import RESHARE
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, run
+from tests.helpers.adversary import Adversary, on
+from tests.helpers.keys import keys, session_id
+
+
+def sign_party(share, label, digest=bytes(32)):
+    return ecdsa.party(
+        ecdsa.setup(share, (1, 2), digest),
+        session_id=session_id(label),
+        rng=SeededRng(f"{label} {share.identifier}"),
+    )
+
+
+def flip_u(message):
+    offer = message.offer
+    return replace(message, offer=replace(offer, u=bytes([offer.u[0] ^ 1]) + offer.u[1:]))
+
+
+# ------------------------------------------------------------------ selective abort (O2)
+
+
+def test_a_failed_ot_check_reaches_sessions_that_are_already_open():
+    """Otherwise every open session is one more guess at the long-lived Delta."""
+    shares = keys("secp256k1")
+    runs = []
+    for n in range(3):
+        honest = sign_party(shares[1], f"open {n}")
+        cheater = Adversary(sign_party(shares[2], f"open {n}"), on("Offer", flip_u))
+        runs.append(LocalRun([honest, cheater]))
+        runs[-1].start()
+    first, *others = (local.finish()[1] for local in runs)
+    assert first.reason is Reason.OT_EXTENSION_CHECK
+    assert first.culprits == {2}
+    assert first.consequence is Consequence.BAN_AND_DISCARD_OT
+    for outcome in others:
+        assert outcome.reason is Reason.SETUP_DISCARDED
+        assert not outcome.culprits
+    with pytest.raises(UsageError, match="discarded"):
+        ecdsa.setup(shares[1], (1, 2), bytes(32))
+
+
+def test_the_driver_hears_of_an_abort_before_anyone_else():
+    shares = keys("secp256k1")
+    honest = sign_party(shares[1], "order")
+    cheater = Adversary(sign_party(shares[2], "order"), on("Offer", flip_u))
+    honest_out, sent = honest.start(), cheater.start()
+    for _ in range(3):
+        for output in [o for o in honest_out if hasattr(o, "data")]:
+            sent += cheater.receive(1, output.data)
+        honest_out = []
+        for output in [o for o in sent if hasattr(o, "data")]:
+            honest_out += honest.receive(2, output.data)
+        sent = []
+        if honest.outcome is not None:
+            break
+    at = next(n for n, output in enumerate(honest_out) if isinstance(output, Aborted))
+    assert [output.kind for output in honest_out[at + 1 :]] == ["AbortNotice"]
+
+
+def test_a_stored_session_of_a_discarded_pair_does_not_come_back():
+    shares = keys("secp256k1")
+    party = sign_party(shares[1].without_multiplication(3), "stored")
+    party.start()
+    resumed, _ = Party.resume(ecdsa.ECDSA, party.snapshot())
+    assert resumed.setup.share.usable(2)
+    agreed = replace(party.setup, share=shares[1].without_multiplication(2))
+    with pytest.raises(UsageError, match="discarded"):
+        Party(ecdsa.ECDSA, agreed, 1, session_id=bytes(32))
+
+
+# ------------------------------------------------------------------ rollback
+
+
+def test_a_party_rolled_back_draws_other_randomness_when_it_receives_something_else():
+    """Or the proof of knowledge would use one nonce for two challenges and give a_0 away."""
+    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
+
+    def fresh(i, seed):
+        return dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(f"{i} {seed}"))
+
+    party = fresh(1, "a")
+    party.start()
+    snapshot = party.snapshot()
+    proofs, envelopes = [], []
+    for seed in ("a", "b"):
+        copy, _ = Party.resume(DKG, snapshot)
+        for j in (2, 3):
+            for send in fresh(j, seed).start():
+                if send.to == 1:
+                    outputs = copy.receive(j, send.data)
+        reveal = copy.inbox.own[next(k for k in copy.inbox.own if k.__name__ == "Reveal")][1]
+        proofs.append(reveal.proof)
+        envelopes.append(outputs)
+    assert proofs[0].R != proofs[1].R
+    assert envelopes[0] != envelopes[1]
+
+
+def test_resuming_replays_early_messages_in_their_order():
+    """An abort notice that came early ends the resumed party just as it ended the original."""
+    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
+    parties = {
+        i: dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(str(i))) for i in (1, 2, 3)
+    }
+    bad = Adversary(
+        parties[3], on("Deal", lambda m: replace(m, share=m.share + m.share.group.scalar(1)), {2})
+    )
+    local = LocalRun([parties[1], parties[2], bad])
+    local.start()
+    late = []
+    while local.in_flight:
+        message = local.in_flight[0]
+        if message.sender == 2 and message.send.to == 1 and message.send.kind == "Reveal":
+            late.append(local.in_flight.pop(0))
+        else:
+            local.deliver()
+    local.in_flight += late
+    local.finish()
+    for party in parties.values():
+        resumed, _ = Party.resume(DKG, party.snapshot())
+        assert resumed.outcome == party.outcome
+        assert resumed.snapshot() == party.snapshot()
+
+
+# ------------------------------------------------------------------ a relay between the parties
+
+
+def relay(parties, change):
+    """Run with a relay that may change any envelope."""
+    local = LocalRun(parties)
+    local.start()
+    while local.in_flight:
+        message = local.in_flight[0]
+        envelope = Envelope.decode(message.send.data)
+        altered = change(message, envelope)
+        if altered is not None:
+            send = replace(message.send, data=altered.encode())
+            local.in_flight[0] = replace(message, send=send)
+        local.deliver()
+    return local.outcomes()
+
+
+def test_a_relay_that_swaps_base_ot_points_is_noticed_before_the_key_is_used():
+    agreed = dkg.setup("secp256k1", 2, (1, 2))
+    parties = [
+        dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(f"swap {i}")) for i in (1, 2)
+    ]
+
+    def swap(message, envelope):
+        if message.send.kind != "MultiplicationOffer" or message.sender != 1:
+            return None
+        half = len(envelope.body) // 2
+        return replace(envelope, body=envelope.body[half:] + envelope.body[:half])
+
+    outcomes = relay(parties, swap)
+    assert outcomes[1].reason is Reason.ECHO_MISMATCH
+    assert not outcomes[1].culprits
+    assert outcomes[1].suspects == {2}
+
+
+def test_nobody_is_banned_on_the_transports_word():
+    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
+    parties = [
+        dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(f"flip {i}")) for i in (1, 2, 3)
+    ]
+
+    def flip(message, envelope):
+        if message.send.kind != "Reveal" or message.sender != 1:
+            return None
+        return replace(envelope, body=envelope.body[:-1] + bytes([envelope.body[-1] ^ 1]))
+
+    outcomes = relay(parties, flip)
+    named = [o for o in outcomes.values() if o.reason is Reason.COMMITMENT_OPENING]
+    assert named
+    for outcome in named:
+        assert outcome.blame is Blame.TRANSPORT
+        assert outcome.consequence is Consequence.RETRY
+
+
+def test_a_relay_cannot_touch_what_dealers_tell_each_other():
+    old = keys("ed25519")
+    record = old[1].record
+    parties = [
+        reshare.party(
+            reshare.setup(record, (2, 3), share=old[i], receivers=(2, 3)),
+            i,
+            session_id=bytes(32),
+            rng=SeededRng(f"dealers {i}"),
+        )
+        for i in (2, 3)
+    ]
+    kinds = set()
+
+    def flip(message, envelope):
+        kinds.add((message.send.kind, envelope.sealed))
+        return replace(envelope, body=envelope.body[:-1] + bytes([envelope.body[-1] ^ 1]))
+
+    for outcome in relay(parties, flip).values():
+        assert isinstance(outcome, Waiting)
+        assert len(outcome.unopened) == 1
+    assert kinds == {("Commit", True)}
+
+
+# ------------------------------------------------------------------ two phases
+
+
+def test_a_report_of_an_abort_does_not_end_a_prepared_party():
+    """Party 3 confirms to 1 and 2 alike, then tells 2 that it gave up: 2 must finish like 1."""
+    old = keys("ed25519")
+    record = old[1].record
+
+    def party(i):
+        return reshare.party(
+            reshare.setup(record, (2, 3), share=old[i] if i != 1 else None),
+            i,
+            session_id=bytes(32),
+            rng=SeededRng(f"two-faced {i}"),
+        )
+
+    local = LocalRun([party(i) for i in (1, 2, 3)])
+    local.start()
+    while len(local.prepared) < 3:
+        local.deliver()
+    two = local.parties[2]
+    notice = local.parties[3]._pack(255, 2, b"\0\0\0\x09MALFORMED", sealed=True)
+    assert two.receive(3, notice) == []
+    assert two.waiting().gave_up == {3: "an unknown reason"}
+    assert "party 3 reports" in str(two.waiting())
+    assert all(isinstance(outcome, Done) for outcome in local.finish().values())
+
+
+def test_an_abort_after_the_first_phase_says_so():
+    old = keys("ed25519")
+    record = old[1].record
+    parties = [
+        reshare.party(
+            reshare.setup(record, (2, 3), share=old[i] if i != 1 else None),
+            i,
+            session_id=bytes(32),
+            rng=SeededRng(f"late {i}"),
+        )
+        for i in (1, 2, 3)
+    ]
+    parties[2] = Adversary(parties[2], on("Confirm", lambda m: replace(m, digest=bytes(32)), {2}))
+    outcomes = run(parties)
+    assert outcomes[2].reason is Reason.CONFIRMATION_MISMATCH
+    assert outcomes[2].prepared
+    assert not Aborted(Reason.CONFIRMATION_MISMATCH, "").prepared
+
+
+def test_prepared_comes_before_the_confirmation_goes_out():
+    old = keys("ed25519")
+    made = [
+        reshare.party(
+            reshare.setup(old[1].record, (2, 3), share=old[i], receivers=(2, 3)),
+            i,
+            session_id=bytes(32),
+        )
+        for i in (2, 3)
+    ]
+    a, b = made
+    to_b, to_a = a.start(), b.start()
+    while a.outcome is None:
+        new_b = [o for s in to_a if hasattr(s, "data") for o in a.receive(3, s.data)]
+        kinds = [type(o) if isinstance(o, Prepared) else getattr(o, "kind", None) for o in new_b]
+        if Prepared in kinds:
+            assert kinds.index(Prepared) < kinds.index("Confirm")
+        to_a = [o for s in to_b if hasattr(s, "data") for o in b.receive(2, s.data)]
+        to_b = new_b
+
+
+# ------------------------------------------------------------------ stored records
+
+
+def test_damaged_shares_are_refused():
+    data = keys("secp256k1")[1].to_bytes()
+    for at in range(0, len(data), 97):
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        with pytest.raises(InvalidEncoding):
+            KeyShare.from_bytes(bytes(damaged))
+
+
+def test_inconsistent_records_are_refused():
+    record = keys("ed25519")[1].record
+    G = record.group.base(record.group.scalar(1))
+    moved = {**record.public_shares, 3: record.public_shares[3] + G}
+    for bad, text in [
+        (replace(record, public_shares=moved), "one polynomial"),
+        (replace(record, public_key=record.public_key + G), "interpolate"),
+        (replace(record, threshold=3), "fewer shares"),
+        (replace(record, threshold=1), "out of range"),
+        (replace(record, threshold=4), "out of range"),
+    ]:
+        with pytest.raises(InvalidEncoding, match=text):
+            PublicKeyRecord.from_bytes(bad.to_bytes())
+        with pytest.raises(UsageError, match=text):
+            Party(
+                RESHARE,
+                reshare.ReshareSetup(bad, (2, 3), (1, 2, 3), 2, ""),
+                1,
+                session_id=bytes(32),
+            )
