@@ -10,7 +10,7 @@ draws other nonces (only what precedes the first message cannot be hedged this w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -121,6 +121,8 @@ class Party(Generic[S, R]):
         self._authenticated: set[PartyId] = set(self._pair_secrets)
         """Peers that seal everything: from the start, or once they sent something sealed."""
         self._kinds = definition.kinds()
+        self._secrets_to_come = any(not sends.sealed for _, sends in self._kinds)
+        """The protocol is still to agree on secrets: what does not open yet may open then."""
         self._position = -1
         self._log: list[tuple[PartyId, bytes]] = []
         self._unopened: list[tuple[PartyId, Envelope]] = []
@@ -210,13 +212,23 @@ class Party(Generic[S, R]):
         unopened = [(sender, envelope.encode()) for sender, envelope in self._unopened]
         for sender, data in self._log + unopened:
             parts += [sender.to_bytes(2, "big"), len(data).to_bytes(4, "big"), data]
-        return b"".join(parts)
+        content = b"".join(parts)
+        return content + tagged_hash(Tag.STORED, content)
 
     @classmethod
     def resume(
-        cls, definition: Definition[S, R], data: bytes, *, listener: Listener = silent
+        cls,
+        definition: Definition[S, R],
+        data: bytes,
+        *,
+        listener: Listener = silent,
+        adapt: Callable[[S], S] = lambda setup: setup,
     ) -> tuple[Party[S, R], list[Output[R]]]:
         """Rebuild a party from its snapshot.
+
+        Args:
+            adapt: brings the set-up up to date with what has happened since, for example a key
+                share whose multiplication state was discarded.
 
         Returns:
             The party, and everything it has put out so far: deliver it again if in doubt whether
@@ -225,7 +237,10 @@ class Party(Generic[S, R]):
         Raises:
             InvalidEncoding: not a snapshot of this protocol.
         """
-        reader = Reader(data)
+        content, checksum = data[:-32], data[-32:]
+        if tagged_hash(Tag.STORED, content) != checksum:
+            raise InvalidEncoding("checksum differs: the snapshot is damaged")
+        reader = Reader(content)
         version, number, started = reader.take(3)
         if version != WIRE_VERSION or number != definition.number or started > 1:
             raise InvalidEncoding("not a snapshot of this protocol and version")
@@ -238,6 +253,7 @@ class Party(Generic[S, R]):
             for _ in range(reader.number(4))
         ]
         reader.finish()
+        setup = adapt(setup)
         try:
             party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
         except UsageError as error:
@@ -283,11 +299,10 @@ class Party(Generic[S, R]):
         data = envelope.encode()
         payload = envelope.body
         if envelope.sealed:
-            secret = self._pair_secrets.get(sender)
-            if secret is None:
+            opened = self._open(sender, envelope)
+            if opened is None and self._may_open_later(envelope):
                 self._keep_unopened(sender, envelope)
                 return
-            opened = unseal(secret, envelope)
             if opened is None:
                 self._forged.add(sender)
                 self._ignore(sender, "does not open", data)
@@ -333,9 +348,28 @@ class Party(Generic[S, R]):
             )
         )
 
+    def _open(self, sender: PartyId, envelope: Envelope) -> bytes | None:
+        """The payload, if a secret shared with the sender opens it: the present or the first."""
+        for secrets in (self._pair_secrets, self._initial_secrets):
+            if sender in secrets:
+                opened = unseal(secrets[sender], envelope)
+                if opened is not None:
+                    return opened
+        return None
+
+    def _may_open_later(self, envelope: Envelope) -> bool:
+        """Whether it may be sealed with a secret that the parties are still to agree on."""
+        if not self._secrets_to_come:
+            return False
+        return envelope.kind == ABORT_KIND or self._kinds[envelope.kind - 1][1].sealed
+
     def _keep_unopened(self, sender: PartyId, envelope: Envelope) -> None:
         kept = [e for s, e in self._unopened if s == sender and e.kind == envelope.kind]
-        if len(kept) < MAX_UNOPENED and envelope not in kept:
+        if envelope in kept:
+            self._ignore(sender, "duplicate", envelope.encode())
+        elif len(kept) == MAX_UNOPENED:
+            self._ignore(sender, "too many that do not open yet", envelope.encode())
+        else:
             self._unopened.append((sender, envelope))
 
     def _keep_until_start(self, sender: PartyId, data: bytes) -> None:
@@ -348,7 +382,10 @@ class Party(Generic[S, R]):
             reason = AbortNotice.decode(payload, self._wire).reason
         except InvalidEncoding as error:
             raise CheckFailed(
-                Reason.MALFORMED_MESSAGE, {sender}, detail=f"AbortNotice: {error}"
+                Reason.MALFORMED_MESSAGE,
+                {sender},
+                detail=f"AbortNotice: {error}",
+                evidence=[Evidence(sender, AbortNotice.__name__, payload)],
             ) from None
         said = reason if reason in Reason.__members__ else "an unknown reason"
         if self._prepared:
@@ -375,9 +412,8 @@ class Party(Generic[S, R]):
             round_ = self.definition.rounds[self._position]
             if not any(self._missing(kind) for kind in round_.needs):
                 self._run(round_, outputs)
-            elif kept := next((k for k in self._unopened if k[0] in self._pair_secrets), None):
-                self._unopened.remove(kept)
-                self._guarded(*kept, outputs)
+            elif self._unopened and not self._secrets_to_come:
+                self._guarded(*self._unopened.pop(0), outputs)
             else:
                 break
         return outputs
@@ -393,7 +429,9 @@ class Party(Generic[S, R]):
             outputs += self._abort(failed, f"round {round_.number} ({round_.name})")
             return
         self.keep = turn.keep
-        self._pair_secrets.update(turn.pair_secrets)
+        if turn.pair_secrets:
+            self._pair_secrets.update(turn.pair_secrets)
+            self._secrets_to_come = False
         if turn.prepared is not None:
             self._prepared = True
             outputs.append(Prepared(turn.prepared))

@@ -73,13 +73,17 @@ def test_the_driver_hears_of_an_abort_before_anyone_else():
 
 def test_a_stored_session_of_a_discarded_pair_does_not_come_back():
     shares = keys("secp256k1")
-    party = sign_party(shares[1].without_multiplication(3), "stored")
+    party = sign_party(shares[1], "stored")
     party.start()
-    resumed, _ = Party.resume(ecdsa.ECDSA, party.snapshot())
-    assert resumed.setup.share.usable(2)
-    agreed = replace(party.setup, share=shares[1].without_multiplication(2))
+    snapshot = party.snapshot()
+    resumed, _ = ecdsa.resume(snapshot, shares[1])
+    assert resumed.waiting() == party.waiting()
     with pytest.raises(UsageError, match="discarded"):
-        Party(ecdsa.ECDSA, agreed, 1, session_id=bytes(32))
+        ecdsa.resume(snapshot, shares[1].without_multiplication(2))
+    with pytest.raises(UsageError, match="another share"):
+        ecdsa.resume(snapshot, keys("secp256k1", seed="another")[1])
+    with pytest.raises(InvalidEncoding, match="damaged"):
+        ecdsa.resume(snapshot[:60] + bytes([snapshot[60] ^ 1]) + snapshot[61:], shares[1])
 
 
 # ------------------------------------------------------------------ rollback

@@ -22,6 +22,7 @@ Not here: identifying the cheater among three or more signers when only the fina
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from mpcsim.algebra.group import Scalar
@@ -32,13 +33,13 @@ from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import SHARE, KeyShare, check_signers
 from mpcsim.mta.base import Mta
-from mpcsim.protocol import Definition, Party
+from mpcsim.protocol import Definition, Output, Party
 from mpcsim.protocols.ecdsa.rounds import ROUNDS
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.rng import Rng
 from mpcsim.trace import Listener, silent
 
-__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup"]
+__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "resume", "setup"]
 
 
 @wire
@@ -129,6 +130,29 @@ def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> Ecd
     agreed = EcdsaSetup(share, party_ids(signers), message_hash)
     check_setup(agreed, share.identifier)
     return agreed
+
+
+def resume(
+    snapshot: bytes, share: KeyShare, *, listener: Listener = silent
+) -> tuple[Party[EcdsaSetup, EcdsaSignature], list[Output[EcdsaSignature]]]:
+    """Go on from a signer's snapshot, with the share as it is stored *now*.
+
+    A set-up that was discarded since the snapshot was taken stays discarded.
+
+    Raises:
+        InvalidEncoding: not a snapshot of a signer.
+        UsageError: the share is of another key or epoch, or its multiplication state with one of
+            the signers was discarded.
+    """
+
+    def adapt(then: EcdsaSetup) -> EcdsaSetup:
+        if share.record != then.share.record or share.identifier != then.share.identifier:
+            raise UsageError("the snapshot was taken with another share")
+        now = replace(then, share=share)
+        check_setup(now, share.identifier)
+        return now
+
+    return Party.resume(ECDSA, snapshot, listener=listener, adapt=adapt)
 
 
 def party(

@@ -1,0 +1,136 @@
+"""How the virtual clock moves while a party computes: not at all, as declared, or as measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Protocol
+
+from mpcsim.errors import UsageError
+from mpcsim.trace import Event, Listener, StepFinished, StepStarted
+
+RoundKey = tuple[str, str]
+"""(protocol, round name)."""
+
+
+@dataclass(frozen=True)
+class RoundWork:
+    """A round that a party ran, and how long it really took."""
+
+    protocol: str
+    number: int
+    name: str
+    measured_ms: float
+
+
+class Stopwatch:
+    """A listener that notes which rounds run, with their CPU time, and passes events on."""
+
+    def __init__(self, onward: Listener) -> None:
+        self.onward = onward
+        self.rounds: list[RoundWork] = []
+        self._depth = 0
+        self._began = 0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StepStarted):
+            if not self._depth:
+                self._began = time.process_time_ns()
+            self._depth += 1
+        elif isinstance(event, StepFinished):
+            self._depth -= 1
+            if not self._depth:
+                elapsed = (time.process_time_ns() - self._began) / 1e6
+                self.rounds.append(RoundWork(event.protocol, event.round, event.step, elapsed))
+        self.onward(event)
+
+    def take(self) -> list[RoundWork]:
+        """The rounds since the last call."""
+        rounds, self.rounds = self.rounds, []
+        return rounds
+
+
+class Compute(Protocol):
+    """A rule for the time that work takes on a site with ``cpu_factor`` 1."""
+
+    @property
+    def name(self) -> str: ...
+    def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
+        """Work before the first round: opening and decoding messages."""
+        ...
+
+    def round_ms(self, work: RoundWork) -> float:
+        """One round."""
+        ...
+
+
+@dataclass(frozen=True)
+class Free:
+    """Computation takes no time."""
+
+    name: str = "free"
+
+    def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
+        return 0.0
+
+    def round_ms(self, work: RoundWork) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Computation takes the CPU time it takes here and now; runs differ a little each time."""
+
+    name: str = "measured"
+
+    def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
+        return max(0.0, whole_ms - sum(work.measured_ms for work in rounds))
+
+    def round_ms(self, work: RoundWork) -> float:
+        return work.measured_ms
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Computation takes a declared time per round, so that runs repeat exactly."""
+
+    costs_ms: Mapping[RoundKey, float]
+    name: str = field(default="declared")
+
+    def __post_init__(self) -> None:
+        for (protocol, round_), cost in self.costs_ms.items():
+            if not cost >= 0:
+                raise UsageError(f"cost of {protocol} {round_} is {cost} ms: below 0")
+
+    def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
+        return 0.0
+
+    def round_ms(self, work: RoundWork) -> float:
+        """Declared cost of the round.
+
+        Raises:
+            UsageError: none was declared.
+        """
+        try:
+            return self.costs_ms[work.protocol, work.name]
+        except KeyError:
+            raise UsageError(
+                f"no cost is declared for round {work.name} of {work.protocol}"
+            ) from None
+
+
+def calibrate(runs: Iterable[Callable[[Listener], Any]]) -> Declared:
+    """A cost model from real runs on this machine: the median of each round.
+
+    Args:
+        runs: functions that run a whole session with the listener they are given.
+    """
+    seen: dict[RoundKey, list[float]] = {}
+    for run in runs:
+        watch = Stopwatch(lambda event: None)
+        run(watch)
+        for work in watch.take():
+            seen.setdefault((work.protocol, work.name), []).append(work.measured_ms)
+    return Declared({key: median(times) for key, times in seen.items()})

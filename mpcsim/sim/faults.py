@@ -1,0 +1,123 @@
+"""What a network or a machine may do to a session, as data.
+
+Faults are things that happen to honest parties; cheating is the other seam (``adversary``). A plan
+is a list of rules; each rule says which messages it strikes, and random ones draw from the run's
+seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+
+
+class Strike(Enum):
+    """What happens to a message."""
+
+    DROP = "it never arrives"
+    DELAY = "it arrives later"
+    DUPLICATE = "it arrives twice"
+
+
+@dataclass(frozen=True)
+class MessageFault:
+    """Strikes every message that matches all the given criteria."""
+
+    strike: Strike
+    kind: str | None = None
+    sender: int | None = None
+    receiver: int | None = None
+    nth: int | None = None
+    """Only the n-th matching message, counted from 1."""
+    probability: float = 1.0
+    delay_ms: float = 0.0
+    """For DELAY, how much later; for DUPLICATE, how much later the copy comes."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise UsageError(f"fault probability is {self.probability}: not between 0 and 1")
+        if not 0 <= self.delay_ms < math.inf:
+            raise UsageError(f"fault delay_ms is {self.delay_ms}: not finite, or below 0")
+        if self.nth is not None and self.nth < 1:
+            raise UsageError(f"fault nth is {self.nth}: counted from 1")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Nothing passes between two groups of parties for a while; what was sent then is lost."""
+
+    one: frozenset[PartyId]
+    other: frozenset[PartyId]
+    from_ms: float = 0.0
+    until_ms: float = math.inf
+
+    def separates(self, sender: int, receiver: int, now_ms: float) -> bool:
+        if not self.from_ms <= now_ms < self.until_ms:
+            return False
+        return (sender in self.one and receiver in self.other) or (
+            sender in self.other and receiver in self.one
+        )
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A party's process dies after it has handled so many messages, and may come back.
+
+    What it had put out before is on its way; what arrives while it is down is lost. It comes back
+    from its serialised state and puts everything out again.
+    """
+
+    party: int
+    after_messages: int = 0
+    """0: right after its start."""
+    down_ms: float = math.inf
+    """How long until it is back; forever by default."""
+
+    def __post_init__(self) -> None:
+        if self.after_messages < 0:
+            raise UsageError(f"crash after_messages is {self.after_messages}: below 0")
+        if not self.down_ms >= 0:
+            raise UsageError(f"crash down_ms is {self.down_ms}: below 0")
+
+
+Fault = MessageFault | Partition | Crash
+
+
+def drop(kind: str | None = None, **criteria: int) -> MessageFault:
+    """Messages that never arrive."""
+    return MessageFault(Strike.DROP, kind, **criteria)
+
+
+def delay(delay_ms: float, kind: str | None = None, **criteria: int) -> MessageFault:
+    """Messages that arrive later, and so out of order."""
+    return MessageFault(Strike.DELAY, kind, delay_ms=delay_ms, **criteria)
+
+
+def duplicate(kind: str | None = None, *, after_ms: float = 0.0, **criteria: int) -> MessageFault:
+    """Messages that arrive twice."""
+    return MessageFault(Strike.DUPLICATE, kind, delay_ms=after_ms, **criteria)
+
+
+def partition(
+    one: Iterable[int], other: Iterable[int], from_ms: float = 0.0, until_ms: float = math.inf
+) -> Partition:
+    """A partition between two groups of parties."""
+    return Partition(
+        frozenset(PartyId(i) for i in one), frozenset(PartyId(i) for i in other), from_ms, until_ms
+    )
+
+
+def noise(
+    *, drop: float = 0.0, duplicate: float = 0.0, delay: float = 0.0, delay_ms: float = 100.0
+) -> tuple[MessageFault, ...]:
+    """Random trouble for every message, each kind with its own probability."""
+    return (
+        MessageFault(Strike.DROP, probability=drop),
+        MessageFault(Strike.DUPLICATE, probability=duplicate, delay_ms=delay_ms),
+        MessageFault(Strike.DELAY, probability=delay, delay_ms=delay_ms),
+    )

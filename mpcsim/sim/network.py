@@ -1,0 +1,302 @@
+"""Sites, links and where the parties sit.
+
+A message travels hop by hop along the shortest path; a site in the middle (the gateway) terminates
+connections and forwards whole messages. All times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim import presets
+from mpcsim.sim.latency import Constant, Latency
+from mpcsim.sim.transport import Connection
+
+CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
+"""The wallet's share holders."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A machine."""
+
+    name: str
+    cpu_factor: float = 1.0
+    """Compute takes this many times as long as declared or measured; 2 is half as fast."""
+    cores: int = 1
+    service_ms: float = 0.0
+    """Time to forward one message."""
+
+    def __post_init__(self) -> None:
+        if not self.cpu_factor > 0:
+            raise UsageError(f"site {self.name}: cpu_factor is {self.cpu_factor}: not above 0")
+        if self.cores < 1:
+            raise UsageError(f"site {self.name}: cores is {self.cores}: below 1")
+        if not self.service_ms >= 0:
+            raise UsageError(f"site {self.name}: service_ms is {self.service_ms}: below 0")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A connection between two sites; what holds from ``a`` to ``b`` holds back unless said."""
+
+    a: str
+    b: str
+    latency: Latency
+    """One way, a to b."""
+    mbit_per_s: float = 1000.0
+    loss: float = 0.0
+    """Probability that a segment is lost."""
+    back_latency: Latency | None = None
+    back_mbit_per_s: float | None = None
+    back_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        where = f"link {self.a} - {self.b}"
+        for name in ("mbit_per_s", "back_mbit_per_s"):
+            rate = getattr(self, name)
+            if rate is not None and not rate > 0:
+                raise UsageError(f"{where}: {name} is {rate}: not above 0")
+        for name in ("loss", "back_loss"):
+            loss = getattr(self, name)
+            if loss is not None and not 0 <= loss < 1:
+                raise UsageError(f"{where}: {name} is {loss}: it must be at least 0 and below 1")
+        if self.a == self.b:
+            raise UsageError(f"{where}: a link needs two sites")
+
+    def direction(self, source: str) -> Direction:
+        """The link as seen by messages that leave ``source``."""
+        back = self.back_latency or self.latency
+        back_rate = self.mbit_per_s if self.back_mbit_per_s is None else self.back_mbit_per_s
+        back_loss = self.loss if self.back_loss is None else self.back_loss
+        if source == self.a:
+            return Direction(self.a, self.b, self.latency, back, self.mbit_per_s, self.loss)
+        return Direction(self.b, self.a, back, self.latency, back_rate, back_loss)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One way along a link."""
+
+    source: str
+    target: str
+    forward: Latency
+    backward: Latency
+    mbit_per_s: float
+    loss: float
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A topology with the parties placed on it."""
+
+    sites: Mapping[str, Site]
+    links: tuple[Link, ...]
+    placement: Mapping[PartyId, str]
+    """Party to site."""
+    connection: Connection = field(default_factory=Connection)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for link in self.links:
+            for end in (link.a, link.b):
+                if end not in self.sites:
+                    raise UsageError(
+                        f"link {link.a} - {link.b}: {_unknown('site', end, self.sites)}"
+                    )
+        pairs = [frozenset((link.a, link.b)) for link in self.links]
+        if len(set(pairs)) != len(pairs):
+            raise UsageError("two links join the same sites")
+        for party, site in self.placement.items():
+            if site not in self.sites:
+                raise UsageError(f"party {party}: {_unknown('site', site, self.sites)}")
+        for i in self.placement:
+            for j in self.placement:
+                self.route(i, j)
+
+    def route(self, sender: int, receiver: int) -> tuple[Direction, ...]:
+        """The hops from one party to another, fewest first; none within a site.
+
+        Raises:
+            UsageError: a party has no site, or no path leads there.
+        """
+        for party in (sender, receiver):
+            if party not in self.placement:
+                raise UsageError(f"party {party} has no site in this network")
+        start, goal = self.placement[PartyId(sender)], self.placement[PartyId(receiver)]
+        came: dict[str, Direction | None] = {start: None}
+        queue = deque([start])
+        while queue and goal not in came:
+            here = queue.popleft()
+            for link in self.links:
+                if here in (link.a, link.b):
+                    direction = link.direction(here)
+                    if direction.target not in came:
+                        came[direction.target] = direction
+                        queue.append(direction.target)
+        if goal not in came:
+            raise UsageError(f"no link leads from {start} to {goal}")
+        hops: list[Direction] = []
+        while (hop := came[goal]) is not None:
+            hops.append(hop)
+            goal = hop.source
+        return tuple(reversed(hops))
+
+    # ------------------------------------------------------------------ ready-made networks
+
+    @classmethod
+    def star(
+        cls,
+        client: Latency | float = 0.0,
+        operator: Latency | float = 0.0,
+        institution: Latency | float = 0.0,
+        *,
+        mbit_per_s: float = 1000.0,
+        loss: float = 0.0,
+        service_ms: float = 0.0,
+        connection: Connection | None = None,
+        name: str = "star",
+    ) -> Network:
+        """Caller's node, operator and institution around the gateway.
+
+        Args:
+            client: one-way latency between the caller's node and the gateway, in milliseconds or
+                as a distribution; ``operator`` and ``institution`` likewise.
+        """
+        sites = [Site("client"), Site("gateway", service_ms=service_ms)]
+        sites += [Site("operator"), Site("institution")]
+        links = tuple(
+            Link(end, "gateway", _latency(latency), mbit_per_s, loss)
+            for end, latency in (
+                ("client", client),
+                ("operator", operator),
+                ("institution", institution),
+            )
+        )
+        return cls(
+            {site.name: site for site in sites},
+            links,
+            {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"},
+            connection or Connection(),
+            name,
+        )
+
+    @classmethod
+    def mesh(
+        cls, parties: Iterable[int], latency: Latency | float = 0.0, *, mbit_per_s: float = 1000.0
+    ) -> Network:
+        """Every party at a site of its own, all joined directly."""
+        ids = [PartyId(i) for i in parties]
+        sites = {f"site {i}": Site(f"site {i}") for i in ids}
+        links = tuple(
+            Link(f"site {i}", f"site {j}", _latency(latency), mbit_per_s)
+            for i in ids
+            for j in ids
+            if i < j
+        )
+        return cls(sites, links, {i: f"site {i}" for i in ids}, name="mesh")
+
+    @classmethod
+    def preset(
+        cls,
+        region: str,
+        *,
+        operator: str | None = None,
+        institution: str | None = None,
+        gateway: str | None = None,
+        access: str = "datacentre",
+        loss: float | None = None,
+        connection: Connection | None = None,
+    ) -> Network:
+        """A network from public figures: where the caller is, and where the others are.
+
+        Args:
+            region: region of the caller's node; gateway and operator are there, too, and the
+                institution, unless said otherwise.
+            access: how the caller reaches its region: ``datacentre``, ``fibre``, ``lte``, ...
+            loss: loss on the caller's link in place of the access network's own.
+
+        Raises:
+            UsageError: unknown region or access network, with the near matches.
+        """
+        home = presets.region(region)
+        hub = presets.region(gateway or home)
+        way = presets.access(access)
+        own_loss = way.loss if loss is None else loss
+        last_mile = way.latency.shifted(presets.region_latency(home, hub).mean_ms)
+        sites = [Site("client"), Site("gateway"), Site("operator"), Site("institution")]
+        links = [
+            Link(
+                "client",
+                "gateway",
+                last_mile,
+                way.up_mbit_per_s,
+                own_loss,
+                back_mbit_per_s=way.down_mbit_per_s,
+            )
+        ]
+        for site, where in (("operator", operator or home), ("institution", institution or home)):
+            latency = presets.region_latency(hub, presets.region(where))
+            links.append(Link(site, "gateway", latency))
+        described = f"{home} ({access}), gateway {hub}, operator {operator or home}"
+        return cls(
+            {site.name: site for site in sites},
+            tuple(links),
+            {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"},
+            connection or Connection(),
+            f"{described}, institution {institution or home}",
+        )
+
+    def with_connection(self, **changes: object) -> Network:
+        """The same network with other connection settings, e.g. ``cold=True``."""
+        return replace(self, connection=replace(self.connection, **changes))  # type: ignore[arg-type]
+
+    def with_link(self, a: str, b: str, **changes: object) -> Network:
+        """The same network with one link changed.
+
+        Raises:
+            UsageError: there is no such link.
+        """
+        found = [link for link in self.links if {link.a, link.b} == {a, b}]
+        if not found:
+            raise UsageError(f"no link joins {a} and {b}")
+        changed = replace(found[0], **changes)  # type: ignore[arg-type]
+        links = tuple(changed if link is found[0] else link for link in self.links)
+        return replace(self, links=links)
+
+    def with_site(self, name: str, **changes: object) -> Network:
+        """The same network with one site changed.
+
+        Raises:
+            UsageError: there is no such site.
+        """
+        if name not in self.sites:
+            raise UsageError(_unknown("site", name, self.sites))
+        site = replace(self.sites[name], **changes)  # type: ignore[arg-type]
+        return replace(self, sites={**self.sites, name: site})
+
+    def __str__(self) -> str:
+        lines = [f"Network: {self.name or 'unnamed'}"]
+        for link in self.links:
+            loss = f", loss {link.loss:.2%}" if link.loss else ""
+            lines.append(f"  {link.a} - {link.b}: {link.latency}, {link.mbit_per_s:g} Mbit/s{loss}")
+        return "\n".join(lines)
+
+
+def _latency(value: Latency | float) -> Latency:
+    return value if isinstance(value, Latency) else Constant(float(value))
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = get_close_matches(name, names)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"unknown {what} {name!r}{hint} (known: {', '.join(names)})"
