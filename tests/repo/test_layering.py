@@ -40,7 +40,13 @@ ROOT_MODULE = "__init__"
 
 
 def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Line and dotted parts of everything imported; ``package`` resolves relative imports."""
+    """Line and dotted parts of everything imported; ``package`` resolves relative imports.
+
+    What is imported for type checkers only does not count.
+    """
+    for node in list(ast.walk(tree)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

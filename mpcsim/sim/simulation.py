@@ -1,0 +1,309 @@
+"""The façade: a wallet's life over a network, in a few lines.
+
+    >>> from mpcsim import Network, Simulation
+    >>> sim = Simulation(Network.preset("seoul", institution="frankfurt"), seed=1)
+    >>> sim.generate("secp256k1").trace.finished_ms
+    >>> sim.sign(signers=(1, 3)).trace.summary()
+    >>> sim.recover()
+
+Every call runs the real protocol among all its parties and returns its result with the trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from mpcsim.errors import Aborted, Consequence, UsageError
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocol import Party
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import Rng, SeededRng, SystemRng
+from mpcsim.runner import Participant
+from mpcsim.sim.compute import Compute, Measured
+from mpcsim.sim.engine import DrawSource, Validate, VirtualRun
+from mpcsim.sim.faults import Fault
+from mpcsim.sim.network import Network
+from mpcsim.sim.recording import Trace, Verdict
+from mpcsim.trace import Listener, silent
+
+R = TypeVar("R")
+
+Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
+"""Makes an adversary of a party (``mpcsim.sim.adversary``)."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When to give up on a session, and how often to try again."""
+
+    timeout_ms: float = math.inf
+    attempts: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.timeout_ms > 0:
+            raise UsageError(f"policy timeout_ms is {self.timeout_ms}: not above 0")
+        if self.attempts < 1:
+            raise UsageError(f"policy attempts is {self.attempts}: below 1")
+
+
+@dataclass(frozen=True)
+class Result(Generic[R]):
+    """What an operation gave, with the traces of its attempts."""
+
+    value: R | None
+    """The result; None unless the verdict is VALID."""
+    attempts: tuple[Trace, ...]
+    elapsed_ms: float
+    """Until the last attempt ended, earlier ones included."""
+
+    @property
+    def trace(self) -> Trace:
+        """The last attempt."""
+        return self.attempts[-1]
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.trace.verdict
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict is Verdict.VALID
+
+    def __str__(self) -> str:
+        tries = f", attempt {len(self.attempts)}" if len(self.attempts) > 1 else ""
+        return f"{self.trace.name}: {self.verdict.value} after {self.elapsed_ms:.1f} ms{tries}"
+
+
+@dataclass
+class Simulation:
+    """A key's holders at their sites; keeps their shares from one operation to the next."""
+
+    network: Network = field(default_factory=Network.star)
+    seed: int = 0
+    """Of latencies, losses and random faults."""
+    compute: Compute = field(default_factory=Measured)
+    policy: Policy = field(default_factory=Policy)
+    faults: tuple[Fault, ...] = ()
+    corrupt: Mapping[int, Corrupt] = field(default_factory=dict)
+    """Parties that cheat."""
+    secrets_seed: str | None = None
+    """REPRODUCIBLE SECRETS for experiments; by default the operating system's randomness."""
+    listener: Listener = silent
+    draws: DrawSource | None = None
+    """In place of seeded draws from the network's distributions."""
+    shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
+    _sessions: int = field(default=0, repr=False)
+
+    # ------------------------------------------------------------------ the wallet's operations
+
+    def generate(
+        self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | None = None
+    ) -> Result[PublicKeyRecord]:
+        """Generate a key among all placed parties; the simulation keeps the shares.
+
+        Raises:
+            UsageError: bad curve, threshold or scheme.
+        """
+        parties = tuple(sorted(self.network.placement))
+        agreed = dkg.setup(curve, threshold, parties, scheme)
+
+        def party(i: int, session_id: bytes) -> Party[Any, Any]:
+            return dkg.party(
+                agreed, i, session_id=session_id, rng=self._rng(i), listener=self.listener
+            )
+
+        found, attempts, elapsed = self._attempt(f"generate {curve}", parties, party, _same_record)
+        if found is None:
+            return Result(None, attempts, elapsed)
+        self.shares = found
+        return Result(_record(found), attempts, elapsed)
+
+    def sign(self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2)) -> Result[bytes]:
+        """Sign with the kept shares.
+
+        Args:
+            message: hashed with SHA-256 for secp256k1, signed as it is for ed25519.
+
+        Returns:
+            r, s, v (65 bytes) on secp256k1; the RFC 8032 signature (64 bytes) on ed25519.
+
+        Raises:
+            UsageError: no key yet, or signers that cannot sign.
+        """
+        ids = tuple(signers)
+        record = self._key()
+        curve = record.curve_name
+        digest = hashlib.sha256(message).digest()
+
+        def party(i: int, session_id: bytes) -> Party[Any, Any]:
+            share, rng = self._share(i), self._rng(i)
+            if curve == "secp256k1":
+                return ecdsa.party(
+                    ecdsa.setup(share, ids, digest),
+                    session_id=session_id,
+                    rng=rng,
+                    listener=self.listener,
+                )
+            return frost.party(
+                frost.setup(share, ids, message),
+                session_id=session_id,
+                rng=rng,
+                listener=self.listener,
+            )
+
+        def valid(results: Mapping[PartyId, Any]) -> bool:
+            return all(verifies(record, message, s.encode()) for s in results.values())
+
+        found, attempts, elapsed = self._attempt(f"sign {curve}", ids, party, valid)
+        self._discard(attempts)
+        value = None if found is None else next(iter(found.values())).encode()
+        return Result(value, attempts, elapsed)
+
+    def recover(
+        self, lost: int = 1, *, dealers: Iterable[int] | None = None
+    ) -> Result[PublicKeyRecord]:
+        """Replace a lost share: the other holders reshare, everyone gets a fresh share.
+
+        Raises:
+            UsageError: no key yet, or too few dealers.
+        """
+        record = self._key()
+        others = tuple(i for i in record.holders if i != lost)
+        dealing = others[: record.threshold] if dealers is None else tuple(dealers)
+
+        def party(i: int, session_id: bytes) -> Party[Any, Any]:
+            share = self._share(i) if i in dealing else None
+            agreed = reshare.setup(
+                record,
+                dealing,
+                share=share,
+                scheme=share.mta.identifier if share and share.mta else self._scheme(),
+            )
+            return reshare.party(
+                agreed, i, session_id=session_id, rng=self._rng(i), listener=self.listener
+            )
+
+        def valid(results: Mapping[PartyId, Any]) -> bool:
+            return _same_record(results) and all(
+                share.record.public_key == record.public_key for share in results.values()
+            )
+
+        found, attempts, elapsed = self._attempt(
+            f"recover {record.curve_name}", record.holders, party, valid
+        )
+        if found is None:
+            return Result(None, attempts, elapsed)
+        self.shares = found
+        return Result(_record(found), attempts, elapsed)
+
+    # ------------------------------------------------------------------ helpers
+
+    def _attempt(
+        self,
+        name: str,
+        ids: Iterable[int],
+        party: Callable[[int, bytes], Party[Any, Any]],
+        valid: Validate,
+    ) -> tuple[dict[PartyId, Any] | None, tuple[Trace, ...], float]:
+        """Run sessions until one completes, the policy gives up, or somebody is to be banned."""
+        attempts: list[Trace] = []
+        elapsed = 0.0
+        ids = tuple(ids)
+        while len(attempts) < self.policy.attempts:
+            session_id = self._session_id()
+            made = [party(i, session_id) for i in ids]
+            run = VirtualRun(
+                [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made],
+                self.network,
+                seed=self.seed + self._sessions - 1,
+                compute=self.compute,
+                faults=self.faults,
+                deadline_ms=self.policy.timeout_ms,
+                draws=self.draws,
+                validate=valid,
+                name=name,
+            )
+            trace = run.run()
+            attempts.append(trace)
+            stalled = trace.verdict is Verdict.STALLED
+            wasted = stalled and self.policy.timeout_ms < math.inf
+            elapsed += self.policy.timeout_ms if wasted else trace.finished_ms
+            if trace.verdict is Verdict.VALID:
+                results = {i: outcome.result for i, outcome in trace.outcomes.items()}
+                return results, tuple(attempts), elapsed
+            if trace.verdict is Verdict.INVALID or not _worth_retrying(trace):
+                break
+        return None, tuple(attempts), elapsed
+
+    def _session_id(self) -> bytes:
+        self._sessions += 1
+        if self.secrets_seed is None:
+            return os.urandom(32)
+        return hashlib.sha256(f"{self.secrets_seed} {self._sessions}".encode()).digest()
+
+    def _rng(self, party: int) -> Rng:
+        if self.secrets_seed is None:
+            return SystemRng()
+        return SeededRng(f"{self.secrets_seed}, session {self._sessions}, party {party}")
+
+    def _key(self) -> PublicKeyRecord:
+        if not self.shares:
+            raise UsageError("there is no key yet: call generate first")
+        return _record(self.shares)
+
+    def _share(self, party: int) -> KeyShare:
+        try:
+            return self.shares[PartyId(party)]
+        except KeyError:
+            raise UsageError(f"party {party} holds no share of this key") from None
+
+    def _scheme(self) -> str | None:
+        share = next(iter(self.shares.values()))
+        return share.mta.identifier if share.mta else None
+
+    def _discard(self, attempts: Iterable[Trace]) -> None:
+        """What honest parties do with their shares after an abort."""
+        for trace in attempts:
+            for i, outcome in trace.outcomes.items():
+                if isinstance(outcome, Aborted) and i not in self.corrupt:
+                    self.shares[i] = self.shares[i].after(outcome)
+
+
+def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
+    """Whether libsecp256k1 or libsodium accepts a signature under the key."""
+    if record.curve_name == "secp256k1":
+        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
+        made = ecdsa.EcdsaSignature(r, s, signature[64] - 27)
+        return ecdsa.verifies(made, hashlib.sha256(message).digest(), record.public_key)
+    try:
+        VerifyKey(record.public_key.encode()).verify(message, signature)
+    except BadSignatureError:
+        return False
+    return True
+
+
+def _worth_retrying(trace: Trace) -> bool:
+    found = [o for o in trace.outcomes.values() if isinstance(o, Aborted)]
+    return all(o.consequence is Consequence.RETRY for o in found)
+
+
+def _record(shares: Mapping[PartyId, KeyShare]) -> PublicKeyRecord:
+    return next(iter(shares.values())).record
+
+
+def _same_record(results: Mapping[PartyId, Any]) -> bool:
+    """One public record, and secret shares that match it."""
+    records = {share.record.to_bytes() for share in results.values()}
+    return len(records) == 1 and all(
+        share.group.base(share.secret_share) == share.record.public_shares[i]
+        for i, share in results.items()
+    )
