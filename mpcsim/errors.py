@@ -218,7 +218,7 @@ class Aborted:
 
     @property
     def consequence(self) -> Consequence:
-        """What to do; never a ban on the transport's word alone."""
+        """What to do; never a ban for a message that was not sealed end to end."""
         if self.blame in (Blame.NOBODY, Blame.TRANSPORT):
             return Consequence.RETRY
         return self.reason.consequence

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
+from weakref import WeakValueDictionary
 
 from mpcsim.algebra.curves import curve
 from mpcsim.algebra.group import Group, Point, Scalar
@@ -116,13 +117,24 @@ class _ShareBody(Message):
 class Guard:
     """Peers whose multiplication state must not be used again.
 
-    One object for every copy of a share in this process, so that a failed check in one session
-    reaches the sessions that are already open. Whoever keeps a share in several processes must
-    allow only one open signing session per key and peer.
+    Shares that come from storage or from key generation have one guard per epoch and holder in
+    this process (``of``), however often they are loaded, so that a failed check in one session
+    reaches the sessions that are already open. It is meant for one thread. Whoever uses a share
+    in several processes must allow only one open signing session per key and peer.
     """
+
+    _known: ClassVar[WeakValueDictionary[tuple[bytes, int], Guard]] = WeakValueDictionary()
 
     def __init__(self) -> None:
         self.discarded: set[PartyId] = set()
+
+    @classmethod
+    def of(cls, epoch: bytes, holder: int) -> Guard:
+        """The guard of that holder's share of that epoch."""
+        guard = cls._known.get((epoch, holder))
+        if guard is None:
+            guard = cls._known[epoch, holder] = cls()
+        return guard
 
 
 @dataclass(frozen=True)
@@ -171,7 +183,8 @@ class KeyShare:
         record = _consistent(body.record, group)
         if (mta is not None) != (group is SECP256K1):
             raise InvalidEncoding("multiplication scheme and curve do not fit")
-        share = cls(record, PartyId(body.identifier), body.secret_share, body.peers, mta)
+        guard = Guard.of(record.epoch, body.identifier)
+        share = cls(record, PartyId(body.identifier), body.secret_share, body.peers, mta, guard)
         if share.identifier not in record.public_shares:
             raise InvalidEncoding("the share's holder is not in its record")
         if group.base(share.secret_share) != record.public_shares[share.identifier]:
@@ -185,15 +198,20 @@ class KeyShare:
         return peer not in self.guard.discarded and self.peers[peer].multiplication is not None
 
     @contextmanager
-    def guarded(self, peer: PartyId) -> Iterator[None]:
+    def guarded(self, peer: PartyId, recall: bool | None = None) -> Iterator[None]:
         """Run a check on a peer's multiplication message.
+
+        Args:
+            recall: when a session is replayed, whether the state was usable then; by default it
+                is looked up now.
 
         Raises:
             CheckFailed: SETUP_DISCARDED, before anything is checked, if the state was discarded
                 since the session began; whatever fails inside, after discarding the state if the
                 failure calls for it.
         """
-        check(self.usable(peer), Reason.SETUP_DISCARDED, detail=f"party {peer}; reshare the key")
+        usable = self.usable(peer) if recall is None else recall
+        check(usable, Reason.SETUP_DISCARDED, detail=f"party {peer}; reshare the key")
         try:
             yield
         except CheckFailed as failed:

@@ -70,7 +70,9 @@ class Turn:
     pair_secrets: Mapping[PartyId, bytes] = field(default_factory=dict, repr=False)
     """New end-to-end secrets, in force from this round's messages on."""
     prepared: Any = None
-    """Result of phase one of a two-phase protocol."""
+    """Result of phase one of a two-phase protocol, for whoever gets one."""
+    phase_one_over: bool = False
+    """From here on other parties may finish, whatever becomes of this one."""
     result: Any = None
     """Set by the last round."""
 
@@ -109,6 +111,9 @@ class View(Generic[S]):
     wire: WireContext
     step: Callable[[str], AbstractContextManager[None]]
     """``with view.step("step 7"):`` marks a numbered step for listeners."""
+    recall: bool | None = None
+    """While a stored session is replayed: what a question to state outside the session was
+    answered then. None while the session is live."""
 
     def others(self, role: str = "all") -> tuple[PartyId, ...]:
         """Members of a role without this party."""

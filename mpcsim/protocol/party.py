@@ -4,7 +4,7 @@ Three verbs: ``start()``, ``receive(sender, data)``, and what they return. ``rec
 on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation,
 so a party is a deterministic function of its set-up, that seed and what it received: its snapshot
 is exactly those three, and resuming replays them. Each round's randomness also depends on
-everything the party has received by then: a copy that is rolled back and receives something else
+everything its rounds were given by then: a copy that is rolled back and receives something else
 draws other nonces (only what precedes the first message cannot be hedged this way).
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
 
 from mpcsim.encoding import (
@@ -20,6 +21,7 @@ from mpcsim.encoding import (
     Message,
     Reader,
     Text,
+    WireContext,
     wire,
 )
 from mpcsim.errors import (
@@ -58,8 +60,8 @@ ABORT_KIND = 255
 """Kind number of the notice a party sends to the others when it aborts."""
 
 MAX_UNOPENED = 4
-"""Sealed messages kept per sender and kind before the pair has keys. More than one, so that a
-forged one cannot take the place of the real one."""
+"""Messages kept per sender and kind before they can be opened or the party has started. More than
+one, so that a few forged ones cannot take the place of the real one (it can be sent again)."""
 
 
 @wire
@@ -134,6 +136,26 @@ class Party(Generic[S, R]):
             setup, self.me, session_id, self._root, self._roles, self._wire, self._step
         )
 
+    # ------------------------------------------------------------------ what one may look at
+
+    @property
+    def participants(self) -> tuple[PartyId, ...]:
+        """Everyone who takes part in the session, this party included."""
+        return self._roles["all"]
+
+    @property
+    def wire(self) -> WireContext:
+        """What messages of this session are encoded and decoded with. Public data."""
+        return self._wire
+
+    @property
+    def pair_secrets(self) -> Mapping[PartyId, bytes]:
+        """The end-to-end secrets in force now, by peer.
+
+        SECRET: whoever has one reads and forges what the two parties say to each other.
+        """
+        return MappingProxyType(self._pair_secrets)
+
     # ------------------------------------------------------------------ the three verbs
 
     def start(self) -> list[Output[R]]:
@@ -183,7 +205,7 @@ class Party(Generic[S, R]):
         """For whom the party waits, or None if it is done, aborted or not started."""
         if self.outcome is not None or self._position < 0:
             return None
-        round_ = self.definition.rounds[self._position]
+        round_ = self._current
         missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
         return Waiting(
             round_.number, round_.name, missing, frozenset(self._forged), dict(self._gave_up)
@@ -201,7 +223,7 @@ class Party(Generic[S, R]):
         """
         setup = self.setup.encode(NO_CONTEXT)
         parts = [
-            bytes([WIRE_VERSION, self.definition.number, self._position >= 0]),
+            bytes([WIRE_VERSION, self.definition.number, self._position >= 0, self._refused()]),
             self.me.to_bytes(2, "big"),
             self.session_id,
             self._seed,
@@ -227,8 +249,9 @@ class Party(Generic[S, R]):
         """Rebuild a party from its snapshot.
 
         Args:
-            adapt: brings the set-up up to date with what has happened since, for example a key
-                share whose multiplication state was discarded.
+            adapt: brings the set-up up to date with what has happened outside the session since
+                (``ecdsa.resume``). It must not change what the session is about: the first
+                round's nonces would serve twice.
 
         Returns:
             The party, and everything it has put out so far: deliver it again if in doubt whether
@@ -241,8 +264,8 @@ class Party(Generic[S, R]):
         if tagged_hash(Tag.STORED, content) != checksum:
             raise InvalidEncoding("checksum differs: the snapshot is damaged")
         reader = Reader(content)
-        version, number, started = reader.take(3)
-        if version != WIRE_VERSION or number != definition.number or started > 1:
+        version, number, started, refused = reader.take(4)
+        if version != WIRE_VERSION or number != definition.number or max(started, refused) > 1:
             raise InvalidEncoding("not a snapshot of this protocol and version")
         me = reader.number(2)
         session_id = reader.take(SESSION_ID_BYTES)
@@ -258,10 +281,25 @@ class Party(Generic[S, R]):
             party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
         except UsageError as error:
             raise InvalidEncoding(f"snapshot: {error}") from error
+        party._view.recall = not refused
         outputs = party.start() if started else []
         for sender, message in log:
             outputs += party.receive(sender, message)
+        party._view.recall = None
         return party, outputs
+
+    def _refused(self) -> bool:
+        """Whether state outside the session ended it; a replay cannot find that out by itself."""
+        outcome = self.outcome
+        return (
+            isinstance(outcome, Aborted)
+            and outcome.reason is Reason.SETUP_DISCARDED
+            and outcome.reported_by is None
+        )
+
+    @property
+    def _current(self) -> Round:
+        return self.definition.rounds[self._position]
 
     # ------------------------------------------------------------------ acceptance
 
@@ -310,6 +348,9 @@ class Party(Generic[S, R]):
             payload = opened
             self._authenticated.add(sender)
         if envelope.kind == ABORT_KIND:
+            if sender in self._gave_up:
+                self._ignore(sender, "duplicate", data)
+                return
             self._log.append((sender, data))
             self._accept_notice(sender, payload)
             return
@@ -317,6 +358,9 @@ class Party(Generic[S, R]):
         seen = self.inbox.payloads.setdefault(sends.message, {})
         if seen.get(sender) == payload:
             self._ignore(sender, "duplicate", data)
+            return
+        if sender in seen and (self._prepared or round_.number < self._current.number - 1):
+            self._ignore(sender, "late, and not what it was", data)
             return
         self._log.append((sender, data))
         if sender in seen:
@@ -335,7 +379,6 @@ class Party(Generic[S, R]):
                 Reason.MALFORMED_MESSAGE, {sender}, detail=f"{sends.kind}: {error}"
             ) from None
         self.inbox.values.setdefault(sends.message, {})[sender] = message
-        current = self.definition.rounds[self._position]
         self.listener(
             MessageReceived(
                 sender,
@@ -344,13 +387,22 @@ class Party(Generic[S, R]):
                 round_.number,
                 sends.kind,
                 len(data),
-                early=sends.message not in current.needs,
+                early=sends.message not in self._current.needs,
             )
         )
 
     def _open(self, sender: PartyId, envelope: Envelope) -> bytes | None:
-        """The payload, if a secret shared with the sender opens it: the present or the first."""
-        for secrets in (self._pair_secrets, self._initial_secrets):
+        """The payload, if the right secret shared with the sender opens it.
+
+        What is always sealed needs the secret that this protocol agreed on, if it agrees on one;
+        the rest may come under that or under the one the pair had from the start.
+        """
+        usable = [self._pair_secrets]
+        if self._may_open_later(envelope) and envelope.kind != ABORT_KIND:
+            usable = []
+        elif envelope.kind == ABORT_KIND or not self._kinds[envelope.kind - 1][1].sealed:
+            usable.append(self._initial_secrets)
+        for secrets in usable:
             if sender in secrets:
                 opened = unseal(secrets[sender], envelope)
                 if opened is not None:
@@ -373,14 +425,22 @@ class Party(Generic[S, R]):
             self._unopened.append((sender, envelope))
 
     def _keep_until_start(self, sender: PartyId, data: bytes) -> None:
-        kept = [d for s, d in self._log if s == sender]
-        if len(kept) < MAX_UNOPENED * len(self._kinds) and data not in kept:
+        kind = Envelope.decode(data).kind
+        kept = [d for s, d in self._log if s == sender and Envelope.decode(d).kind == kind]
+        if data in kept:
+            self._ignore(sender, "duplicate", data)
+        elif len(kept) == MAX_UNOPENED:
+            self._ignore(sender, "too many before the start", data)
+        else:
             self._log.append((sender, data))
 
     def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
         try:
             reason = AbortNotice.decode(payload, self._wire).reason
         except InvalidEncoding as error:
+            if self._prepared:
+                self._gave_up[sender] = "an unknown reason"
+                return
             raise CheckFailed(
                 Reason.MALFORMED_MESSAGE,
                 {sender},
@@ -409,7 +469,7 @@ class Party(Generic[S, R]):
         """Run every round whose messages are all there, opening kept ones as secrets appear."""
         outputs: list[Output[R]] = []
         while self.outcome is None:
-            round_ = self.definition.rounds[self._position]
+            round_ = self._current
             if not any(self._missing(kind) for kind in round_.needs):
                 self._run(round_, outputs)
             elif self._unopened and not self._secrets_to_come:
@@ -432,8 +492,8 @@ class Party(Generic[S, R]):
         if turn.pair_secrets:
             self._pair_secrets.update(turn.pair_secrets)
             self._secrets_to_come = False
+        self._prepared = self._prepared or turn.phase_one_over
         if turn.prepared is not None:
-            self._prepared = True
             outputs.append(Prepared(turn.prepared))
         outputs += self._send(round_, turn)
         if self._position + 1 == len(self.definition.rounds):
@@ -514,12 +574,12 @@ class Party(Generic[S, R]):
         self.outcome = aborted
         # First of all: whoever drives this party must act on the consequence before anyone hears.
         outputs: list[Output[R]] = [aborted]
-        if failed.reason is not Reason.PEER_ABORTED:
-            notice = AbortNotice(failed.reason.name).encode(self._wire)
-            self._view.rng = self._root.fork(f"abort {failed.reason.name}")
-            for j in self._view.others():
-                data = self._pack(ABORT_KIND, j, notice, sealed=j in self._pair_secrets)
-                outputs.append(Send(j, data, AbortNotice.__name__, 0))
+        self._unopened.clear()
+        notice = AbortNotice(failed.reason.name).encode(self._wire)
+        self._view.rng = self._root.fork(f"abort {failed.reason.name}")
+        for j in self._view.others():
+            data = self._pack(ABORT_KIND, j, notice, sealed=j in self._pair_secrets)
+            outputs.append(Send(j, data, AbortNotice.__name__, 0))
         self.listener(PartyAborted(self.me, self.definition.name, aborted))
         return outputs
 

@@ -67,7 +67,7 @@ def decoder(name: str) -> Decoder:
             seen = tuple(payloads("frost-3")["Envelope"] + payloads("dkg-ed25519")["Envelope"])
             return Decoder(Envelope.decode, Envelope.encode, seen)
         case "AbortNotice":
-            wire = session("frost-2").party(1)._wire
+            wire = session("frost-2").party(1).wire
             notice = AbortNotice("ECHO_MISMATCH").encode(wire)
             return of_message(AbortNotice, wire, (notice,))
         case "share ed25519" | "share secp256k1":
@@ -80,7 +80,7 @@ def decoder(name: str) -> Decoder:
     label, _, kind_name = name.rpartition(" ")
     kind = next(k for n, k in KINDS if n == label and k.__name__ == kind_name)
     s = session(label)
-    wire = s.party(s.members[0])._wire
+    wire = s.party(s.members[0]).wire
     return of_message(kind, wire, payloads(label).get(kind_name, ()))
 
 
@@ -148,7 +148,7 @@ def test_the_field_table_does_what_it_says(name, kind):
     """Alterations survive encoding and decoding and differ; malformations are refused."""
     d = decoder(f"{name} {kind.__name__}")
     s = session(name)
-    wire = s.party(s.members[0])._wire
+    wire = s.party(s.members[0]).wire
     for data in d.genuine[:1]:
         message = d.decode(data)
         names = []

@@ -73,7 +73,7 @@ def spoil(
         sample = samples(s, cheater).get(kind)
         if sample is None:
             continue
-        wire = s.party(cheater)._wire
+        wire = s.party(cheater).wire
         changes = [*alterations(sample, wire), *malformations(sample, wire)]
         for to in scopes(s, cheater, kind)[int(narrow) :]:
             for change in changes:
@@ -100,7 +100,7 @@ def one_run(
         reached.append(message)
         spoilt = change.apply(message)
         if isinstance(spoilt, MultiplicationOffer):  # it knows what it really offered
-            digest = tagged_hash(Tag.OFFER, spoilt.encode(adversary.party._wire))
+            digest = tagged_hash(Tag.OFFER, spoilt.encode(adversary.party.wire))
             adversary.party.keep.offer_digests[receiver] = digest
         return spoilt
 
@@ -200,7 +200,7 @@ def test_two_messages_in_one_slot(name, kind):
         sample = samples(s, cheater).get(kind)
         if sample is None:
             continue
-        other = alterations(sample, s.party(cheater)._wire)[0]
+        other = alterations(sample, s.party(cheater).wire)[0]
         both = run_against(s, cheater, on(kind, partial(_and, other)))
         for outcome in judge(s, both, {cheater}).values():
             if isinstance(outcome, Aborted):

@@ -78,12 +78,37 @@ def test_a_stored_session_of_a_discarded_pair_does_not_come_back():
     snapshot = party.snapshot()
     resumed, _ = ecdsa.resume(snapshot, shares[1])
     assert resumed.waiting() == party.waiting()
-    with pytest.raises(UsageError, match="discarded"):
-        ecdsa.resume(snapshot, shares[1].without_multiplication(2))
+    late, outputs = ecdsa.resume(snapshot, shares[1].without_multiplication(2))
+    peer = sign_party(shares[2], "stored")
+    local = LocalRun([late, peer])
+    local.rejoin(late, outputs)
+    local.rejoin(peer, peer.start())
+    assert local.finish()[1].reason is Reason.SETUP_DISCARDED
     with pytest.raises(UsageError, match="another share"):
         ecdsa.resume(snapshot, keys("secp256k1", seed="another")[1])
     with pytest.raises(InvalidEncoding, match="damaged"):
         ecdsa.resume(snapshot[:60] + bytes([snapshot[60] ^ 1]) + snapshot[61:], shares[1])
+
+
+def test_shares_loaded_again_and_again_have_one_guard():
+    shares = keys("secp256k1")
+    stored = shares[1].to_bytes()
+    outcomes = []
+    runs = []
+    for n in range(3):
+        honest = sign_party(KeyShare.from_bytes(stored), f"loaded {n}")
+        cheater = Adversary(sign_party(shares[2], f"loaded {n}"), on("Offer", flip_u))
+        runs.append(LocalRun([honest, cheater]))
+        runs[-1].start()
+    outcomes = [local.finish()[1].reason for local in runs]
+    assert outcomes == [Reason.OT_EXTENSION_CHECK] + [Reason.SETUP_DISCARDED] * 2
+    # A replay of what was refused is refused again, and one of what was done is done again.
+    for local in runs:
+        party = local.parties[1]
+        resumed, _ = ecdsa.resume(party.snapshot(), KeyShare.from_bytes(stored))
+        assert resumed.outcome == party.outcome
+        assert resumed.snapshot() == party.snapshot()
+    KeyShare.from_bytes(stored).guard.discarded.clear()
 
 
 # ------------------------------------------------------------------ rollback
@@ -243,6 +268,52 @@ def test_a_report_of_an_abort_does_not_end_a_prepared_party():
     assert two.receive(3, notice) == []
     assert two.waiting().gave_up == {3: "an unknown reason"}
     assert "party 3 reports" in str(two.waiting())
+    size = len(two.snapshot())
+    for _ in range(20):  # replayed by the network: nothing grows
+        assert two.receive(3, notice) == []
+    assert len(two.snapshot()) == size
+    assert all(isinstance(outcome, Done) for outcome in local.finish().values())
+
+
+def test_a_second_first_message_does_not_end_a_prepared_party():
+    """A peer that lost its state begins anew under the same session name, in vain."""
+    old = keys("ed25519")
+
+    def party(i, seed=""):
+        return reshare.party(
+            reshare.setup(old[1].record, (2, 3), share=old[i] if i != 1 else None),
+            i,
+            session_id=bytes(32),
+            rng=SeededRng(f"anew {i} {seed}"),
+        )
+
+    local = LocalRun([party(i) for i in (1, 2, 3)])
+    local.start()
+    while len(local.prepared) < 3:
+        local.deliver()
+    for send in party(1, "again").start():
+        assert local.parties[send.to].receive(1, send.data) == []
+    assert all(isinstance(outcome, Done) for outcome in local.finish().values())
+
+
+def test_a_dealer_that_receives_nothing_is_past_the_first_phase_once_it_has_dealt():
+    old = keys("ed25519")
+    made = {
+        i: reshare.party(
+            reshare.setup(old[1].record, (1, 2), share=old[i] if i < 3 else None, receivers=(3, 4)),
+            i,
+            session_id=bytes(32),
+            rng=SeededRng(f"pure {i}"),
+        )
+        for i in (1, 2, 3, 4)
+    }
+    local = LocalRun(made.values())
+    local.start()
+    while not any(message.send.kind == "Confirm" for message in local.in_flight):
+        local.deliver()
+    notice = made[3]._pack(255, 1, b"\0\0\0\x09MALFORMED", sealed=True)
+    assert made[1].receive(3, notice) == []
+    assert made[1].outcome is None
     assert all(isinstance(outcome, Done) for outcome in local.finish().values())
 
 

@@ -60,7 +60,7 @@ def altered(kind: str, change: str, to: set[int] | None = None) -> Callable[[Ses
         party = s.party(CHEATER)
 
         def tamper(message: Message) -> Tampered:
-            found = {a.name: a for a in alterations(message, party._wire)}
+            found = {a.name: a for a in alterations(message, party.wire)}
             return found[change].apply(message)
 
         return Adversary(party, on(kind, tamper, to))
@@ -70,7 +70,7 @@ def altered(kind: str, change: str, to: set[int] | None = None) -> Callable[[Ses
 
 def malformed(s: Session) -> Adversary:
     party = s.party(CHEATER)
-    return Adversary(party, on("SignatureShare", lambda m: m.encode(party._wire)[:-1]))
+    return Adversary(party, on("SignatureShare", lambda m: m.encode(party.wire)[:-1]))
 
 
 def two_versions(s: Session) -> Adversary:
@@ -549,12 +549,12 @@ def test_evidence_of_a_malformed_message_checks_from_bytes_alone():
     (item,) = [e for e in aborted.evidence if e.kind == "SignatureShare"]
     kind = next(s.message for _, s in adversary.party._kinds if s.kind == item.kind)
     with pytest.raises(InvalidEncoding):
-        kind.decode(item.payload, adversary.party._wire)
+        kind.decode(item.payload, adversary.party.wire)
 
 
 def test_evidence_of_a_false_opening_checks_from_bytes_alone():
     aborted, adversary = play(SCENARIOS[Reason.COMMITMENT_OPENING])
-    wire = adversary.party._wire
+    wire = adversary.party.wire
     found = {e.kind: e.payload for e in aborted.evidence}
     commit, reveal = Commit.decode(found["Commit"], wire), Reveal.decode(found["Reveal"], wire)
     assert not opens(

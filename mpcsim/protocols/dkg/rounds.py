@@ -14,7 +14,7 @@ from mpcsim.encoding import Message
 from mpcsim.errors import Reason, blaming, check
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.keyshare import Guard, KeyShare, PeerState, PublicKeyRecord
 from mpcsim.mta.base import Mta
 from mpcsim.protocol.channel import pair_secret
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
@@ -288,7 +288,8 @@ def new_share(
                     )
             peers[j] = PeerState(keep.pair_secrets[j], keep.zero_seeds[j], multiplication)
     secret_share = steps.combine_shares(setup.group, shares)
-    return KeyShare(record, view.me, secret_share, peers, setup.mta)
+    guard = Guard.of(record.epoch, view.me)
+    return KeyShare(record, view.me, secret_share, peers, setup.mta, guard)
 
 
 def round_4_finish(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:

@@ -35,11 +35,11 @@ from mpcsim.keyshare import SHARE, KeyShare, check_signers
 from mpcsim.mta.base import Mta
 from mpcsim.protocol import Definition, Output, Party
 from mpcsim.protocols.ecdsa.rounds import ROUNDS
-from mpcsim.protocols.ecdsa.steps import EcdsaSignature
+from mpcsim.protocols.ecdsa.steps import EcdsaSignature, verifies
 from mpcsim.rng import Rng
 from mpcsim.trace import Listener, silent
 
-__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "resume", "setup"]
+__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "resume", "setup", "verifies"]
 
 
 @wire
@@ -94,11 +94,16 @@ def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
         raise UsageError(f"ECDSA needs a secp256k1 share, this one is on {share.group.name}")
     check_signers(share, agreed.signers, me)
     for j in agreed.signers:
-        if j != me and not share.usable(j):
-            raise UsageError(
-                f"the multiplication state with party {j} was discarded after an attack; "
-                "reshare the key first"
-            )
+        if j != me and share.peers[j].multiplication is None:
+            raise UsageError(discarded(j))
+
+
+def discarded(peer: PartyId) -> str:
+    """Why there is no signing with that peer any more."""
+    return (
+        f"the multiplication state with party {peer} was discarded after an attack; "
+        "reshare the key first"
+    )
 
 
 ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
@@ -129,6 +134,9 @@ def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> Ecd
         raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
     agreed = EcdsaSetup(share, party_ids(signers), message_hash)
     check_setup(agreed, share.identifier)
+    for j in agreed.signers:
+        if j != share.identifier and not share.usable(j):
+            raise UsageError(discarded(j))
     return agreed
 
 
@@ -137,20 +145,20 @@ def resume(
 ) -> tuple[Party[EcdsaSetup, EcdsaSignature], list[Output[EcdsaSignature]]]:
     """Go on from a signer's snapshot, with the share as it is stored *now*.
 
-    A set-up that was discarded since the snapshot was taken stays discarded.
+    What was done is replayed as it was; multiplication state that was discarded since is not used
+    again.
 
     Raises:
         InvalidEncoding: not a snapshot of a signer.
-        UsageError: the share is of another key or epoch, or its multiplication state with one of
-            the signers was discarded.
+        UsageError: the share is of another key or epoch.
     """
 
     def adapt(then: EcdsaSetup) -> EcdsaSetup:
         if share.record != then.share.record or share.identifier != then.share.identifier:
             raise UsageError("the snapshot was taken with another share")
-        now = replace(then, share=share)
-        check_setup(now, share.identifier)
-        return now
+        gone = {j for j, peer in share.peers.items() if peer.multiplication is None}
+        share.guard.discarded |= gone
+        return replace(then, share=replace(then.share, guard=share.guard))
 
     return Party.resume(ECDSA, snapshot, listener=listener, adapt=adapt)
 

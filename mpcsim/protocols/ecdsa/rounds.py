@@ -128,7 +128,7 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
     c, responses = {}, {}
     for j, message in offers.items():
         step = view.step("step 7: multiplication, sender puts in r_i, sk_i")
-        with step, setup.share.guarded(j), blaming(j):
+        with step, setup.share.guarded(j, view.recall), blaming(j):
             c[j], reply = setup.mta.sender(
                 setup.multiplication(j),
                 direction_sid(keep.sid, sender=view.me, receiver=j),

@@ -18,7 +18,7 @@ Whoever is done has proof that everybody is prepared; so nobody drops the old ep
 holds the new one. What follows for the caller:
 
 * A run that ends before ``Prepared`` here (abort, crash, timeout) can be rolled back: nobody is
-  done.
+  done. A dealer that receives nothing is past that point once it has dealt.
 * After ``Prepared`` keep both shares until ``Done``, whatever happens, an abort included
   (``Aborted.prepared``): another party may be done. Resume from the snapshot and deliver its
   outputs again; a peer's report of an abort no longer ends the run (``Waiting.gave_up``).
@@ -157,6 +157,8 @@ def check_setup(agreed: ReshareSetup, me: PartyId) -> None:
         raise UsageError("the share is of another key or epoch than the record")
     if me in agreed.dealers and (agreed.share is None or agreed.share.identifier != me):
         raise UsageError(f"party {me} is a dealer and needs its old share")
+    if me not in agreed.dealers and agreed.share is not None:
+        raise UsageError(f"party {me} does not deal: it must not bring an old share")
 
 
 RESHARE: Definition[ReshareSetup, KeyShare | None] = Definition(

@@ -49,6 +49,7 @@ def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
     return Turn(
         keep=AfterPrepare(keep.sid, record, share),
         prepared=share,
+        phase_one_over=True,
         broadcast=Confirm(_confirmation(keep.sid, record)) if share else None,
     )
 

@@ -68,7 +68,7 @@ def test_replayed_proof_of_knowledge():
     a_0 = first.party.keep.polynomial[0]
     earlier.finish()
     old = next(
-        Reveal.decode(first.payload(m.send), first.party._wire)
+        Reveal.decode(first.payload(m.send), first.party.wire)
         for m in earlier.recorded
         if m.sender == 2 and m.send.kind == "Reveal"
     )

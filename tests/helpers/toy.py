@@ -1,0 +1,91 @@
+"""A protocol without cryptography, to time the simulator itself.
+
+Party 1 asks everyone with a blob of chosen size, and everyone answers with another.
+"""
+
+from typing import Annotated, Any
+
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.encoding import U16, U32, Bytes, Message, Seq, WireContext, wire
+from mpcsim.ids import PartyId
+from mpcsim.protocol import Definition, Delivery, Party, Round, Sends, Turn
+from mpcsim.protocol.envelope import HEADER_BYTES
+from mpcsim.rng import SeededRng
+
+BLOB = Bytes(1 << 17)
+
+
+@wire
+class ToySetup(Message):
+    """Sizes are of whole envelopes, in bytes."""
+
+    parties: Annotated[tuple[int, ...], Seq(U16)]
+    question: Annotated[int, U32]
+    answer: Annotated[int, U32]
+
+
+@wire
+class Question(Message):
+    content: Annotated[bytes, BLOB]
+
+
+@wire
+class Answer(Message):
+    content: Annotated[bytes, BLOB]
+
+
+def blob(size: int) -> bytes:
+    """Content that makes an envelope of ``size`` bytes (header and length prefix included)."""
+    return bytes(size - HEADER_BYTES - 4)
+
+
+def ask(view: Any, keep: Any, inbox: Any) -> Turn:
+    return Turn(broadcast=Question(blob(view.setup.question)) if view.me == 1 else None)
+
+
+def answer(view: Any, keep: Any, inbox: Any) -> Turn:
+    return Turn(broadcast=Answer(blob(view.setup.answer)) if view.me != 1 else None)
+
+
+def end(view: Any, keep: Any, inbox: Any) -> Turn:
+    return Turn(result="done")
+
+
+TOY: Definition = Definition(
+    name="toy",
+    number=99,
+    rounds=(
+        Round(
+            1,
+            "ask",
+            ask,
+            sends=(Sends(Question, Delivery.BROADCAST, "asker", "others", sealed=False),),
+        ),
+        Round(
+            2,
+            "answer",
+            answer,
+            needs=(Question,),
+            sends=(Sends(Answer, Delivery.BROADCAST, "others", "asker", sealed=False),),
+        ),
+        Round(3, "end", end, needs=(Answer,)),
+    ),
+    setup=ToySetup,
+    roles=lambda setup: {
+        "all": setup.parties,
+        "asker": (PartyId(1),),
+        "others": tuple(j for j in setup.parties if j != 1),
+    },
+    wire=lambda setup: WireContext(ED25519),
+    pair_secrets=lambda setup: {},
+    check=lambda setup, me: None,
+)
+
+
+def toy_parties(question: int, reply: int = 100, n: int = 2) -> list[Party]:
+    """Parties 1..n whose envelopes have the given sizes in bytes."""
+    agreed = ToySetup(tuple(range(1, n + 1)), question, reply)
+    return [
+        Party(TOY, agreed, i, session_id=bytes(32), rng=SeededRng(f"toy {i}"))
+        for i in agreed.parties
+    ]
