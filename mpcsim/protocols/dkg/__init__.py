@@ -6,9 +6,10 @@ every pair also ends with the state its multiplications need, zero-share seeds a
 secret.
 
 Protocol: Feldman sharing by every party (FROST KeyGen, eprint 2020/852, Figure 1), with the
-commitments themselves committed first, proofs of knowledge bound to session and party, and
-echo-checked broadcasts. Three messages deep: commit, reveal, deal. The multiplication set-up
-(endemic base OT) travels along in rounds 2 and 3.
+commitments themselves committed first, proofs of knowledge bound to session and party, and an echo
+check of the first broadcast, which determines everything that is broadcast later. Three messages
+deep: commit, reveal, deal. The multiplication set-up (endemic base OT) travels along in rounds 2
+and 3.
 
 Assumptions: discrete logarithm and, for the pairwise part, Diffie-Hellman; random oracles. The
 transport vouches for the sender of the first two rounds' messages; from round 3 on the parties

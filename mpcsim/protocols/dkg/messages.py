@@ -60,8 +60,6 @@ class MultiplicationOffer(Message):
 class Deal(Message):
     """Round 3, direct and sealed: the receiver's share, and the second set-up message."""
 
-    echo: Annotated[Mapping[PartyId, bytes], ECHO]
-    """Digests of the Reveal broadcasts."""
     share: Annotated[Scalar | None, Optional(SCALAR)]
     """f_i(j); None if the sender deals nothing."""
     offer_seen: Annotated[bytes | None, Optional(BYTES32)]

@@ -206,10 +206,9 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
                         sid, view.me, j, message.offer, view.rng
                     )
     f = keep.committed.polynomial
-    reveal_echo = echo(view, inbox, Reveal)
     seen = _digests(view, inbox.received(MultiplicationOffer))
     deals = {
-        j: Deal(reveal_echo, steps.deal(f, j) if f else None, seen.get(j), replies.get(j))
+        j: Deal(steps.deal(f, j) if f else None, seen.get(j), replies.get(j))
         for j in view.others("receivers")
     }
     # KEEP, SEND
@@ -252,11 +251,9 @@ def new_share(
     setup, sid = view.setup, keep.sid
     deals = inbox.received(Deal)
     # CHECK
-    my_echo = echo(view, inbox, Reveal)
     shares: list[Scalar] = []
     with view.step("check dealt shares"):
         for j, message in deals.items():
-            check_echo(my_echo, message.echo, j, view.me)
             check(
                 message.offer_seen == keep.offer_digests.get(j),
                 Reason.ECHO_MISMATCH,

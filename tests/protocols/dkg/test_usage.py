@@ -130,3 +130,20 @@ def test_secrets_do_not_show():
     for a in kept.polynomial:
         assert str(a.n) not in shown
         assert a.encode().hex() not in shown
+
+
+@pytest.mark.parametrize(
+    ("agreed", "text"),
+    [
+        (dkg.DkgSetup("ed25519", 1, (1, 2), ""), "threshold 1"),
+        (dkg.DkgSetup("ed25519", 3, (1, 2), ""), "threshold 3"),
+        (dkg.DkgSetup("ed25519", 2, (2, 1), ""), "ascending"),
+        (dkg.DkgSetup("ed25519", 2, (1, 2), "ot/80"), "no multiplication scheme"),
+        (dkg.DkgSetup("secp256k1", 2, (1, 2), ""), "no multiplication scheme"),
+        (dkg.DkgSetup("secp256k1", 2, (1, 2), "ot/1"), "multiple of 4"),
+    ],
+    ids=str,
+)
+def test_a_setup_made_by_hand_is_checked_all_the_same(agreed, text):
+    with pytest.raises(UsageError, match=text):
+        dkg.party(agreed, 1, session_id=bytes(32))
