@@ -1,13 +1,15 @@
 """Resharing: the key stays, the shares change, and no crash point strands the key."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpcsim.algebra.ed25519 import ED25519
 from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.errors import UsageError
+from mpcsim.errors import Reason, UsageError
 from mpcsim.protocol import Done, Party
 from mpcsim.protocols import frost, reshare
 from mpcsim.protocols.reshare import RESHARE
@@ -142,6 +144,64 @@ def test_nobody_finishes_before_all_receivers_are_prepared():
     assert set(local.prepared) == {1, 2, 3}
     for i in (2, 3):
         assert outcomes[i].missing == {"Confirm": {1}}
+
+
+def test_a_setup_made_by_hand_is_checked_all_the_same():
+    shares = keys("ed25519")
+    record = shares[1].record
+
+    def made(share=shares[2], **changes):
+        fields = {"dealer_ids": (2, 3), "receiver_ids": (1, 2, 3), "threshold": 2, "scheme": ""}
+        return reshare.ReshareSetup(record, **{**fields, **changes}, share=share)
+
+    for agreed, me, text in [
+        (made(dealer_ids=(3, 2)), 2, "ascending"),
+        (made(receiver_ids=(2, 1)), 2, "ascending"),
+        (made(dealer_ids=(2,)), 2, "1 of the 2"),
+        (made(threshold=1), 2, "threshold 1"),
+        (made(threshold=4), 2, "threshold 4"),
+        (made(scheme="ot/80"), 2, "no multiplication scheme"),
+        (made(), 3, "needs its old share"),
+        (made(), 1, "must not bring"),
+        (made(keys("ed25519", seed="another")[2]), 2, "another key or epoch"),
+    ]:
+        with pytest.raises(UsageError, match=text):
+            reshare.party(agreed, me, session_id=bytes(32))
+
+
+def test_a_shifted_key_is_noticed_even_if_the_record_is_not_sound(monkeypatch):
+    """Records are checked before a session begins; without that, the result is compared."""
+    monkeypatch.setattr(reshare, "check_record", lambda record: None)
+    shares = dict(keys("ed25519"))
+    one = ED25519.scalar(1)
+    record = shares[1].record
+    moved = {**record.public_shares, 3: record.public_shares[3] + ED25519.base(one)}
+    unsound = replace(record, public_shares=moved)
+    shares[3] = replace(shares[3], secret_share=shares[3].secret_share + one)
+    parties = [
+        Party(
+            RESHARE,
+            reshare.ReshareSetup(
+                unsound,
+                (1, 3),
+                (1, 2, 3),
+                2,
+                "",
+                replace(shares[i], record=unsound) if i != 2 else None,
+            ),
+            i,
+            session_id=bytes(32),
+        )
+        for i in (1, 2, 3)
+    ]
+    # Setups decode their records, so snapshots of such parties are refused; running them is not.
+    outcomes = run(parties)
+    assert {o.reason for o in outcomes.values()} <= {
+        Reason.PUBLIC_KEY_MISMATCH,
+        Reason.PEER_ABORTED,
+    }
+    assert any(o.reason is Reason.PUBLIC_KEY_MISMATCH for o in outcomes.values())
+    assert not any(o.culprits for o in outcomes.values())
 
 
 def test_usage_errors():

@@ -66,6 +66,18 @@ def test_base_ot_gives_one_key_of_two():
     assert len({keys0[i : i + 16] for i in range(0, 2048, 16)}) == 128
 
 
+def test_base_ot_refuses_another_number_of_instances():
+    kept, first = ot_base.receiver_start(SID, bytes(16), SeededRng(1))
+    _, second = ot_base.sender_answer(SID, first, SeededRng(2))
+    for bad in (replace(first, r0=first.r0[1:]), replace(first, r0=first.r0[1:], r1=first.r1[1:])):
+        with pytest.raises(CheckFailed) as caught:
+            ot_base.sender_answer(SID, bad, SeededRng(2))
+        assert caught.value.reason is Reason.MALFORMED_MESSAGE
+    with pytest.raises(CheckFailed) as caught:
+        ot_base.receiver_finish(SID, kept, replace(second, A=second.A[1:]))
+    assert caught.value.reason is Reason.MALFORMED_MESSAGE
+
+
 def test_base_ot_binds_session_and_direction():
     choices = bytes(16)
     kept, first = ot_base.receiver_start(SID, choices, SeededRng(1))
