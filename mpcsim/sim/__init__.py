@@ -5,13 +5,16 @@
 and ``simulation`` is the front door.
 """
 
+from mpcsim.sim.adversary import Adversary, on
 from mpcsim.sim.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.network import Link, Network, Site
 from mpcsim.sim.recording import Trace, Verdict
 from mpcsim.sim.simulation import Policy, Result, Simulation
+from mpcsim.sim.sweep import signing_point, sweep
 from mpcsim.sim.transport import Connection
 
 __all__ = [
+    "Adversary",
     "Compute",
     "Connection",
     "Declared",
@@ -26,4 +29,7 @@ __all__ = [
     "Trace",
     "Verdict",
     "calibrate",
+    "on",
+    "signing_point",
+    "sweep",
 ]

@@ -32,6 +32,8 @@ Validate = Callable[[Mapping[PartyId, Any]], bool]
 
 MAX_EVENTS = 1_000_000
 """Events before a run is given up as a bug; a session has a few hundred."""
+MAX_RESENDS = 10_000
+"""Most times that a waiting party may repeat itself before the deadline."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +59,44 @@ class SeededDraws:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._streams: dict[tuple[str, str, str], tuple[np.random.Generator, list[float]]] = {}
+        self._streams: dict[tuple[str, str], tuple[_Stream, _Stream, _Stream]] = {}
 
     def __call__(self, key: TransferKey, direction: Direction) -> Draws:
-        there, back = (direction.source, direction.target), (direction.target, direction.source)
-        forward = self._next((*there, "latency"), direction.forward)
-        backward = self._next((*back, "acknowledgement"), direction.backward)
-        loss = self._next((*there, "loss"), None) if direction.loss else 1.0
-        return Draws(forward, backward, loss)
+        ends = direction.source, direction.target
+        streams = self._streams.get(ends)
+        if streams is None:
+            back = direction.target, direction.source
+            streams = self._streams[ends] = (
+                _Stream(self._seed, (*ends, "latency"), direction.forward),
+                _Stream(self._seed, (*back, "acknowledgement"), direction.backward),
+                _Stream(self._seed, (*ends, "loss"), None),
+            )
+        forward, backward, loss = streams
+        return Draws(forward(), backward(), loss() if direction.loss else 0.0)
 
-    def _next(self, name: tuple[str, str, str], latency: Latency | None) -> float:
-        if name not in self._streams:
-            words = [self._seed & 0xFFFFFFFF, *b" ".join(part.encode() for part in name)]
-            self._streams[name] = (np.random.default_rng(words), [])
-        generator, block = self._streams[name]
-        if not block:
-            drawn = generator.random(self.BLOCK) if latency is None else None
-            values = latency.sample(generator, self.BLOCK) if latency is not None else drawn
-            assert values is not None
-            block.extend(values.tolist()[::-1])
-        return block.pop()
+
+class _Stream:
+    """Values of one distribution, or from [0, 1); its name and the seed say which."""
+
+    def __init__(self, seed: int, name: Iterable[str], latency: Latency | None) -> None:
+        self._words = [seed & 0xFFFFFFFF, *b" ".join(part.encode() for part in name)]
+        self._latency = latency
+        self._generator: np.random.Generator | None = None
+        self._block: list[float] = []
+
+    def __call__(self) -> float:
+        if not self._block:
+            self._fill()
+        return self._block.pop()
+
+    def _fill(self) -> None:
+        if self._generator is None:  # an array of words seeds as the list does, only quicker
+            self._generator = np.random.default_rng(np.array(self._words, dtype=np.uint32))
+        if self._latency is None:
+            drawn = self._generator.random(SeededDraws.BLOCK)
+        else:
+            drawn = self._latency.sample(self._generator, SeededDraws.BLOCK)
+        self._block = drawn[::-1].tolist()
 
 
 class _Machine:
@@ -92,7 +112,41 @@ class _Machine:
         self.handled = 0
         self.down = False
         self.snapshot = b""
+        self.sent: list[Send] = []
+        """Everything put out so far, kept if it may have to go out again."""
         self.ended_ms: float | None = None
+
+
+class _Leg:
+    """One hop of a flow: its connection, and what the last message on it met."""
+
+    def __init__(self, direction: Direction, pipe: Pipe, service_ms: float) -> None:
+        self.direction = direction
+        self.pipe = pipe
+        self.service_ms = service_ms
+        self.burst = -1
+        self.draws: Draws | None = None
+
+
+class _Transit:
+    """A message under way."""
+
+    def __init__(
+        self,
+        number: int,
+        send: Send,
+        legs: tuple[_Leg, ...],
+        burst: int,
+        extra_ms: float,
+        copies_ms: tuple[float, ...],
+    ) -> None:
+        self.number = number
+        self.data = send.data
+        self.legs = legs
+        self.burst = burst
+        self.extra_ms = extra_ms
+        self.copies_ms = copies_ms
+        self.hops: list[Hop] = []
 
 
 class VirtualRun:
@@ -107,6 +161,7 @@ class VirtualRun:
         compute: Compute | None = None,
         faults: Iterable[Fault] = (),
         deadline_ms: float = math.inf,
+        resend_ms: float = math.inf,
         draws: DrawSource | None = None,
         validate: Validate = lambda results: True,
         name: str = "",
@@ -116,18 +171,25 @@ class VirtualRun:
         Args:
             seed: of latencies, losses and random faults.
             compute: how long computation takes; no time by default.
-            deadline_ms: when the run is stopped, finished or not.
+            deadline_ms: when the run is stopped, finished or not; work that began in time counts.
+            resend_ms: how often a party that waits puts out again everything it has put out so
+                far; one that has ended answers with what it had sent to that party. Never by
+                default; needs a deadline, since somebody may wait in vain.
             draws: in place of seeded draws from the network's distributions.
             validate: judges the results; a run whose results it refuses is INVALID.
 
         Raises:
-            UsageError: a party has no site.
+            UsageError: no party, one that is there twice or has no site, or a bad time.
         """
         self.network = network
         self.seed = seed
         self.compute = compute or Free()
         self.name = name
+        if not deadline_ms >= 0:
+            raise UsageError(f"deadline_ms is {deadline_ms}: below 0")
+        check_resend("run", resend_ms, deadline_ms)
         self.deadline_ms = deadline_ms
+        self.resend_ms = resend_ms
         self.validate = validate
         self._draws = draws or SeededDraws(seed)
         self._chance = np.random.default_rng([seed & 0xFFFFFFFF, 0xFA])
@@ -135,18 +197,32 @@ class VirtualRun:
         for party in parties:
             if party.me not in network.placement:
                 raise UsageError(f"party {party.me} has no site in this network")
+            if party.me in self._machines:
+                raise UsageError(f"party {party.me} is there twice")
             site = network.sites[network.placement[party.me]]
             self._machines[party.me] = _Machine(party, site)
+        if not self._machines:
+            raise UsageError("a run needs at least one party")
         self._routes = {
             (i, j): network.route(i, j) for i in self._machines for j in self._machines if i != j
         }
+        faults = tuple(faults)
         self._message_faults = [f for f in faults if isinstance(f, MessageFault)]
         self._partitions = [f for f in faults if isinstance(f, Partition)]
         self._crashes = [f for f in faults if isinstance(f, Crash)]
+        for machine in self._machines.values():
+            if (
+                self._crashes
+                and not hasattr(machine.party, "rejoin")
+                and not isinstance(machine.party, Party)
+            ):
+                raise UsageError(f"{machine.party!r} cannot crash: it has no method rejoin")
+        self._crashed: set[int] = set()
+        self._repeated: set[int] = set()
+        """Numbers of the messages that waiting parties put out again."""
         self._struck: dict[int, int] = {}
-        self._pipes: dict[tuple[PartyId, PartyId, int], Pipe] = {}
-        self._flows: dict[tuple[PartyId, PartyId], int] = {}
-        self._bursts: dict[tuple[PartyId, PartyId, int], tuple[int, Draws]] = {}
+        self._flows: dict[tuple[PartyId, PartyId], tuple[count[int], tuple[_Leg, ...]]] = {}
+        """Numbers for the messages of a flow, and the hops of its way."""
         self._cores: dict[str, list[float]] = {
             site.name: [0.0] * site.cores for site in network.sites.values()
         }
@@ -154,6 +230,8 @@ class VirtualRun:
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = count()
         self._messages: list[MessageRecord] = []
+        self._transits: dict[int, _Transit] = {}
+        """Messages under way, by number."""
         self._work: list[WorkRecord] = []
         self.now_ms = 0.0
         self.prepared: dict[PartyId, Any] = {}
@@ -164,6 +242,9 @@ class VirtualRun:
         """Run to quiescence or to the deadline."""
         for machine in self._machines.values():
             self._at(0.0, self._start, machine)
+            if self.resend_ms < math.inf:
+                self._at(self.resend_ms, self._resend, machine)
+        limit = MAX_EVENTS * (1 + MAX_RESENDS * (self.resend_ms < math.inf))
         events = 0
         while self._queue:
             when, _, action, arguments = heapq.heappop(self._queue)
@@ -173,7 +254,7 @@ class VirtualRun:
             self.now_ms = when
             action(*arguments)
             events += 1
-            if events > MAX_EVENTS:
+            if events > limit:
                 raise RuntimeError("the simulation does not come to rest")
         return self._trace()
 
@@ -194,9 +275,12 @@ class VirtualRun:
         if machine.busy_until > self.now_ms:  # one thing at a time; arrival order is kept
             self._at(machine.busy_until, self._deliver, machine, number, data)
             return
+        ended = machine.party.outcome is not None
         self._perform(
             machine, lambda: machine.party.receive(record.sender, data), ("message", number)
         )
+        if ended and number in self._repeated:  # somebody still waits, maybe for this party
+            self._send_again(machine, [s for s in machine.sent if s.to == record.sender])
         machine.handled += 1
         self._maybe_crash(machine)
 
@@ -239,6 +323,8 @@ class VirtualRun:
             if isinstance(output, Send):
                 when, by = ends.get(output.round, (clock, machine.last_work))
                 self._send(machine, output, when, by, burst)
+                if self.resend_ms < math.inf:
+                    machine.sent.append(output)
             elif isinstance(output, Prepared):
                 self.prepared[machine.party.me] = output.result
             else:
@@ -272,24 +358,45 @@ class VirtualRun:
         return end
 
     def _maybe_crash(self, machine: _Machine) -> None:
-        for crash in self._crashes:
-            if crash.party == machine.party.me and crash.after_messages == machine.handled:
-                machine.down = True
-                machine.handled += 1 if crash.after_messages == 0 else 0
-                if crash.down_ms < math.inf:
-                    self._at(self.now_ms + crash.down_ms, self._restart, machine)
+        for index, crash in enumerate(self._crashes):
+            due = crash.party == machine.party.me and crash.after_messages == machine.handled
+            if not due or machine.down or index in self._crashed:
+                continue
+            self._crashed.add(index)
+            machine.down = True
+            if crash.down_ms < math.inf:
+                self._at(self.now_ms + crash.down_ms, self._restart, machine)
 
     def _restart(self, machine: _Machine) -> None:
         inner = _inner(machine.party)
         resumed, outputs = Party.resume(inner.definition, machine.snapshot, listener=machine.watch)
+        resumed.reproducible = inner.reproducible
         machine.watch.take()  # replayed work was done before the crash
-        machine.party = resumed
+        if isinstance(machine.party, Party):
+            machine.party = resumed
+        else:
+            outputs = machine.party.rejoin(resumed, outputs)  # type: ignore[attr-defined]
         machine.down = False
         machine.busy_until = max(machine.busy_until, self.now_ms)
+        machine.sent = [output for output in outputs if isinstance(output, Send)]
+        self._send_again(machine, machine.sent)
+
+    def _resend(self, machine: _Machine) -> None:
+        """Put everything out again for as long as the party waits."""
+        if machine.party.outcome is not None:
+            return
+        if not machine.down:
+            first = len(self._messages)
+            self._send_again(machine, machine.sent)
+            self._repeated.update(range(first, len(self._messages)))
+        self._at(self.now_ms + self.resend_ms, self._resend, machine)
+
+    def _send_again(self, machine: _Machine, sends: Iterable[Send]) -> None:
+        """Put out what was put out before, once the party is through with its present work."""
         burst = next(self._burst)
-        for output in outputs:
-            if isinstance(output, Send):
-                self._send(machine, output, self.now_ms, machine.last_work, burst)
+        for send in sends:
+            when = max(self.now_ms, machine.busy_until)
+            self._send(machine, send, when, machine.last_work, burst)
 
     # ------------------------------------------------------------------ messages
 
@@ -331,10 +438,30 @@ class VirtualRun:
         if any(p.separates(sender, send.to, when) for p in self._partitions):
             self._fate(number, "dropped")
             return
-        flow = (sender, send.to)
-        nth = self._flows[flow] = self._flows.get(flow, -1) + 1
-        key = TransferKey(sender, send.to, nth, 0)
-        self._at(when, self._hop, key, number, send.data, burst, extra, tuple(copies))
+        flow = self._flows.get((sender, send.to))
+        if flow is None:
+            flow = self._flows[sender, send.to] = (count(), self._legs(sender, send.to))
+        nth, legs = flow
+        key = TransferKey(sender, send.to, next(nth), 0)
+        transit = _Transit(number, send, legs, burst, extra, tuple(copies))
+        self._transits[number] = transit
+        self._at(when, self._hop, key, transit)
+
+    def _legs(self, sender: PartyId, receiver: PartyId) -> tuple[_Leg, ...]:
+        """The hops of a flow, with new connections."""
+        connection = self.network.connection
+        handshakes = connection.handshake_round_trips if connection.cold else 0
+        route = self._routes[sender, receiver]
+        return tuple(
+            _Leg(
+                direction,
+                Pipe(direction.mbit_per_s, direction.loss, handshakes),
+                self.network.sites[direction.target].service_ms
+                if direction is not route[-1]
+                else 0.0,
+            )
+            for direction in route
+        )
 
     def _matches(self, index: int, fault: MessageFault, send: Send, sender: PartyId) -> bool:
         if fault.kind not in (None, send.kind) or fault.sender not in (None, sender):
@@ -346,65 +473,39 @@ class VirtualRun:
             return False
         return fault.probability >= 1 or bool(self._chance.random() < fault.probability)
 
-    def _hop(
-        self,
-        key: TransferKey,
-        number: int,
-        data: bytes,
-        burst: int,
-        extra: float,
-        copies: tuple[float, ...],
-    ) -> None:
+    def _hop(self, key: TransferKey, transit: _Transit) -> None:
         """Put a message on one hop of its way."""
-        route = self._routes[key.sender, key.receiver]
-        machine = self._machines[key.receiver]
-        if key.hop == len(route):  # arrived
-            record = self._messages[number]
-            arrived = self.now_ms + extra
-            self._messages[number] = replace(record, received_ms=arrived)
-            self._at(arrived, self._deliver, machine, number, data)
-            for later in copies:
-                copy = len(self._messages)
-                self._messages.append(
-                    replace(record, number=copy, received_ms=arrived + later, fate="duplicate")
-                )
-                self._at(arrived + later, self._deliver, machine, copy, data)
+        if key.hop == len(transit.legs):
+            self._arrive(key, transit)
             return
-        direction = route[key.hop]
-        where = (key.sender, key.receiver, key.hop)
-        pipe = self._pipes.get(where)
-        if pipe is None:
-            connection = self.network.connection
-            pipe = self._pipes[where] = Pipe(
-                direction.mbit_per_s,
-                direction.loss,
-                connection.handshake_round_trips if connection.cold else 0,
-            )
-        last_burst, draws = self._bursts.get(where, (-1, None))
-        fresh = self._draws(key, direction)
-        if last_burst == burst and draws is not None:
+        leg = transit.legs[key.hop]
+        direction = leg.direction
+        draws = self._draws(key, direction)
+        if leg.burst == transit.burst and leg.draws is not None:
             # Packets of one burst meet the same queues.
-            draws = Draws(draws.forward_ms, draws.backward_ms, fresh.loss)
-        else:
-            draws = fresh
-        self._bursts[where] = (burst, draws)
-        size = len(data) + self.network.connection.overhead_bytes
-        transfer = pipe.transfer(self.now_ms, size, draws)
-        onward = key.hop + 1 < len(route)
-        service = self.network.sites[direction.target].service_ms if onward else 0.0
-        record = self._messages[number]
-        hop = Hop(direction.source, direction.target, transfer, service)
-        self._messages[number] = replace(record, hops=(*record.hops, hop))
-        self._at(
-            transfer.arrived_ms + service,
-            self._hop,
-            replace(key, hop=key.hop + 1),
-            number,
-            data,
-            burst,
-            extra,
-            copies,
-        )
+            draws = Draws(leg.draws.forward_ms, leg.draws.backward_ms, draws.loss)
+        leg.burst, leg.draws = transit.burst, draws
+        size = len(transit.data) + self.network.connection.overhead_bytes
+        transfer = leg.pipe.transfer(self.now_ms, size, draws)
+        transit.hops.append(Hop(direction.source, direction.target, transfer, leg.service_ms))
+        onward = TransferKey(key.sender, key.receiver, key.nth, key.hop + 1)
+        self._at(transfer.arrived_ms + leg.service_ms, self._hop, onward, transit)
+
+    def _arrive(self, key: TransferKey, transit: _Transit) -> None:
+        """Hand a message over to its receiver, as often as faults want it."""
+        number = transit.number
+        del self._transits[number]
+        machine = self._machines[key.receiver]
+        arrived = self.now_ms + transit.extra_ms
+        record = replace(self._messages[number], received_ms=arrived, hops=tuple(transit.hops))
+        self._messages[number] = record
+        self._at(arrived, self._deliver, machine, number, transit.data)
+        for later in transit.copies_ms:
+            copy = len(self._messages)
+            self._messages.append(
+                replace(record, number=copy, received_ms=arrived + later, fate="duplicate")
+            )
+            self._at(arrived + later, self._deliver, machine, copy, transit.data)
 
     def _fate(self, number: int, fate: str) -> None:
         self._messages[number] = replace(self._messages[number], fate=fate)
@@ -412,6 +513,8 @@ class VirtualRun:
     # ------------------------------------------------------------------ the end
 
     def _trace(self) -> Trace:
+        for number, transit in self._transits.items():  # when the run was stopped
+            self._messages[number] = replace(self._messages[number], hops=tuple(transit.hops))
         outcomes: dict[PartyId, Any] = {}
         endings = []
         for i, machine in self._machines.items():
@@ -442,6 +545,21 @@ class VirtualRun:
             max(ending.at_ms for ending in endings),
             any(_inner(m.party).reproducible for m in self._machines.values()),
             outcomes,
+        )
+
+
+def check_resend(what: str, resend_ms: float, deadline_ms: float) -> None:
+    """Refuse a repetition that would not end.
+
+    Raises:
+        UsageError: not above 0, without a deadline, or with one too far away.
+    """
+    if not resend_ms > 0:
+        raise UsageError(f"{what} resend_ms is {resend_ms}: not above 0")
+    if resend_ms < math.inf and not deadline_ms <= MAX_RESENDS * resend_ms:
+        raise UsageError(
+            f"{what} resend_ms is {resend_ms}, and the session may take {deadline_ms} ms: it needs "
+            f"a timeout, at most {MAX_RESENDS} times as long"
         )
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 
@@ -56,6 +58,14 @@ class Partition:
     from_ms: float = 0.0
     until_ms: float = math.inf
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_ms < math.inf:
+            raise UsageError(f"partition from_ms is {self.from_ms}: not finite, or below 0")
+        if not self.until_ms >= self.from_ms:
+            raise UsageError(f"partition until_ms is {self.until_ms}: before from_ms")
+        if both := self.one & self.other:
+            raise UsageError(f"party {min(both)} is on both sides of a partition")
+
     def separates(self, sender: int, receiver: int, now_ms: float) -> bool:
         if not self.from_ms <= now_ms < self.until_ms:
             return False
@@ -86,6 +96,53 @@ class Crash:
 
 
 Fault = MessageFault | Partition | Crash
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What message faults do to one message."""
+
+    dropped: bool = False
+    extra_ms: float = 0.0
+    """How much later it arrives."""
+    copies_ms: tuple[float, ...] = ()
+    """How long after it each copy comes."""
+
+
+class FaultPlan:
+    """The message faults of one run: counts what they match, draws what is random."""
+
+    def __init__(self, faults: Iterable[Fault], seed: int) -> None:
+        self._faults = [fault for fault in faults if isinstance(fault, MessageFault)]
+        self._matched = [0] * len(self._faults)
+        self._chance = np.random.default_rng([seed & 0xFFFFFFFF, 0xFA])
+
+    def strike(self, kind: str, sender: int, receiver: int) -> Fate:
+        """The fate of a message; call it once for each, in the order of sending."""
+        extra = 0.0
+        copies: list[float] = []
+        for index, fault in enumerate(self._faults):
+            if not self._strikes(index, fault, kind, sender, receiver):
+                continue
+            if fault.strike is Strike.DROP:
+                return Fate(dropped=True)
+            if fault.strike is Strike.DELAY:
+                extra += fault.delay_ms
+            else:
+                copies.append(fault.delay_ms)
+        return Fate(False, extra, tuple(copies))
+
+    def _strikes(
+        self, index: int, fault: MessageFault, kind: str, sender: int, receiver: int
+    ) -> bool:
+        if fault.kind not in (None, kind) or fault.sender not in (None, sender):
+            return False
+        if fault.receiver not in (None, receiver):
+            return False
+        self._matched[index] += 1
+        if fault.nth not in (None, self._matched[index]):
+            return False
+        return fault.probability >= 1 or bool(self._chance.random() < fault.probability)
 
 
 def drop(kind: str | None = None, **criteria: int) -> MessageFault:

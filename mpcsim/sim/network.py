@@ -6,19 +6,24 @@ connections and forwards whole messages. All times are milliseconds.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, TypeVar
 
 from mpcsim.errors import UsageError
-from mpcsim.ids import PartyId
+from mpcsim.ids import PartyId, party_ids
 from mpcsim.sim import presets
 from mpcsim.sim.latency import Constant, Latency
-from mpcsim.sim.transport import Connection
+from mpcsim.sim.transport import Connection, whole
 
 CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
 """The wallet's share holders."""
+
+T = TypeVar("T", "Site", "Link", Connection)
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,18 @@ class Site:
     """Time to forward one message."""
 
     def __post_init__(self) -> None:
-        if not self.cpu_factor > 0:
-            raise UsageError(f"site {self.name}: cpu_factor is {self.cpu_factor}: not above 0")
-        if self.cores < 1:
-            raise UsageError(f"site {self.name}: cores is {self.cores}: below 1")
-        if not self.service_ms >= 0:
-            raise UsageError(f"site {self.name}: service_ms is {self.service_ms}: below 0")
+        if not 0 < self.cpu_factor < math.inf:
+            raise UsageError(
+                f"site {self.name}: cpu_factor is {self.cpu_factor}: not above 0, or not finite"
+            )
+        if not whole(self.cores, 1):
+            raise UsageError(
+                f"site {self.name}: cores is {self.cores}: not a whole number from 1 on"
+            )
+        if not 0 <= self.service_ms < math.inf:
+            raise UsageError(
+                f"site {self.name}: service_ms is {self.service_ms}: below 0, or not finite"
+            )
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ class Link:
     a: str
     b: str
     latency: Latency
-    """One way, a to b."""
+    """One way, a to b; a number means that it is constant."""
     mbit_per_s: float = 1000.0
     loss: float = 0.0
     """Probability that a segment is lost."""
@@ -58,6 +69,10 @@ class Link:
 
     def __post_init__(self) -> None:
         where = f"link {self.a} - {self.b}"
+        object.__setattr__(self, "latency", _latency(self.latency, f"{where}: latency"))
+        if self.back_latency is not None:
+            back = _latency(self.back_latency, f"{where}: back_latency")
+            object.__setattr__(self, "back_latency", back)
         for name in ("mbit_per_s", "back_mbit_per_s"):
             rate = getattr(self, name)
             if rate is not None and not rate > 0:
@@ -106,18 +121,24 @@ class Network:
     name: str = ""
 
     def __post_init__(self) -> None:
+        party_ids(self.placement)
+        for name, site in self.sites.items():
+            if name != site.name:
+                raise UsageError(f"sites has site {site.name} under the name {name}")
         for link in self.links:
             for end in (link.a, link.b):
                 if end not in self.sites:
                     raise UsageError(
                         f"link {link.a} - {link.b}: {_unknown('site', end, self.sites)}"
                     )
-        pairs = [frozenset((link.a, link.b)) for link in self.links]
-        if len(set(pairs)) != len(pairs):
-            raise UsageError("two links join the same sites")
-        for party, site in self.placement.items():
-            if site not in self.sites:
-                raise UsageError(f"party {party}: {_unknown('site', site, self.sites)}")
+        seen: set[frozenset[str]] = set()
+        for link in self.links:
+            if (pair := frozenset((link.a, link.b))) in seen:
+                raise UsageError(f"link {link.a} - {link.b}: two links join the same sites")
+            seen.add(pair)
+        for party, where in self.placement.items():
+            if where not in self.sites:
+                raise UsageError(f"party {party}: {_unknown('site', where, self.sites)}")
         for i in self.placement:
             for j in self.placement:
                 self.route(i, j)
@@ -135,13 +156,10 @@ class Network:
         came: dict[str, Direction | None] = {start: None}
         queue = deque([start])
         while queue and goal not in came:
-            here = queue.popleft()
-            for link in self.links:
-                if here in (link.a, link.b):
-                    direction = link.direction(here)
-                    if direction.target not in came:
-                        came[direction.target] = direction
-                        queue.append(direction.target)
+            for direction in self._leaving[queue.popleft()]:
+                if direction.target not in came:
+                    came[direction.target] = direction
+                    queue.append(direction.target)
         if goal not in came:
             raise UsageError(f"no link leads from {start} to {goal}")
         hops: list[Direction] = []
@@ -149,6 +167,15 @@ class Network:
             hops.append(hop)
             goal = hop.source
         return tuple(reversed(hops))
+
+    @cached_property
+    def _leaving(self) -> Mapping[str, tuple[Direction, ...]]:
+        """The ways out of each site, in the order of the links."""
+        leaving: dict[str, list[Direction]] = {name: [] for name in self.sites}
+        for link in self.links:
+            for end in (link.a, link.b):
+                leaving[end].append(link.direction(end))
+        return {name: tuple(directions) for name, directions in leaving.items()}
 
     # ------------------------------------------------------------------ ready-made networks
 
@@ -170,11 +197,14 @@ class Network:
         Args:
             client: one-way latency between the caller's node and the gateway, in milliseconds or
                 as a distribution; ``operator`` and ``institution`` likewise.
+
+        Raises:
+            UsageError: bad latency, rate, loss or service time.
         """
         sites = [Site("client"), Site("gateway", service_ms=service_ms)]
         sites += [Site("operator"), Site("institution")]
         links = tuple(
-            Link(end, "gateway", _latency(latency), mbit_per_s, loss)
+            Link(end, "gateway", _latency(latency, end), mbit_per_s, loss)
             for end, latency in (
                 ("client", client),
                 ("operator", operator),
@@ -191,18 +221,28 @@ class Network:
 
     @classmethod
     def mesh(
-        cls, parties: Iterable[int], latency: Latency | float = 0.0, *, mbit_per_s: float = 1000.0
+        cls,
+        parties: Iterable[int],
+        latency: Latency | float = 0.0,
+        *,
+        mbit_per_s: float = 1000.0,
+        loss: float = 0.0,
+        connection: Connection | None = None,
+        name: str = "mesh",
     ) -> Network:
-        """Every party at a site of its own, all joined directly."""
-        ids = [PartyId(i) for i in parties]
+        """Every party at a site of its own, all joined directly.
+
+        Raises:
+            UsageError: bad or duplicate party ids, bad latency, rate or loss.
+        """
+        ids = party_ids(parties)
+        way = _latency(latency, "latency")
         sites = {f"site {i}": Site(f"site {i}") for i in ids}
         links = tuple(
-            Link(f"site {i}", f"site {j}", _latency(latency), mbit_per_s)
-            for i in ids
-            for j in ids
-            if i < j
+            Link(f"site {i}", f"site {j}", way, mbit_per_s, loss) for i in ids for j in ids if i < j
         )
-        return cls(sites, links, {i: f"site {i}" for i in ids}, name="mesh")
+        placement = {i: f"site {i}" for i in ids}
+        return cls(sites, links, placement, connection or Connection(), name)
 
     @classmethod
     def preset(
@@ -256,31 +296,38 @@ class Network:
         )
 
     def with_connection(self, **changes: object) -> Network:
-        """The same network with other connection settings, e.g. ``cold=True``."""
-        return replace(self, connection=replace(self.connection, **changes))  # type: ignore[arg-type]
-
-    def with_link(self, a: str, b: str, **changes: object) -> Network:
-        """The same network with one link changed.
+        """The same network with other connection settings, e.g. ``cold=True``.
 
         Raises:
-            UsageError: there is no such link.
+            UsageError: no such setting, or a bad value.
+        """
+        return replace(self, connection=_changed("connection", self.connection, changes))
+
+    def with_link(self, a: str, b: str, **changes: object) -> Network:
+        """The same network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
+
+        Raises:
+            UsageError: there is no such link or setting, or a bad value.
         """
         found = [link for link in self.links if {link.a, link.b} == {a, b}]
         if not found:
+            for end in (a, b):
+                if end not in self.sites:
+                    raise UsageError(_unknown("site", end, self.sites))
             raise UsageError(f"no link joins {a} and {b}")
-        changed = replace(found[0], **changes)  # type: ignore[arg-type]
+        changed = _changed("link", found[0], changes)
         links = tuple(changed if link is found[0] else link for link in self.links)
         return replace(self, links=links)
 
     def with_site(self, name: str, **changes: object) -> Network:
-        """The same network with one site changed.
+        """The same network with one site changed, e.g. ``cpu_factor=2.0``.
 
         Raises:
-            UsageError: there is no such site.
+            UsageError: there is no such site or setting, or a bad value.
         """
         if name not in self.sites:
             raise UsageError(_unknown("site", name, self.sites))
-        site = replace(self.sites[name], **changes)  # type: ignore[arg-type]
+        site = _changed("site", self.sites[name], changes)
         return replace(self, sites={**self.sites, name: site})
 
     def __str__(self) -> str:
@@ -290,9 +337,27 @@ class Network:
             lines.append(f"  {link.a} - {link.b}: {link.latency}, {link.mbit_per_s:g} Mbit/s{loss}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from mpcsim.sim import rich_display
 
-def _latency(value: Latency | float) -> Latency:
-    return value if isinstance(value, Latency) else Constant(float(value))
+        return rich_display.network_html(self)
+
+
+def _latency(value: Latency | float, what: str) -> Latency:
+    if isinstance(value, Latency):
+        return value
+    try:
+        return Constant(value)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error}") from None
+
+
+def _changed(what: str, old: T, changes: Mapping[str, Any]) -> T:
+    known = [f.name for f in fields(old)]
+    for name in changes:
+        if name not in known:
+            raise UsageError(f"{_unknown(f'setting of a {what}', name, known)}")
+    return replace(old, **changes)
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:

@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Waiting
 from mpcsim.sim.transport import Transfer
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from mpcsim.sim.analysis import CriticalPath, Summary
 
 
 class Verdict(Enum):
@@ -120,3 +127,78 @@ class Trace:
     def waiting(self) -> dict[PartyId, Waiting]:
         """For whom the parties that did not finish wait."""
         return {i: o for i, o in self.outcomes.items() if isinstance(o, Waiting)}
+
+    # ------------------------------------------------------------------ analysis
+
+    def summary(self) -> Summary:
+        """The figures of the run (``mpcsim.sim.analysis``); prints well."""
+        from mpcsim.sim import analysis
+
+        return analysis.summary(self)
+
+    def critical_path(self) -> CriticalPath:
+        """What the duration was made of: the chain of work and messages that ended the run."""
+        from mpcsim.sim import analysis
+
+        return analysis.critical_path(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per event; columns as in ``mpcsim.sim.analysis.FRAME_COLUMNS``.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        from mpcsim.sim import analysis
+
+        return analysis.to_frame(self)
+
+    # ------------------------------------------------------------------ figures
+
+    def sequence_diagram(self, *, gateway: bool = False) -> Figure:
+        """Who sent what to whom, on a time axis; needs matplotlib.
+
+        Args:
+            gateway: also show the sites that forward messages.
+        """
+        from mpcsim.sim import figures
+
+        return figures.sequence_diagram(self, gateway=gateway)
+
+    def gantt(self) -> Figure:
+        """Computing and waiting by party, and every message's way; needs matplotlib."""
+        from mpcsim.sim import figures
+
+        return figures.gantt(self)
+
+    # ------------------------------------------------------------------ files
+
+    def save_jsonl(self, path: str | Path) -> Path:
+        """Write the trace, without the outcomes, as JSON Lines; returns the path."""
+        from mpcsim.sim import export
+
+        return export.save_jsonl(self, path)
+
+    def save_perfetto(self, path: str | Path) -> Path:
+        """Write the trace for ui.perfetto.dev and chrome://tracing; returns the path."""
+        from mpcsim.sim import export
+
+        return export.save_perfetto(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read what ``save_jsonl`` wrote.
+
+        Raises:
+            InvalidEncoding: not a trace, of another version, or damaged; says in which line.
+        """
+        from mpcsim.sim import export
+
+        return export.load(path)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        from mpcsim.sim import rich_display
+
+        return rich_display.trace_html(self)

@@ -16,6 +16,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
 from nacl.exceptions import BadSignatureError
@@ -25,17 +26,29 @@ from mpcsim.errors import Aborted, Consequence, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
+from mpcsim.protocol.party import AbortNotice
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.compute import Compute, Measured
-from mpcsim.sim.engine import DrawSource, Validate, VirtualRun
-from mpcsim.sim.faults import Fault
+from mpcsim.sim.engine import DrawSource, Validate, VirtualRun, check_resend
+from mpcsim.sim.faults import Fault, MessageFault, Partition
 from mpcsim.sim.network import Network
 from mpcsim.sim.recording import Trace, Verdict
+from mpcsim.sim.transport import whole
 from mpcsim.trace import Listener, silent
 
 R = TypeVar("R")
+
+KINDS = sorted(
+    {AbortNotice.__name__}
+    | {
+        sends.kind
+        for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+        for _, sends in definition.kinds()
+    }
+)
+"""Every kind of message of the wallet's protocols."""
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
 """Makes an adversary of a party (``mpcsim.sim.adversary``)."""
@@ -46,13 +59,18 @@ class Policy:
     """When to give up on a session, and how often to try again."""
 
     timeout_ms: float = math.inf
+    """Of one session."""
     attempts: int = 1
+    resend_ms: float = math.inf
+    """How often a party that waits puts its messages out again, so that messages may be lost and
+    parties may crash; never by default. Needs a timeout."""
 
     def __post_init__(self) -> None:
         if not self.timeout_ms > 0:
             raise UsageError(f"policy timeout_ms is {self.timeout_ms}: not above 0")
-        if self.attempts < 1:
-            raise UsageError(f"policy attempts is {self.attempts}: below 1")
+        if not whole(self.attempts, 1):
+            raise UsageError(f"policy attempts is {self.attempts}: not a whole number from 1 on")
+        check_resend("policy", self.resend_ms, self.timeout_ms)
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,11 @@ class Result(Generic[R]):
     def __str__(self) -> str:
         tries = f", attempt {len(self.attempts)}" if len(self.attempts) > 1 else ""
         return f"{self.trace.name}: {self.verdict.value} after {self.elapsed_ms:.1f} ms{tries}"
+
+    def _repr_html_(self) -> str:
+        from mpcsim.sim import rich_display
+
+        return rich_display.result_html(self)
 
 
 @dataclass
@@ -173,12 +196,21 @@ class Simulation:
     ) -> Result[PublicKeyRecord]:
         """Replace a lost share: the other holders reshare, everyone gets a fresh share.
 
+        Args:
+            lost: the holder whose share is gone.
+            dealers: who deals; by default as many of the others as are needed.
+
         Raises:
-            UsageError: no key yet, or too few dealers.
+            UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
         """
         record = self._key()
+        self._share(lost)
         others = tuple(i for i in record.holders if i != lost)
         dealing = others[: record.threshold] if dealers is None else tuple(dealers)
+        if lost in dealing:
+            raise UsageError(f"party {lost} has lost its share: it cannot be among the dealers")
+        for i in dealing:
+            self._share(i)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             share = self._share(i) if i in dealing else None
@@ -215,6 +247,7 @@ class Simulation:
         valid: Validate,
     ) -> tuple[dict[PartyId, Any] | None, tuple[Trace, ...], float]:
         """Run sessions until one completes, the policy gives up, or somebody is to be banned."""
+        self._check()
         attempts: list[Trace] = []
         elapsed = 0.0
         ids = tuple(ids)
@@ -228,6 +261,7 @@ class Simulation:
                 compute=self.compute,
                 faults=self.faults,
                 deadline_ms=self.policy.timeout_ms,
+                resend_ms=self.policy.resend_ms,
                 draws=self.draws,
                 validate=valid,
                 name=name,
@@ -243,6 +277,24 @@ class Simulation:
             if trace.verdict is Verdict.INVALID or not _worth_retrying(trace):
                 break
         return None, tuple(attempts), elapsed
+
+    def _check(self) -> None:
+        """Refuse cheaters and faults that name nobody or nothing."""
+        named = [("corrupt", i) for i in self.corrupt]
+        for fault in self.faults:
+            if isinstance(fault, MessageFault):
+                named += [("faults", i) for i in (fault.sender, fault.receiver) if i is not None]
+                if fault.kind is not None and fault.kind not in KINDS:
+                    near = get_close_matches(fault.kind, KINDS)
+                    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+                    raise UsageError(f"faults: unknown message {fault.kind!r}{hint}")
+            elif isinstance(fault, Partition):
+                named += [("faults", i) for i in fault.one | fault.other]
+            else:
+                named.append(("faults", fault.party))
+        for field_name, i in named:
+            if i not in self.network.placement:
+                raise UsageError(f"{field_name}: party {i} has no site in this network")
 
     def _session_id(self) -> bytes:
         self._sessions += 1

@@ -9,8 +9,8 @@ loss, delayed acknowledgements):
   so it doubles every round trip; the next window opens when the first acknowledgement returns;
 * a connection that was idle for longer than the retransmission timeout starts again at 10;
 * bytes leave at line rate, one message behind the other, and arrive in order;
-* a lost segment with three others behind it is sent again after one round trip (fast retransmit), one
-  of the last three after a timeout; timeouts double.
+* a lost segment with three others behind it is sent again after one round trip (fast
+  retransmit), one of the last three after a timeout; timeouts double.
 
 Each hop of each (sender, receiver) flow has a connection of its own, as HTTP clients keep.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Final
 
 from mpcsim.errors import UsageError
@@ -52,8 +53,10 @@ class Connection:
     def __post_init__(self) -> None:
         if self.tls_round_trips not in (0, 1, 2):
             raise UsageError(f"connection tls_round_trips is {self.tls_round_trips}: 0, 1 or 2")
-        if self.overhead_bytes < 0:
-            raise UsageError(f"connection overhead_bytes is {self.overhead_bytes}: below 0")
+        if not whole(self.overhead_bytes, 0):
+            raise UsageError(
+                f"connection overhead_bytes is {self.overhead_bytes}: not a whole number from 0 on"
+            )
 
     @property
     def handshake_round_trips(self) -> int:
@@ -69,8 +72,8 @@ class Draws:
     """One-way latency of the message."""
     backward_ms: float
     """One-way latency of its acknowledgements."""
-    loss: float = 1.0
-    """Uniform in [0, 1): where on the loss distribution this transfer falls."""
+    loss: float = 0.0
+    """Uniform in [0, 1): where on the loss distribution this transfer falls; 0: nothing lost."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,11 @@ class Transfer:
     """Waiting for what was lost to be sent again."""
 
 
+def whole(value: object, least: int) -> bool:
+    """Whether something that claims to be a count is a whole number, and large enough."""
+    return isinstance(value, Integral) and int(value) >= least
+
+
 def segments(size: int) -> int:
     """Segments of a message of ``size`` bytes."""
     return max(1, -(-size // SEGMENT_BYTES))
@@ -110,9 +118,9 @@ def rto_ms(rtt_ms: float) -> float:
 def loss_distribution(count: int, loss: float) -> tuple[float, ...]:
     """Cumulative probability of each recovery level for a message of ``count`` segments.
 
-    Level 0: nothing lost that matters. Level 2k - 1: the slowest segment needed a fast retransmit
-    and k - 1 timeouts; level 2k: k timeouts. Levels are in order of the time they cost. Segments are
-    lost independently, and so is every attempt to send them again.
+    Level 0: nothing lost. Level 2k - 1: the slowest segment needed a fast retransmit and k - 1
+    timeouts; level 2k: k timeouts. Levels are in order of the time they cost. Segments are lost
+    independently, and so is every attempt to send them again.
     """
     tail = min(count, DUPLICATE_ACKS)
     front = count - tail
@@ -127,7 +135,7 @@ def loss_distribution(count: int, loss: float) -> tuple[float, ...]:
 
 def recovery_ms(level: int, rtt_ms: float) -> float:
     """Time that a recovery level adds."""
-    timeouts = (2 ** (level // 2) - 1) * rto_ms(rtt_ms)
+    timeouts = (2.0 ** (level // 2) - 1) * rto_ms(rtt_ms)
     return timeouts + rtt_ms if level % 2 else timeouts
 
 

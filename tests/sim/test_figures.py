@@ -1,0 +1,359 @@
+"""Figures show everything, nothing hides anything, and the colours can be told apart."""
+
+import base64
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import matplotlib as mpl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
+from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
+
+from mpcsim.sim import Network, Simulation, Trace, Verdict
+from mpcsim.sim.analysis import PARTS
+from mpcsim.sim.figures import (
+    FILLS,
+    NEUTRALS,
+    PALETTE,
+    critical_path,
+    gantt,
+    sequence_diagram,
+    svg,
+)
+from mpcsim.sim.rich_display import size
+from tests.helpers.traces import NAMES, simulation, trace
+
+
+def with_gateway(found: Trace) -> Figure:
+    return sequence_diagram(found, gateway=True)
+
+
+KINDS = (sequence_diagram, with_gateway, gantt, critical_path)
+EVERY = pytest.mark.parametrize("name", NAMES)
+ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
+
+
+def draw(figure: Figure) -> FigureCanvasAgg:
+    canvas = figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg)
+    canvas.draw()
+    return canvas
+
+
+def texts(figure: Figure) -> Iterator[Text]:
+    """All texts that are drawn."""
+    for legend in figure.legends:
+        yield from legend.get_texts()
+    yield from figure.texts
+    for axes in figure.axes:
+        yield from axes.texts
+        for axis in (axes.xaxis, axes.yaxis):
+            yield axis.label
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if low <= tick.get_loc() <= high and tick.label1.get_visible():
+                    yield tick.label1
+
+
+def box(canvas: FigureCanvasAgg, text: Text) -> Bbox:
+    """Where a text is, with its frame."""
+    renderer = canvas.get_renderer()
+    patch = text.get_bbox_patch()
+    if patch is not None:
+        return patch.get_window_extent(renderer)
+    if isinstance(text, Annotation):
+        return Text.get_window_extent(text, renderer)
+    return text.get_window_extent(renderer)
+
+
+def gids(figure: Figure, prefix: str) -> list[str]:
+    found = [artist.get_gid() for artist in figure.findobj() if artist.get_gid()]
+    return [gid for gid in found if gid and gid.startswith(prefix)]
+
+
+# ---------------------------------------------------------------------- what holds for every figure
+
+
+@EVERY
+@ALL_KINDS
+def test_no_text_overlaps_another_or_leaves_the_figure(
+    name: str, kind: Callable[[Trace], Figure]
+) -> None:
+    figure = kind(trace(name))
+    canvas = draw(figure)
+    shown = [(t.get_text(), box(canvas, t)) for t in texts(figure) if t.get_text().strip()]
+    assert len(shown) > 5
+    for (one, a), (other, b) in combinations(shown, 2):
+        assert not a.overlaps(b), f"{one!r} and {other!r} overlap"
+    for text, extent in shown:
+        inside = figure.bbox.padded(1)
+        assert inside.contains(extent.x0, extent.y0), f"{text!r} leaves the figure"
+        assert inside.contains(extent.x1, extent.y1), f"{text!r} leaves the figure"
+
+
+@EVERY
+@ALL_KINDS
+def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], Figure]) -> None:
+    figure = kind(trace(name))
+    draw(figure)
+    used = {to_hex(figure.get_facecolor()).upper()}
+    for artist in figure.findobj(lambda artist: bool(artist.get_visible())):
+        if isinstance(artist, Text):
+            used.add(to_hex(artist.get_color()).upper())
+        elif isinstance(artist, Line2D):
+            used.add(to_hex(artist.get_color()).upper())
+            if artist.get_marker() not in ("None", "", None):
+                used.add(to_hex(artist.get_markerfacecolor()).upper())
+        elif isinstance(artist, Patch):
+            for colour in (artist.get_facecolor(), artist.get_edgecolor()):
+                if colour[3]:
+                    used.add(to_hex(colour).upper())
+    assert used <= {*PALETTE, *NEUTRALS}
+    assert len(used & set(PALETTE)) >= 2
+
+
+def test_the_palette_is_that_of_okabe_and_ito() -> None:
+    published = {
+        (0, 0, 0),
+        (230, 159, 0),
+        (86, 180, 233),
+        (0, 158, 115),
+        (240, 228, 66),
+        (0, 114, 178),
+        (213, 94, 0),
+        (204, 121, 167),
+    }
+    assert {tuple(bytes.fromhex(colour[1:])) for colour in PALETTE} == published
+    for colour in NEUTRALS:
+        assert len(set(bytes.fromhex(colour[1:]))) == 1
+
+
+def test_every_part_has_a_fill_of_its_own() -> None:
+    assert set(PARTS) <= set(FILLS)
+    looks = [(fill.face, fill.hatch) for kind, fill in FILLS.items() if kind in PARTS]
+    assert len(set(looks)) == len(looks)
+
+
+@ALL_KINDS
+def test_no_global_state(kind: Callable[[Trace], Figure]) -> None:
+    before = dict(mpl.rcParams)
+    one, other = kind(trace("dropped")), kind(trace("dropped"))
+    assert one is not other
+    assert svg(one) == svg(other)
+    assert dict(mpl.rcParams) == before
+
+
+@ALL_KINDS
+def test_units_are_on_the_axes(kind: Callable[[Trace], Figure]) -> None:
+    figure = kind(trace("two-party signature"))
+    labels = [axis.label.get_text() for a in figure.axes for axis in (a.xaxis, a.yaxis)]
+    assert [text for text in labels if text] == ["time (ms)"]
+
+
+@ALL_KINDS
+def test_runs_without_anything_in_them(kind: Callable[[Trace], Figure]) -> None:
+    empty = Trace("", "", 0, "free", "virtual", Verdict.STALLED, (), (), (), 0.0)
+    draw(kind(empty))
+    at_once = Simulation(Network.star(mbit_per_s=float("inf")), compute=simulation().compute)
+    draw(kind(at_once.generate().trace))
+
+
+# ---------------------------------------------------------------------- sequence diagram
+
+HEALTHY = ("two-party signature", "three-party signature", "key generation", "recovery")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_one_arrow_a_message(name: str) -> None:
+    found = trace(name)
+    arrows = sequence_diagram(found).findobj(FancyArrowPatch)
+    assert len(arrows) == len(found.messages)
+    arrows = with_gateway(found).findobj(FancyArrowPatch)
+    forwarding = sum(h.service_ms > 0 for m in found.messages for h in m.hops)
+    assert len(arrows) == sum(len(m.hops) for m in found.messages) + forwarding
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
+def test_every_message_is_labelled(name: str, kind: Callable[[Trace], Figure]) -> None:
+    figure = kind(trace(name))
+    written = [line for t in texts(figure) for line in t.get_text().splitlines()]
+    assert not any("no room" in line for line in written)
+    wanted = [f"{m.kind} {size(m.size)}" for m in trace(name).messages]
+    assert sorted(line for line in written if line in wanted) == sorted(wanted)
+
+
+def test_arrows_slope_with_time() -> None:
+    found = trace("key generation")
+    figure = sequence_diagram(found)
+    axes = figure.axes[0]
+    by_gid = {a.get_gid(): a for a in figure.findobj(FancyArrowPatch)}
+    for m in found.messages:
+        start, stop = by_gid[f"message-{m.number}-0"]._posA_posB  # type: ignore[attr-defined]
+        assert start == pytest.approx((m.sender - 1, m.sent_ms))
+        assert stop == pytest.approx((m.receiver - 1, m.received_ms))
+    bottom, top = axes.get_ylim()
+    assert bottom > found.finished_ms > 0 > top
+
+
+def test_lifelines_and_rounds() -> None:
+    figure = with_gateway(trace("key generation"))
+    heads = [t.get_text() for t in figure.axes[0].texts]
+    for head in ("party 1\nclient", "gateway", "party 2\noperator", "party 3\ninstitution"):
+        assert head in heads
+    for at, name in enumerate(("commit", "reveal", "deal", "finish"), 1):
+        assert f"round {at}\n{name}" in heads
+    assert len(gids(figure, "round")) == 4
+    assert len(gids(figure, "work-")) == len(trace("key generation").work)
+
+
+def test_losses_and_ends_are_visible() -> None:
+    figure = sequence_diagram(trace("dropped"))
+    written = "\n".join(t.get_text() for t in texts(figure))
+    assert "Respond 40.3 kB dropped" in written
+    assert "Respond from 1" in written
+    assert len(gids(figure, "cross-")) == 1
+    assert len(gids(figure, "ending-waiting")) == 2
+    crashed = sequence_diagram(trace("crashed"))
+    assert len(gids(crashed, "cross-")) == sum(m.fate == "lost" for m in trace("crashed").messages)
+    aborted = sequence_diagram(trace("aborted"))
+    assert len(gids(aborted, "ending-aborted")) == 3
+    assert "(copy)" in "\n".join(t.get_text() for t in texts(sequence_diagram(trace("duplicated"))))
+    deadline = "\n".join(t.get_text() for t in texts(sequence_diagram(trace("deadline"))))
+    assert "(under way)" in deadline
+
+
+# ---------------------------------------------------------------------- Gantt, critical path
+
+
+def bars(axes: Axes, prefix: str) -> list[Rectangle]:
+    found = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    return [patch for patch in found if str(patch.get_gid()).startswith(prefix)]
+
+
+@EVERY
+def test_gantt_has_a_row_a_party_and_a_message(name: str) -> None:
+    found = trace(name)
+    figure = gantt(found)
+    rows = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert sum(row.startswith("party ") for row in rows) == len(found.endings)
+    shown = sum(m.sent_ms <= found.finished_ms for m in found.messages)
+    assert len(rows) == len(found.endings) + shown
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_bars_are_as_long_as_what_they_show(name: str) -> None:
+    found = trace(name)
+    axes = gantt(found).axes[0]
+    for m in found.messages:
+        assert m.received_ms is not None
+        length = sum(bar.get_width() for bar in bars(axes, f"message-{m.number}-"))
+        assert length == pytest.approx(m.received_ms - m.sent_ms, abs=1e-6)
+    for p in found.summary().parties:
+        length = sum(bar.get_width() for bar in bars(axes, f"wait-{p.party}"))
+        assert length == pytest.approx(p.waiting_ms + p.contention_ms, abs=1e-6)
+    assert len(bars(axes, "work-")) == sum(w.end_ms > w.start_ms for w in found.work)
+
+
+def test_gantt_shows_losses_and_aborts() -> None:
+    assert len(gids(gantt(trace("dropped")), "cross-")) == 1
+    assert len(gids(gantt(trace("aborted")), "ending-aborted")) == 3
+    legend = [t.get_text() for t in gantt(trace("dropped")).legends[0].get_texts()]
+    assert "lost" in legend
+    assert "waiting in vain" in legend
+    assert "window (slow start)" in legend
+
+
+@EVERY
+def test_bars_of_the_critical_path_add_up(name: str) -> None:
+    found = trace(name)
+    lanes, total = critical_path(found).axes
+    for axes, prefix in ((lanes, "segment-"), (total, "total-")):
+        length = sum(bar.get_width() for bar in bars(axes, prefix))
+        assert length == pytest.approx(found.finished_ms, abs=1e-6)
+    rows = [t.get_text() for t in lanes.get_yticklabels()]
+    assert rows == ["message", *found.critical_path().places]
+
+
+# ---------------------------------------------------------------------- rich display
+
+
+@EVERY
+def test_a_trace_in_a_notebook(name: str) -> None:
+    html = trace(name)._repr_html_()
+    assert trace(name).verdict.value in html
+    found = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
+    assert found
+    root = ET.fromstring(base64.b64decode(found[1]))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "<script" not in html
+
+
+def test_names_are_escaped() -> None:
+    html = replace(trace("two-party signature"), name="<b>&", network='"x"')._repr_html_()
+    assert "<b>" not in html
+    assert "&lt;b&gt;&amp;" in html
+
+
+def test_long_names_are_wrapped() -> None:
+    found = replace(trace("two-party signature"), network="a network with a long name " * 6)
+    for kind in KINDS:
+        figure = kind(found)
+        canvas = draw(figure)
+        shown = [box(canvas, t) for t in texts(figure) if t.get_text().strip()]
+        assert not any(a.overlaps(b) for a, b in combinations(shown, 2))
+        assert all(extent.x1 <= figure.bbox.x1 for extent in shown)
+
+
+def test_too_many_messages_for_a_diagram() -> None:
+    found = trace("key generation")
+    html = replace(found, messages=found.messages * 4)._repr_html_()
+    assert "too many for a diagram" in html
+    assert "<img" not in html
+
+
+def test_a_network_in_a_notebook() -> None:
+    network = Network.preset("seoul", institution="frankfurt").with_connection(cold=True)
+    html = network._repr_html_()
+    for text in ("client → gateway", "gateway → client", "institution", "opened anew", "seoul"):
+        assert text in html
+
+
+def test_a_result_in_a_notebook() -> None:
+    made = simulation()
+    assert made.sign()._repr_html_().count("<img") == 1
+    result = made.sign()
+    html = replace(result, attempts=result.attempts * 2)._repr_html_()
+    assert "attempt" in html
+    assert html.count("<img") == 1
+
+
+def test_a_figure_in_a_notebook() -> None:
+    figure = sequence_diagram(trace("two-party signature"))
+    assert ET.fromstring(figure._repr_svg_()).tag.endswith("svg")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (40268, "40.3 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (2_500_000, "2.5 MB"),
+        (3 * 10**12, "3000.0 GB"),
+    ],
+)
+def test_sizes(number: int, text: str) -> None:
+    assert size(number) == text

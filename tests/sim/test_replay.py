@@ -1,0 +1,586 @@
+"""Replays agree with the engine bit by bit, and with closed forms within what chance allows.
+
+The engine runs with stand-ins for the parties: they run the recorded rounds when their messages
+are there and send as many bytes, without the cryptography, which takes too long for thousands of
+runs. Real parties are compared, too, in fewer cases.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.protocol import Done, Output, Party, Send, Waiting
+from mpcsim.sim import analysis
+from mpcsim.sim import replay as replaying
+from mpcsim.sim.compute import Compute, Declared, Free, Measured
+from mpcsim.sim.engine import TransferKey, VirtualRun
+from mpcsim.sim.faults import drop, duplicate
+from mpcsim.sim.latency import (
+    Constant,
+    Empirical,
+    Gamma,
+    Latency,
+    LogNormal,
+    Normal,
+    Pareto,
+    Uniform,
+)
+from mpcsim.sim.network import Direction, Link, Network, Site
+from mpcsim.sim.recording import Trace
+from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, record
+from mpcsim.sim.transport import Connection, loss_distribution, recovery_ms, segments, wire_ms
+from mpcsim.trace import StepFinished, StepStarted, silent
+from tests.helpers.sessions import DEFINITIONS, session
+from tests.helpers.toy import TOY, toy_parties
+
+GRAPHS = ("ecdsa-2", "ecdsa-3", "dkg-ed25519", "dkg-secp256k1", "frost-2", "reshare-secp256k1")
+COLD = Connection(cold=True)
+
+
+@cache
+def graph(name: str) -> MessageGraph:
+    parties = session(name).parties()
+    home = Network.mesh([party.me for party in parties], 1.0)
+    return record(VirtualRun(parties, home, name=name).run())
+
+
+# ---------------------------------------------------------------------- stand-ins
+
+
+class StandIn(Party[Any, Any]):
+    """Runs the steps of a graph in place of a party."""
+
+    def __init__(self, of: MessageGraph, me: PartyId) -> None:
+        self.me = me
+        self.listener = silent
+        self.outcome = None
+        self.session_id = bytes(32)
+        self.reproducible = True
+        self.definition = DEFINITIONS[of.name]
+        self.of = of
+        self.steps = [step for step in of.steps if step.party == me]
+        self.there: set[int] = set()
+
+    def start(self) -> list[Output[Any]]:
+        return self._go()
+
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
+        self.there.add(int.from_bytes(data[:4], "big"))
+        return self._go()
+
+    def waiting(self) -> Waiting | None:
+        return None
+
+    def _go(self) -> list[Output[Any]]:
+        outputs: list[Output[Any]] = []
+        while self.steps and self.there.issuperset(self.steps[0].needs):
+            step = self.steps.pop(0)
+            self.listener(StepStarted(self.me, step.protocol, step.round, step.name))
+            self.listener(StepFinished(self.me, step.protocol, step.round, step.name))
+            for number in step.sends:
+                packet = self.of.messages[number]
+                data = number.to_bytes(4, "big").ljust(packet.size, b"\0")
+                outputs.append(Send(packet.receiver, data, packet.kind, step.round))
+            if not self.steps:
+                self.outcome = Done(None)
+                outputs.append(self.outcome)
+        return outputs
+
+
+def stand_ins(of: MessageGraph) -> list[Party[Any, Any]]:
+    return [StandIn(of, i) for i in of.parties]
+
+
+def compare(
+    of: MessageGraph,
+    network: Network,
+    samples: int,
+    *,
+    costs: Compute | None = None,
+    seed: int = 0,
+    parties: Callable[[], Sequence[Any]] | None = None,
+) -> tuple[Replay, list[Trace]]:
+    """Assert that replay and engine agree in every sample, exactly."""
+    table = DrawTable(samples, seed)
+    found = of.replay(network, samples, costs=costs, parties=True, draws=table)
+    traces = []
+    for k in range(samples):
+        made = parties() if parties else stand_ins(of)
+        trace = VirtualRun(made, network, compute=costs, draws=table.sample(k)).run()
+        assert trace.finished_ms == found.finished_ms[k], f"sample {k} over {network}"
+        ends = {ending.party: ending.at_ms for ending in trace.endings}
+        assert ends == {i: times[k] for i, times in found.parties_ms.items()}, f"sample {k}"
+        traces.append(trace)
+    return found, traces
+
+
+def declared(of: MessageGraph, ms: float = 2.0) -> Declared:
+    """Rounds that take ``ms``, a little more each, so that work often waits for work."""
+    return Declared({(step.protocol, step.name): ms + 0.37 * step.round for step in of.steps})
+
+
+# ---------------------------------------------------------------------- exact agreement
+
+LATENCIES: dict[str, tuple[Latency, Latency, Latency]] = {
+    "constant": (Constant(10.0), Constant(1.0), Constant(30.0)),
+    "log-normal": (LogNormal(10.0, 0.8), LogNormal(1.0, 1.0), LogNormal(20.0, 0.3, 15.0)),
+    "gamma": (Gamma(10.0, 0.5), Gamma(3.0, 1.0, 1.0), Gamma(5.0, 4.0)),
+}
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "warm": {},
+    "cold": {"connection": COLD},
+    "lossy": {"loss": 0.02},
+    "slow": {"mbit_per_s": 1.0},
+    "all at once": {
+        "connection": Connection(cold=True, tls_round_trips=2, overhead_bytes=900),
+        "loss": 0.1,
+        "mbit_per_s": 3.0,
+        "service_ms": 0.7,
+    },
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("latency", LATENCIES)
+@pytest.mark.parametrize("name", ["ecdsa-2", "ecdsa-3", "dkg-secp256k1"])
+def test_agrees_with_the_engine(name: str, latency: str, condition: str) -> None:
+    of = graph(name)
+    network = Network.star(*LATENCIES[latency], **CONDITIONS[condition])
+    # Every other case with computation, on a slow machine at one end.
+    odd = (list(LATENCIES).index(latency) + list(CONDITIONS).index(condition)) % 2
+    compare(
+        of,
+        network.with_site("client", cpu_factor=3.3),
+        200,
+        costs=declared(of) if odd else None,
+        seed=len(condition),
+    )
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_uneven_links(name: str) -> None:
+    """Everything differs from link to link, and from one direction to the other."""
+    of = graph(name)
+    sites = [Site("a", 2.0), Site("b"), Site("c", 0.5), Site("x", service_ms=0.4), Site("y")]
+    links = (
+        Link("a", "x", Gamma(40.0, 0.3), 2.0, 0.0, LogNormal(5.0, 0.5), 20.0, 0.05),
+        Link("x", "y", Normal(8.0, 3.0, 1.0), 1000.0, 0.01),
+        Link("b", "y", Pareto(3.0, 2.5, 1.0), 50.0, 0.0, back_loss=0.3),
+        Link("c", "x", Empirical.of([1.0, 4.0, 300.0]), 10.0),
+    )
+    placement = {PartyId(1): "a", PartyId(2): "b", PartyId(3): "c"}
+    network = Network({site.name: site for site in sites}, links, placement)
+    compare(of, network, 200, costs=declared(of, 4.0))
+
+
+@pytest.mark.parametrize("name", ["ecdsa-2", "ecdsa-3", "dkg-ed25519"])
+@pytest.mark.parametrize("connection", [Connection(), COLD], ids=["warm", "cold"])
+def test_real_parties(name: str, connection: Connection) -> None:
+    """The parties themselves, with their cryptography."""
+    way = LATENCIES["log-normal"]
+    network = Network.star(*way, mbit_per_s=10.0, loss=0.02, connection=connection)
+    costs = declared(graph(name)) if connection.cold else None
+    compare(graph(name), network, 200, costs=costs, parties=session(name).parties)
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_every_session(name: str) -> None:
+    of = graph(name)
+    network = Network.mesh(range(1, 5), Uniform(0.0, 30.0), loss=0.02, mbit_per_s=20.0)
+    compare(of, network, 3, costs=declared(of), parties=session(name).parties)
+
+
+def test_work_that_follows_work_shares_draws() -> None:
+    """Messages that wait for a busy party make it run rounds without a gap: one burst."""
+    of = graph("ecdsa-2")
+    network = Network.star(Uniform(0.0, 5.0), Uniform(0.0, 5.0), mbit_per_s=50.0, loss=0.01)
+    costs = declared(of, 20.0)
+    _, traces = compare(of, network.with_site("client", cpu_factor=3.0), 200, costs=costs)
+    gapless = sum(
+        work.cause is not None and work.cause[0] == "work" for t in traces for work in t.work
+    )
+    assert 50 < gapless < 1500
+
+
+def test_parties_at_one_site() -> None:
+    sites = {"here": Site("here", cores=2), "there": Site("there")}
+    placement = {PartyId(1): "here", PartyId(2): "here", PartyId(3): "there"}
+    network = Network(sites, (Link("here", "there", Gamma(9.0, 0.7)),), placement)
+    for name in ("dkg-ed25519", "ecdsa-3"):
+        compare(graph(name), network, 50)
+        compare(graph(name), network, 50, costs=declared(graph(name)))
+
+
+def test_nothing_takes_time() -> None:
+    found, _ = compare(graph("ecdsa-3"), Network.star(mbit_per_s=float("inf")), 2)
+    assert (found.finished_ms == 0).all()
+
+
+latencies = st.one_of(
+    st.floats(0, 300).map(Constant),
+    st.builds(LogNormal, st.floats(0, 300), st.floats(0, 2)),
+    st.builds(Gamma, st.floats(0, 300), st.floats(0.05, 5)),
+    st.floats(0, 100).map(lambda low: Uniform(low, 2 * low)),
+    st.lists(st.sampled_from([0.0, 1.0, 250.0]), min_size=1).map(Empirical.of),
+)
+rates = st.sampled_from([0.2, 1.0, 8.0, 1000.0, float("inf")])
+losses = st.sampled_from([0.0, 0.0, 0.001, 0.1, 0.6])
+connections = st.builds(
+    Connection, st.booleans(), st.integers(0, 2), st.sampled_from([0, 300, 20_000])
+)
+
+
+@st.composite
+def networks(draw: Any) -> Network:
+    """A star, a mesh or a chain."""
+    sites = [
+        Site(name, draw(st.sampled_from([0.5, 1.0, 3.0])), 1, draw(st.sampled_from([0.0, 2.0])))
+        for name in ("a", "b", "c", "x")
+    ]
+    pairs = draw(
+        st.sampled_from([("ax", "bx", "cx"), ("ab", "ac", "bc"), ("ax", "xb", "bc"), ("ba", "ac")])
+    )
+    links = tuple(
+        Link(
+            one,
+            other,
+            draw(latencies),
+            draw(rates),
+            draw(losses),
+            draw(st.none() | latencies),
+            draw(st.none() | rates),
+            draw(st.none() | losses),
+        )
+        for one, other in pairs
+    )
+    placement = {PartyId(i): name for i, name in zip((1, 2, 3), "abc", strict=True)}
+    return Network({site.name: site for site in sites}, links, placement, draw(connections))
+
+
+@given(
+    st.sampled_from(GRAPHS),
+    networks(),
+    st.none() | st.sampled_from([0.0, 0.1, 5.0, 400.0]),
+    st.data(),
+)
+@settings(max_examples=150)
+def test_agrees_over_any_network(
+    name: str, network: Network, cost: float | None, data: st.DataObject
+) -> None:
+    of = graph(name)
+    costs = None
+    if cost is not None:
+        # Some rounds take no time, some much.
+        factors = st.sampled_from([0.0, 1.0, 7.0])
+        keys = sorted({(step.protocol, step.name) for step in of.steps})
+        costs = Declared({key: cost * data.draw(factors) for key in keys})
+    compare(of, network, 8, costs=costs, seed=data.draw(st.integers(0, 3)))
+
+
+def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, network = graph("dkg-secp256k1"), Network.star(*LATENCIES["gamma"], loss=0.1)
+    table = DrawTable(1000)
+    whole = of.replay(network, 1000, draws=table, explain=True, parties=True)
+    monkeypatch.setattr(replaying, "CHUNK", 64)
+    parts = of.replay(network, 1000, draws=table, explain=True, parties=True)
+    assert (whole.finished_ms == parts.finished_ms).all()
+    for i, times in whole.parties_ms.items():
+        assert (times == parts.parties_ms[i]).all()
+    assert whole.explanation is not None
+    assert parts.explanation is not None
+    assert whole.explanation.last == parts.explanation.last
+    for part, ms in whole.explanation.split_ms.items():
+        assert ms == pytest.approx(parts.explanation.split_ms[part])
+
+
+# ---------------------------------------------------------------------- explanations
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("name", ["ecdsa-2", "dkg-secp256k1"])
+def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> None:
+    of, network = graph(name), Network.star(*LATENCIES["log-normal"], **CONDITIONS[condition])
+    table = DrawTable(40)
+    found = of.replay(network, 40, costs=declared(of), explain=True, draws=table)
+    split = dict.fromkeys(replaying.PARTS, 0.0)
+    links: dict[str, list[float]] = {}
+    last: dict[PartyId, float] = dict.fromkeys(of.parties, 0.0)
+    for k in range(40):
+        run = VirtualRun(stand_ins(of), network, compute=declared(of), draws=table.sample(k))
+        trace = run.run()
+        path = analysis.critical_path(trace)
+        for part, ms in path.parts.items():
+            if part in split or ms:
+                split[part] += ms / 40
+        for where, ms in path.places.items():
+            if "→" in where:
+                links.setdefault(where, []).append(ms)
+        ends = {ending.party: ending.at_ms for ending in trace.endings}
+        last[max(of.parties, key=lambda i: ends[i])] += 1 / 40
+    assert found.explanation is not None
+    assert found.explanation.split_ms == pytest.approx(split, abs=1e-9)
+    assert found.explanation.last == pytest.approx(last)
+    assert {n: s.probability for n, s in found.explanation.links.items() if s.probability} == (
+        pytest.approx({name: len(times) / 40 for name, times in links.items()})
+    )
+    for link, times in links.items():
+        assert found.explanation.links[link].mean_ms == pytest.approx(sum(times) / 40)
+
+
+def test_an_explanation_adds_up() -> None:
+    of = graph("ecdsa-3")
+    network = Network.star(*LATENCIES["gamma"], **CONDITIONS["all at once"])
+    found = of.replay(network, 20_000, costs=declared(of), explain=True)
+    why = found.explanation
+    assert why is not None
+    assert sum(why.split_ms.values()) == pytest.approx(found.mean_ms)
+    assert tuple(why.split_ms) == replaying.PARTS
+    assert min(why.split_ms.values()) > 0
+    assert sum(why.last.values()) == pytest.approx(1)
+    on_links = sum(share.mean_ms for share in why.links.values())
+    assert on_links == pytest.approx(
+        found.mean_ms - why.split_ms["service"] - why.split_ms["compute"]
+    )
+    computed = sum(share.mean_ms for share in why.parties.values())
+    assert computed == pytest.approx(why.split_ms["compute"])
+    plain = of.replay(network, 20_000, costs=declared(of))
+    assert plain.mean_ms == pytest.approx(found.mean_ms, rel=0.02)
+    assert plain.explanation is None
+    assert "on the critical path of" in str(found)
+
+
+# ---------------------------------------------------------------------- statistics
+
+
+def one_message(size: int) -> MessageGraph:
+    """Party 1 sends party 2 a message."""
+    one, two = PartyId(1), PartyId(2)
+    steps = (Step(one, "toy", 1, "say", (), (0,)), Step(two, "toy", 1, "hear", (0,), ()))
+    return MessageGraph("one message", steps, (Packet("Word", one, two, size, 0),))
+
+
+def both_messages(size: int) -> MessageGraph:
+    """Party 3 waits for a message each of parties 1 and 2."""
+    one, two, three = map(PartyId, (1, 2, 3))
+    return MessageGraph(
+        "both messages",
+        (
+            Step(one, "toy", 1, "say", (), (0,)),
+            Step(two, "toy", 1, "say", (), (1,)),
+            Step(three, "toy", 1, "hear", (0, 1), ()),
+        ),
+        (Packet("Word", one, three, size, 0), Packet("Word", two, three, size, 1)),
+    )
+
+
+SAMPLES = 400_000
+
+
+def off(found: float, expected: float) -> float:
+    """By how many standard errors a frequency is off."""
+    return abs(found - expected) / np.sqrt(expected * (1 - expected) / SAMPLES)
+
+
+@pytest.mark.parametrize(
+    "latency",
+    [LogNormal(20.0, 0.6), LogNormal(20.0, 0.4, 10.0), Gamma(9.0, 2.0), Uniform(2.0, 9.0)],
+    ids=str,
+)
+def test_mean_and_deviation_of_one_message(latency: Latency) -> None:
+    network = Network.mesh((1, 2), latency, mbit_per_s=8.0)
+    found = one_message(1100).replay(network, SAMPLES, seed=3)
+    wire = wire_ms(1400, 1, 8.0)
+    assert abs(found.mean_ms - latency.mean_ms - wire) < 5 * latency.std_ms / np.sqrt(SAMPLES)
+    assert found.std_ms == pytest.approx(latency.std_ms, rel=0.02)
+    assert found.finished_ms.min() > wire
+
+
+def test_the_later_of_two_exponentials() -> None:
+    """P(both within t) = (1 - exp(-t / mean))^2."""
+    network = Network.mesh((1, 2, 3), Gamma(10.0, 1.0), mbit_per_s=float("inf"))
+    found = both_messages(100).replay(network, SAMPLES, seed=1, explain=True)
+    for ms in (1.0, 5.0, 10.0, 20.0, 50.0):
+        assert off(found.within(ms), (1 - np.exp(-ms / 10)) ** 2) < 5
+    assert abs(found.mean_ms - 15) < 5 * found.std_ms / np.sqrt(SAMPLES)
+    assert found.explanation is not None
+    for link in ("site 1 → site 3", "site 2 → site 3"):
+        assert off(found.explanation.links[link].probability, 0.5) < 5
+        assert found.explanation.links[link].mean_ms == pytest.approx(7.5, rel=0.02)
+    assert found.explanation.last == {1: 0, 2: 0, 3: 1}
+
+
+def test_losses() -> None:
+    """Each recovery level is as frequent as its probability says, and costs what it should."""
+    network = Network.mesh((1, 2), 40.0, mbit_per_s=float("inf"), loss=0.05)
+    found = one_message(5 * 1448 - 300).replay(network, SAMPLES, seed=2)
+    distribution = loss_distribution(segments(5 * 1448), 0.05)
+    for level in range(4):
+        within = found.within(40.0 + recovery_ms(level, 80.0) + 1e-6)
+        assert off(within, distribution[level]) < 5
+
+
+def test_slow_start_and_handshake() -> None:
+    """25 segments are three round trips on a cold connection with TLS: two to open, one more."""
+    network = Network.mesh((1, 2), 30.0, mbit_per_s=float("inf"), connection=COLD)
+    found = one_message(25 * 1448 - 300).replay(network, 10, explain=True)
+    assert found.finished_ms == pytest.approx(2 * 60 + 60 + 30)
+    assert found.explanation is not None
+    assert found.explanation.split_ms["handshake"] == pytest.approx(120)
+    assert found.explanation.split_ms["window"] == pytest.approx(60)
+
+
+def test_draws_are_independent() -> None:
+    """Of what comes before, and from chunk to chunk; the same seed gives the same."""
+    network = Network.mesh((1, 2), LogNormal(20.0, 0.6))
+    found = one_message(100).replay(network, SAMPLES, seed=5)
+    times = np.log(found.finished_ms)
+    for lag in (1, replaying.CHUNK):
+        correlation = np.corrcoef(times[:-lag], times[lag:])[0, 1]
+        assert abs(correlation) < 5 / np.sqrt(SAMPLES)
+    same = one_message(100).replay(network, SAMPLES, seed=5)
+    assert (same.finished_ms == found.finished_ms).all()
+    other = one_message(100).replay(network, SAMPLES, seed=6)
+    assert (other.finished_ms != found.finished_ms).all()
+
+
+def test_agrees_with_seeded_runs_in_distribution() -> None:
+    of, network = graph("ecdsa-2"), Network.star(*LATENCIES["gamma"], loss=0.02)
+    runs = [VirtualRun(stand_ins(of), network, seed=k).run().finished_ms for k in range(1500)]
+    found = of.replay(network, 200_000)
+    error = float(np.std(runs)) / np.sqrt(len(runs))
+    assert abs(np.mean(runs) - found.mean_ms) < 5 * error
+    for percent in (10, 50, 90):
+        below = float(np.mean(np.array(runs) <= found.percentile(percent)))
+        assert abs(below - percent / 100) < 5 * np.sqrt(0.25 / len(runs))
+
+
+# ---------------------------------------------------------------------- results
+
+
+def test_results() -> None:
+    found = one_message(100).replay(Network.mesh((1, 2), Uniform(0.0, 100.0)), 50_000, parties=True)
+    assert found.samples == 50_000
+    at = found.percentiles((0, 50, 100))
+    assert at[0] == found.finished_ms.min()
+    assert at[100] == found.finished_ms.max()
+    assert at[50] == found.percentile(50) == pytest.approx(50, abs=2)
+    times, shares = found.cdf(11)
+    assert shares == pytest.approx(np.arange(11) / 10)
+    assert times[5] == at[50]
+    assert (np.diff(times) > 0).all()
+    assert found.within(times[3]) == pytest.approx(0.3, abs=1e-4)
+    assert set(found.parties_ms) == {1, 2}
+    assert (found.parties_ms[PartyId(1)] == 0).all()
+    assert (found.parties_ms[PartyId(2)] == found.finished_ms).all()
+    assert "50,000 samples" in str(found)
+    assert "1 messages" in str(one_message(100))
+
+
+def test_bad_questions() -> None:
+    found = one_message(100).replay(Network.mesh((1, 2)), 10)
+    for percent in (-1, 101, float("nan")):
+        with pytest.raises(UsageError, match="between 0 and 100"):
+            found.percentile(percent)
+    with pytest.raises(UsageError, match="at least 2"):
+        found.cdf(1)
+
+
+# ---------------------------------------------------------------------- what cannot be replayed
+
+
+def test_samples() -> None:
+    for samples in (0, -1, 1.5):
+        with pytest.raises(UsageError, match="samples"):
+            graph("frost-2").replay(Network.star(), samples)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="10 samples"):
+        graph("frost-2").replay(Network.star(), 11, draws=DrawTable(10))
+
+
+def test_measured_compute() -> None:
+    with pytest.raises(UsageError, match="measured cannot be replayed"):
+        graph("frost-2").replay(Network.star(), 10, costs=Measured())
+    graph("frost-2").replay(Network.star(), 10, costs=Free())
+
+
+def test_undeclared_costs() -> None:
+    with pytest.raises(UsageError, match="no cost is declared"):
+        graph("frost-2").replay(Network.star(), 10, costs=Declared({}))
+
+
+def test_party_without_a_site() -> None:
+    with pytest.raises(UsageError, match="no site"):
+        graph("ecdsa-3").replay(Network.mesh((1, 2)), 10)
+
+
+def test_too_few_cores() -> None:
+    sites = {"office": Site("office", cores=2), "home": Site("home")}
+    placement = {PartyId(1): "office", PartyId(2): "office", PartyId(3): "office"}
+    network = Network(sites, (Link("office", "home", Constant(1.0)),), placement)
+    with pytest.raises(UsageError, match="site office hosts 3 parties on 2 cores"):
+        graph("ecdsa-3").replay(network, 10)
+    graph("ecdsa-2").replay(network, 10)
+    graph("ecdsa-3").replay(network.with_site("office", cores=3), 10)
+
+
+def trace_of(name: str, **how: Any) -> Trace:
+    return VirtualRun(session(name).parties(), Network.star(1.0, 2.0, 3.0), name=name, **how).run()
+
+
+def test_records_whatever_the_network_and_the_compute() -> None:
+    one = record(trace_of("ecdsa-3"))
+    two = record(trace_of("ecdsa-3", compute=Measured()))
+    network = Network.star(*LATENCIES["gamma"])
+    assert set(one.parties) == {1, 2, 3}
+    for found in (one, two):
+        compare(found, network, 20)
+
+
+def test_incomplete_runs() -> None:
+    with pytest.raises(UsageError, match="party 1 waiting"):
+        record(trace_of("ecdsa-2", faults=[drop("Offer", sender=2)]))
+    with pytest.raises(UsageError, match="was duplicate"):
+        record(trace_of("ecdsa-2", faults=[duplicate("Offer")]))
+
+
+def test_traces_that_were_tampered_with() -> None:
+    trace = trace_of("frost-2")
+    again = replace(trace.messages[0], number=len(trace.messages))
+    with pytest.raises(UsageError, match="again"):
+        record(replace(trace, messages=(*trace.messages, again)))
+    other = replace(trace.messages[0], session="another")
+    with pytest.raises(UsageError, match="several sessions"):
+        record(replace(trace, messages=(*trace.messages[1:], other)))
+    lost = replace(trace.messages[0], work=None)
+    with pytest.raises(UsageError, match="not sent by a round"):
+        record(replace(trace, messages=(*trace.messages[1:], lost)))
+
+
+def test_other_protocols_need_their_definition() -> None:
+    trace = VirtualRun(toy_parties(3, 1000, 50_000), Network.mesh((1, 2, 3), 1.0)).run()
+    with pytest.raises(UsageError, match="toy"):
+        record(trace)
+    with pytest.raises(UsageError, match="not of frost"):
+        record(trace, DEFINITIONS["frost-2"])
+    of = record(trace, TOY)
+    network = Network.mesh((1, 2, 3), Gamma(30.0, 0.6), mbit_per_s=10.0)
+    compare(of, network, 50, parties=lambda: toy_parties(3, 1000, 50_000))
+
+
+def test_own_draws() -> None:
+    """Draws may come from anywhere, as long as there is one for every sample, or one for all."""
+
+    def source(
+        key: TransferKey, direction: Direction, part: str, samples: slice
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.arange(samples.start, samples.stop) if part == "forward" else np.array([0.5])
+
+    found = one_message(100).replay(Network.mesh((1, 2), mbit_per_s=float("inf")), 5, draws=source)
+    assert found.finished_ms.tolist() == [0, 1, 2, 3, 4]

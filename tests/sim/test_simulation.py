@@ -1,0 +1,333 @@
+"""The front door: a wallet's life on both curves, policies, cheaters, and what is kept."""
+
+import hashlib
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from coincurve import PublicKey
+from nacl.signing import VerifyKey
+
+from mpcsim import Network, Simulation
+from mpcsim.errors import Aborted, Consequence, Reason, UsageError
+from mpcsim.protocol import Party
+from mpcsim.sim.adversary import Adversary, on
+from mpcsim.sim.compute import Free
+from mpcsim.sim.faults import Crash, drop, noise, partition
+from mpcsim.sim.latency import LogNormal
+from mpcsim.sim.recording import Verdict
+from mpcsim.sim.simulation import Policy, verifies
+
+CURVES = ("secp256k1", "ed25519")
+
+
+def simulation(network: Network | None = None, **settings) -> Simulation:
+    """Deterministic in everything, secrets included."""
+    settings = {"compute": Free(), "secrets_seed": "tests", **settings}
+    return Simulation(network or Network.star(10.0, 5.0, 20.0), **settings)
+
+
+def with_key(curve: str, **settings) -> Simulation:
+    """A wallet with a key, generated without trouble before the settings take effect."""
+    made = simulation()
+    made.generate(curve)
+    return replace(made, **settings)
+
+
+# ------------------------------------------------------------------ a wallet's life
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_life(curve: str) -> None:
+    sim = simulation()
+    generated = sim.generate(curve)
+    assert generated.ok
+    record = generated.value
+    assert record.holders == (1, 2, 3)
+    assert record.threshold == 2
+    assert set(sim.shares) == {1, 2, 3}
+
+    signed = sim.sign(b"pay 5 to Alice", signers=(1, 3))
+    assert signed.ok
+    assert verifies(record, b"pay 5 to Alice", signed.value)
+    assert not verifies(record, b"pay 6 to Alice", signed.value)
+
+    old = dict(sim.shares)
+    recovered = sim.recover(1)
+    assert recovered.ok
+    assert recovered.value.public_key == record.public_key
+    assert recovered.value.epoch != record.epoch
+    for i in (1, 2, 3):
+        assert sim.shares[i].secret_share != old[i].secret_share
+    assert sim.sign(signers=(1, 2)).ok
+    assert sim.sign(signers=(1, 2, 3)).ok
+
+
+def test_signatures_are_what_others_expect() -> None:
+    sim = with_key("secp256k1")
+    signature = sim.sign(b"hello").value
+    assert len(signature) == 65
+    compact = signature[:64] + bytes([signature[64] - 27])
+    found = PublicKey.from_signature_and_message(
+        compact, hashlib.sha256(b"hello").digest(), hasher=None
+    )
+    assert found.format() == sim.shares[1].record.public_key.encode()
+
+    sim = with_key("ed25519")
+    VerifyKey(sim.shares[1].record.public_key.encode()).verify(b"hello", sim.sign(b"hello").value)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_verification_refuses_what_is_not_the_signature(curve: str) -> None:
+    sim = with_key(curve)
+    record, signature = sim.shares[1].record, sim.sign().value
+    for at in (0, 40):
+        spoilt = bytearray(signature)
+        spoilt[at] ^= 1
+        assert not verifies(record, b"hello", bytes(spoilt))
+
+
+def test_without_a_seed_secrets_differ_and_times_do_not() -> None:
+    one, other = (Simulation(Network.star(10.0, 5.0), 1, Free()) for _ in range(2))
+    first, second = one.generate("ed25519"), other.generate("ed25519")
+    assert first.value.public_key != second.value.public_key
+    assert first.trace.finished_ms == second.trace.finished_ms
+    assert not first.trace.reproducible
+
+
+def test_everything_repeats_with_both_seeds() -> None:
+    def life(seed: int):
+        network = Network.star(LogNormal(20, 0.5), 5.0, 60.0, loss=0.01)
+        sim = simulation(network, seed=seed)
+        return [sim.generate("ed25519"), sim.sign(), sim.sign(), sim.recover(2)]
+
+    first, again, other = life(1), life(1), life(2)
+    assert first == again
+    assert first[1].trace != first[2].trace
+    assert [r.elapsed_ms for r in first] != [r.elapsed_ms for r in other]
+    assert first[0].value == other[0].value
+
+
+def test_other_quorums_and_topologies() -> None:
+    sim = simulation(Network.mesh((1, 2, 4, 7), 5.0))
+    assert sim.generate("ed25519", threshold=3).ok
+    assert sim.sign(signers=(2, 4, 7)).ok
+    assert sim.recover(7).ok
+    assert sim.sign(signers=(1, 2, 7)).ok
+    with pytest.raises(UsageError):
+        sim.sign(signers=(1, 2))
+
+
+def test_a_failed_check_of_the_front_door() -> None:
+    sim = with_key("ed25519")
+    for act, text in (
+        (lambda: sim.sign(signers=(1,)), "1 of the 2 holders needed"),
+        (lambda: sim.sign(signers=(1, 9)), "9"),
+        (lambda: sim.recover(9), "party 9 holds no share"),
+        (lambda: sim.recover(1, dealers=(1, 2)), "party 1 has lost its share"),
+        (lambda: sim.recover(1, dealers=(2, 8)), "party 8 holds no share"),
+        (lambda: sim.recover(1, dealers=(2,)), "1 of the 2 holders needed"),
+        (lambda: replace(sim, faults=(Crash(9),)).sign(), "faults: party 9"),
+        (lambda: replace(sim, faults=(drop(sender=4),)).sign(), "faults: party 4"),
+        (lambda: replace(sim, faults=(partition({1}, {5}),)).sign(), "faults: party 5"),
+        (
+            lambda: replace(sim, faults=(drop("Comitments"),)).sign(),
+            "unknown message 'Comitments'; did you mean Commitments",
+        ),
+    ):
+        with pytest.raises(UsageError, match=text):
+            act()
+    assert sim.sign().ok
+
+
+def test_text() -> None:
+    sim = simulation()
+    assert str(sim.generate("ed25519")).startswith("generate ed25519: completed valid after ")
+
+
+# ------------------------------------------------------------------ policies
+
+
+def test_a_timeout_and_another_attempt() -> None:
+    """Attempt 1 sends at 0 through the partition and waits in vain for 300 ms. The partition is
+    the network's, so it is there again in attempt 2, whose clock starts at 0."""
+    cut = (partition({1}, {2}, 0.0, 1.0),)
+    sim = with_key("ed25519", faults=cut, policy=Policy(timeout_ms=300.0, attempts=2))
+    result = sim.sign()
+    assert result.verdict is Verdict.STALLED
+    assert [trace.verdict for trace in result.attempts] == [Verdict.STALLED] * 2
+    assert result.elapsed_ms == 600
+    assert result.value is None
+
+
+def test_random_trouble_is_overcome_by_trying_again() -> None:
+    storm = noise(drop=0.2)
+    policy = Policy(timeout_ms=300.0, attempts=20)
+    sim = with_key("ed25519", faults=storm, policy=policy)
+    results = [sim.sign() for _ in range(10)]
+    assert all(result.ok for result in results)
+    assert max(len(result.attempts) for result in results) > 1
+    for result in results:
+        wasted = 300.0 * (len(result.attempts) - 1)
+        assert result.elapsed_ms == wasted + result.trace.finished_ms
+
+
+def test_attempts_are_sessions_of_their_own() -> None:
+    sim = with_key("ed25519", faults=(drop(),), policy=Policy(timeout_ms=50.0, attempts=3))
+    traces = sim.sign().attempts
+    assert len({trace.seed for trace in traces}) == 3
+    assert len({message.session for trace in traces for message in trace.messages}) == 3
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_sending_again_needs_one_attempt(curve: str) -> None:
+    policy = Policy(timeout_ms=10_000.0, resend_ms=150.0)
+    sim = with_key(curve, faults=(Crash(1, 1, down_ms=200.0), *noise(drop=0.1)), policy=policy)
+    for _ in range(5):
+        result = sim.sign()
+        assert result.ok
+        assert len(result.attempts) == 1
+    assert sim.recover(3).ok
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        ({"resend_ms": 10.0}, "policy resend_ms"),
+        ({"resend_ms": -1.0, "timeout_ms": 10.0}, "policy resend_ms"),
+        ({"resend_ms": 1e-6, "timeout_ms": 10.0}, "policy resend_ms"),
+        ({"attempts": 1.5}, "policy attempts"),
+    ],
+)
+def test_policies_without_an_end_are_refused(policy: dict, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        Policy(**policy)
+
+
+# ------------------------------------------------------------------ cheaters
+
+
+def spoil_offer(message):
+    offer = message.offer
+    return replace(message, offer=replace(offer, u=bytes([offer.u[0] ^ 1]) + offer.u[1:]))
+
+
+def spoil_gamma(message):
+    return replace(message, Gamma_u=message.Gamma_u + message.Gamma_u)
+
+
+def cheating(kind: str, change: Callable) -> dict[int, Callable[[Party], Adversary]]:
+    return {2: lambda party: Adversary(party, on(kind, change))}
+
+
+def test_a_cheater_is_named() -> None:
+    sim = with_key("secp256k1", corrupt=cheating("Respond", spoil_gamma))
+    result = sim.sign()
+    assert result.verdict is Verdict.ABORTED
+    assert result.value is None
+    aborted = result.trace.aborted
+    assert aborted.reason is Reason.GAMMA_U_MISMATCH
+    assert aborted.culprits == {2}
+    assert aborted.consequence is Consequence.BAN
+
+
+def test_nobody_tries_again_with_a_cheater() -> None:
+    policy = Policy(timeout_ms=1000.0, attempts=5)
+    sim = with_key("secp256k1", corrupt=cheating("Respond", spoil_gamma), policy=policy)
+    assert len(sim.sign().attempts) == 1
+
+
+def test_an_abort_that_blames_nobody_is_worth_another_attempt() -> None:
+    """They disagree on what is signed: nobody can say who is wrong."""
+    policy = Policy(timeout_ms=1000.0, attempts=3)
+    other = cheating("Commitments", lambda m: replace(m, context=bytes(32)))
+    result = with_key("ed25519", corrupt=other, policy=policy).sign()
+    assert [trace.verdict for trace in result.attempts] == [Verdict.ABORTED] * 3
+
+
+def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> None:
+    sim = with_key("secp256k1", corrupt=cheating("Offer", spoil_offer))
+    result = sim.sign(signers=(1, 2))
+    assert result.trace.aborted.reason is Reason.OT_EXTENSION_CHECK
+    assert result.trace.aborted.consequence is Consequence.BAN_AND_DISCARD_OT
+    assert not sim.shares[1].usable(2)
+    with pytest.raises(UsageError, match="discarded"):
+        sim.sign(signers=(1, 2))
+
+    sim.corrupt = {}
+    assert sim.sign(signers=(1, 3)).ok
+    with pytest.raises(UsageError, match="discarded"):
+        sim.sign(signers=(1, 2))
+    assert sim.recover(2).ok
+    assert sim.sign(signers=(1, 2)).ok
+
+
+def test_a_cheating_dealer_does_not_spoil_the_shares() -> None:
+    sim = with_key(
+        "ed25519",
+        corrupt={
+            2: lambda party: Adversary(
+                party,
+                on("Deal", lambda m: replace(m, share=m.share + m.share.group.scalar(1)), to={1}),
+            )
+        },
+    )
+    before = dict(sim.shares)
+    result = sim.recover(1)
+    assert result.verdict is Verdict.ABORTED
+    assert result.trace.aborted.culprits == {2}
+    assert sim.shares == before
+    sim.corrupt = {}
+    assert sim.sign(signers=(2, 3)).ok
+    assert sim.recover(1).ok
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_shares_are_kept_if_a_recovery_fails(curve: str) -> None:
+    """Whatever message is lost; even if some of the parties have already finished."""
+    sim = with_key(curve)
+    before = dict(sim.shares)
+    statuses = set()
+    for nth in (1, 7, 24 if curve == "ed25519" else 30):
+        failing = replace(sim, faults=(drop(nth=nth),))
+        result = failing.recover(1)
+        assert result.verdict is Verdict.STALLED
+        assert result.value is None
+        assert failing.shares == before
+        assert failing.sign(signers=(2, 3)).verdict is not Verdict.INVALID
+        statuses |= {ending.status for ending in result.trace.endings}
+    assert statuses == {"waiting", "done"}
+    assert sim.sign(signers=(2, 3)).ok
+
+
+def test_a_failed_generation_leaves_no_key_and_none_behind() -> None:
+    sim = simulation(faults=(drop("Deal", sender=3, receiver=1),))
+    assert sim.generate("ed25519").value is None
+    assert sim.shares == {}
+    with pytest.raises(UsageError, match="generate first"):
+        sim.sign()
+
+
+def test_the_network_may_change_between_operations() -> None:
+    sim = with_key("ed25519")
+    near = sim.sign().elapsed_ms
+    sim.network = sim.network.with_link("client", "gateway", latency=200.0)
+    assert sim.sign().elapsed_ms == pytest.approx(near + 2 * 190)
+
+
+def test_results_travel() -> None:
+    """To another process and back, as sweeps need it."""
+    result = with_key("ed25519").sign()
+    again = pickle.loads(pickle.dumps(result))
+    assert again == result
+    assert not any(isinstance(o, Aborted) for o in again.trace.outcomes.values())
+    assert math.isfinite(again.elapsed_ms)
+
+
+def test_an_adversary_from_partial() -> None:
+    withheld = partial(Adversary, tamper=on("Commitments", lambda message: None))
+    sim = with_key("ed25519", corrupt={2: withheld})
+    assert sim.sign().trace.waiting[1].missing == {"Commitments": frozenset({2})}

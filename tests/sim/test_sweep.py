@@ -1,0 +1,462 @@
+"""Sweeps: tidy, the same in any order and on any executor, resumable, and clear about errors."""
+
+import json
+import math
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from dask.distributed import Client, LocalCluster
+from pandas.testing import assert_frame_equal
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.compute import Declared
+from mpcsim.sim.faults import drop
+from mpcsim.sim.latency import LogNormal
+from mpcsim.sim.network import Network
+from mpcsim.sim.sweep import PointFailed, signing_point, sweep
+from tests.helpers.points import dying_point, failing_point, process_point, product_point
+
+GRID = {"a": [1, 2, 3], "b": [0.5, 2.0]}
+
+
+class Inline(Executor):
+    """Runs everything at once and here; counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.count += 1
+        future: Future = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class Backwards(Executor):
+    """Runs the last first, when it is asked for a result."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.calls: list = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        future: Future = Future()
+        self.calls.append((future, fn, args, kwargs))
+        if len(self.calls) == self.size:
+            for each, call, positional, named in reversed(self.calls):
+                each.set_result(call(*positional, **named))
+        return future
+
+
+quiet = partial(sweep, progress=False)
+here = partial(quiet, executor=Inline())
+
+# ------------------------------------------------------------------ the table
+
+
+def test_a_row_for_each_point_and_repeat() -> None:
+    table = here(GRID, product_point, repeats=2)
+    assert list(table.columns) == ["a", "b", "repeat", "seed", "product", "drawn"]
+    assert list(zip(table["a"], table["b"], table["repeat"], strict=True)) == [
+        (a, b, repeat) for a in (1, 2, 3) for b in (0.5, 2.0) for repeat in (0, 1)
+    ]
+    assert (table["product"] == table["a"] * table["b"]).all()
+    assert (table["drawn"] == (table["seed"] % 1000) / 1000).all()
+    assert table["seed"].is_unique
+    assert table["seed"].between(0, 2**48 - 1).all()
+
+
+def test_seeds_follow_from_the_point_and_the_sweep() -> None:
+    """Not from the order of the values, the names, or what else is in the grid."""
+    table = here(GRID, product_point, repeats=2)
+    again = here({"b": [2.0, 0.5, 7.0], "a": [3, 1]}, product_point, repeats=3)
+    keys = ["a", "b", "repeat"]
+    both = table.merge(again, on=keys, suffixes=("", "_again"))
+    assert len(both) == 2 * 2 * 2
+    assert (both["seed"] == both["seed_again"]).all()
+    other = here(GRID, product_point, repeats=2, seed=1)
+    assert not set(other["seed"]) & set(table["seed"])
+
+
+def test_the_same_seeds_as_ever() -> None:
+    """A table of last year can be made again."""
+    table = here({"a": [1], "b": [0.5]}, product_point, seed=7)
+    assert table["seed"].tolist() == [232_113_593_749_307]
+
+
+def test_values_of_any_plain_kind() -> None:
+    grid = {
+        "text": ["x", "y"],
+        "flag": [True, False, None],
+        "numpy": np.arange(2),
+        "pair": [(1, 2), (1, 3)],
+        "far": [math.inf],
+    }
+    seen = []
+
+    def run(*, seed, **parameters):
+        seen.append(parameters)
+        return {"one": np.float64(1.0), "two": np.int64(2), "verdict": "good", "none": None}
+
+    table = here(grid, run)
+    assert len(table) == 2 * 3 * 2 * 2
+    assert seen[0] == {"text": "x", "flag": True, "numpy": 0, "pair": (1, 2), "far": math.inf}
+    assert type(seen[0]["numpy"]) is int
+    assert table["pair"].tolist()[:2] == [(1, 2), (1, 3)]
+    assert set(table["verdict"]) == {"good"}
+
+
+def test_labels_stand_for_other_values() -> None:
+    networks = {"near": Network.star(1.0), "far": Network.star(100.0)}
+    seen = []
+
+    def run(*, network, seed):
+        seen.append(network)
+        return {"latency": network.links[0].latency.mean_ms}
+
+    table = here({"network": networks}, run)
+    assert table["network"].tolist() == ["near", "far"]
+    assert table["latency"].tolist() == [1.0, 100.0]
+    assert seen == list(networks.values())
+
+
+def test_points_may_have_results_of_their_own() -> None:
+    def run(*, a, seed):
+        return {"odd": 1.0} if a % 2 else {"even": math.nan}
+
+    table = here({"a": [1, 2]}, run)
+    assert list(table.columns) == ["a", "repeat", "seed", "odd", "even"]
+    assert table["odd"].isna().tolist() == [False, True]
+
+
+def test_no_parameter_at_all() -> None:
+    table = here({}, lambda *, seed: {"x": 1}, repeats=3)
+    assert table["repeat"].tolist() == [0, 1, 2]
+
+
+# ------------------------------------------------------------------ executors
+
+
+@pytest.fixture(scope="module")
+def expected() -> pd.DataFrame:
+    return here(GRID, product_point, repeats=2)
+
+
+def test_processes(expected: pd.DataFrame) -> None:
+    assert_frame_equal(quiet(GRID, product_point, repeats=2), expected)
+
+
+def test_processes_are_fresh_ones() -> None:
+    import os
+
+    table = quiet({"a": [1, 2, 3, 4]}, process_point)
+    assert os.getpid() not in set(table["process"])
+
+
+def test_threads(expected: pd.DataFrame) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        assert_frame_equal(quiet(GRID, product_point, repeats=2, executor=threads), expected)
+        assert threads.submit(int).result() == 0, "it must not be shut down"
+
+
+def test_the_order_does_not_matter(expected: pd.DataFrame) -> None:
+    table = quiet(GRID, product_point, repeats=2, executor=Backwards(12))
+    assert_frame_equal(table, expected)
+
+
+def test_dask(expected: pd.DataFrame) -> None:
+    """Dask's own executor, unchanged, on a cluster of two processes on this machine."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        executor = client.get_executor()
+        assert_frame_equal(quiet(GRID, product_point, repeats=2, executor=executor), expected)
+        grid = {"network": ["seoul", "london"], "curve": ["ed25519", "secp256k1"]}
+        table = quiet(grid, signing_point, executor=executor)
+        assert_frame_equal(table, here(grid, signing_point))
+        with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed .*three is too many"):
+            quiet({"a": [3]}, failing_point, executor=executor)
+
+
+# ------------------------------------------------------------------ errors
+
+
+def test_an_error_names_its_point() -> None:
+    with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed \d+: OddError: three is too") as e:
+        here({"a": [1, 2, 3, 4]}, failing_point)
+    assert "failing_point" in "".join(e.value.__notes__)
+
+
+def test_an_error_names_its_point_across_processes() -> None:
+    with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed \d+: OddError: three is too"):
+        quiet({"a": [1, 2, 3, 4]}, failing_point)
+
+
+def test_a_process_that_dies() -> None:
+    with pytest.raises(PointFailed, match=r"a=1, repeat 0.*BrokenProcessPool"):
+        quiet({"a": [1]}, dying_point)
+
+
+def test_after_an_error_nothing_more_begins() -> None:
+    begun = []
+
+    def run(*, a, seed):
+        begun.append(a)
+        raise ValueError
+
+    with ThreadPoolExecutor(1) as threads, pytest.raises(PointFailed):
+        quiet({"a": list(range(1000))}, run, executor=threads)
+    assert len(begun) < 1000
+
+
+def local(*, a: int, seed: int) -> dict[str, float]:
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("grid", "settings", "text"),
+    [
+        ({"a": []}, {}, "a has no values"),
+        ({"a": "seoul"}, {}, "a is 'seoul': it must be a list"),
+        ({"a": 3}, {}, "a is 3: it must be a list"),
+        ({"a": [1, 2, 1]}, {}, "a has 1 twice"),
+        ({"a": [math.nan]}, {}, "a has nan, which is neither plain"),
+        ({"a": [Network.star()]}, {}, "give a mapping of labels to values"),
+        ({"seed": [1]}, {}, "'seed' cannot be the name"),
+        ({"repeat": [1]}, {}, "'repeat' cannot be the name"),
+        ({"a b": [1]}, {}, "'a b' cannot be the name"),
+        ({"a": [1]}, {"repeats": 0}, "sweep repeats is 0"),
+        ({"a": [1]}, {"repeats": 1.5}, "sweep repeats is 1.5"),
+        ({"a": [1]}, {"seed": -1}, "sweep seed is -1"),
+        ({"b": [1]}, {}, r"local\(\*, a: int, seed: int\).*missing a required argument: 'a'"),
+        ({"a": [1], "c": [1]}, {}, "unexpected keyword argument 'c'"),
+    ],
+)
+def test_bad_sweeps_are_named(grid, settings, text) -> None:
+    with pytest.raises(UsageError, match=text):
+        here(grid, local, **settings)
+
+
+@pytest.mark.parametrize(
+    ("results", "text"),
+    [
+        (3.0, "3.0 is no mapping"),
+        ({"a": 1.0}, "a result has the name of a parameter, a"),
+        ({"seed": 1.0}, "a result has the name of a parameter, seed"),
+        ({"x": [1.0]}, "result x: list is not plain"),
+    ],
+)
+def test_bad_results_are_named(results, text) -> None:
+    with pytest.raises(UsageError, match=f"a=1, repeat 0.*{text}"):
+        here({"a": [1]}, lambda *, a, seed: results)
+
+
+def test_what_processes_cannot_import_is_refused() -> None:
+    with pytest.raises(UsageError, match="define it at the top level of a module"):
+        quiet({"a": [1]}, lambda *, a, seed: {})
+
+
+def test_what_only_a_notebook_knows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import __main__
+
+    def shown(*, a, seed):
+        return {}
+
+    shown.__module__, shown.__qualname__ = "__main__", "shown"
+    monkeypatch.setattr(__main__, "shown", shown, raising=False)
+    monkeypatch.delattr(__main__, "__file__", raising=False)
+    with pytest.raises(UsageError, match=r"cannot import .* from here"):
+        quiet({"a": [1]}, shown)
+    assert len(here({"a": [1]}, shown)) == 1
+
+
+# ------------------------------------------------------------------ going on where it stopped
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "sweep.jsonl"
+
+
+def test_finished_points_are_not_run_again(journal: Path, expected: pd.DataFrame) -> None:
+    first, second = Inline(), Inline()
+    table = quiet(GRID, product_point, repeats=2, executor=first, resume=journal)
+    again = quiet(GRID, product_point, repeats=2, executor=second, resume=journal)
+    assert (first.count, second.count) == (12, 0)
+    assert_frame_equal(table, expected)
+    assert_frame_equal(again, expected)
+
+
+def test_an_interrupted_sweep_goes_on(journal: Path) -> None:
+    grid = {"a": [1, 2, 3, 4]}
+    with pytest.raises(PointFailed):
+        here(grid, failing_point, resume=journal)
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert sorted(line["point"]["a"] for line in lines[1:]) == [1, 2, 4]
+
+    rest = Inline()
+    with pytest.raises(PointFailed, match="a=3"):
+        quiet(grid, failing_point, executor=rest, resume=journal)
+    assert rest.count == 1
+
+
+@pytest.mark.parametrize("cut", [1, 10, 60])
+def test_a_damaged_last_line_is_tolerated(journal: Path, expected, cut: int) -> None:
+    here(GRID, product_point, repeats=2, resume=journal)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-cut])
+    rest = Inline()
+    table = quiet(GRID, product_point, repeats=2, executor=rest, resume=journal)
+    assert rest.count == 1
+    assert_frame_equal(table, expected)
+    assert journal.read_bytes() == whole
+
+
+def test_a_last_line_of_rubbish_is_tolerated(journal: Path, expected) -> None:
+    here(GRID, product_point, repeats=2, resume=journal)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b"\0\0\0\n")
+    assert_frame_equal(here(GRID, product_point, repeats=2, resume=journal), expected)
+    assert journal.read_bytes() == whole
+
+
+def test_a_damaged_line_in_the_middle_is_not(journal: Path) -> None:
+    here(GRID, product_point, repeats=2, resume=journal)
+    lines = journal.read_text().splitlines()
+    lines[3] = lines[3][:-5]
+    journal.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UsageError, match="line 4: not a finished point"):
+        here(GRID, product_point, repeats=2, resume=journal)
+
+
+@pytest.mark.parametrize("kept", [0, 5, 30])
+def test_interrupted_while_beginning(journal: Path, expected, kept: int) -> None:
+    here(GRID, product_point, resume=journal)
+    journal.write_bytes(journal.read_bytes()[:kept])
+    assert_frame_equal(here(GRID, product_point, repeats=2, resume=journal), expected)
+
+
+def test_more_repeats_go_on(journal: Path, expected) -> None:
+    here(GRID, product_point, repeats=1, resume=journal)
+    more = Inline()
+    table = quiet(GRID, product_point, repeats=2, executor=more, resume=journal)
+    assert more.count == 6
+    assert_frame_equal(table, expected)
+    fewer = here(GRID, product_point, repeats=1, resume=journal)
+    assert_frame_equal(fewer, expected[expected["repeat"] == 0].reset_index(drop=True))
+
+
+def test_another_sweep_s_file_is_refused(journal: Path) -> None:
+    def fixed(b: float):
+        return partial(product_point, b=b)
+
+    here({"a": [1, 2]}, fixed(2.0), resume=journal)
+    before = journal.read_bytes()
+    for grid, run, seed, text in (
+        ({"a": [1, 3]}, fixed(2.0), 0, "its grid is"),
+        ({"a": [2, 1]}, fixed(2.0), 0, "its grid is"),
+        ({"a": [1, 2]}, fixed(2.0), 1, "its seed is 0, not 1"),
+        ({"a": [1, 2]}, fixed(3.0), 0, "its fixed is"),
+        ({"a": [1, 2]}, failing_point, 0, "its run is .*product_point.*failing_point"),
+    ):
+        with pytest.raises(UsageError, match=f"belongs to another sweep: {text}"):
+            here(grid, run, seed=seed, resume=journal)
+    assert journal.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "no line", '{"format": "other"}\n', "[]\n"])
+def test_another_file_is_not_overwritten(journal: Path, text: str) -> None:
+    journal.write_text(text)
+    with pytest.raises(UsageError, match="is not a file of a sweep"):
+        here(GRID, product_point, resume=journal)
+    assert journal.read_text() == text
+
+
+def test_results_survive_the_file_exactly(journal: Path) -> None:
+    def run(*, a, seed):
+        return {"x": 0.1 + a, "n": math.nan, "i": math.inf, "t": "é\n\r", "b": True, "o": None}
+
+    table = here({"a": [0.2, 1e-300]}, run, resume=journal)
+    assert_frame_equal(here({"a": [0.2, 1e-300]}, run, resume=journal), table)
+
+
+# ------------------------------------------------------------------ progress
+
+
+def test_a_progress_bar(capsys: pytest.CaptureFixture[str], journal: Path) -> None:
+    sweep(GRID, product_point, executor=Inline(), resume=journal)
+    assert "6/6" in capsys.readouterr().err
+    sweep(GRID, product_point, executor=Inline(), resume=journal)
+    assert "6/6" in capsys.readouterr().err
+    here(GRID, product_point)
+    assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------ signing
+
+
+def test_signing_over_presets_quorums_and_curves() -> None:
+    grid = {
+        "curve": ["secp256k1", "ed25519"],
+        "network": ["seoul", "virginia"],
+        "institution": ["frankfurt"],
+        "signers": [(1, 2), (1, 3), (1, 2, 3)],
+    }
+    table = here(grid, signing_point, repeats=2)
+    assert (table["valid"] == 1).all()
+    assert set(table["verdict"]) == {"completed valid"}
+    means = table.groupby(["curve", "network", "signers"])["elapsed_ms"].mean()
+    for network in grid["network"]:
+        for signers in grid["signers"]:
+            assert means["secp256k1", network, signers] > means["ed25519", network, signers]
+        for curve in grid["curve"]:
+            near, far, all_three = (means[curve, network, signers] for signers in grid["signers"])
+            assert near < far <= all_three * 1.2
+    assert (table["messages"] > 0).all()
+    assert (table["bytes"] > table["messages"]).all()
+
+
+def test_signing_repeats_with_its_seed() -> None:
+    network = Network.star(LogNormal(20, 0.5), 5.0, loss=0.05)
+    one, again, other = (signing_point(seed=s, network=network) for s in (5, 5, 6))
+    assert one == again
+    assert one != other
+
+
+def test_signing_with_networks_schemes_and_policies() -> None:
+    network = Network.mesh((1, 2, 3, 4), 10.0, mbit_per_s=math.inf)
+    frost = partial(signing_point, seed=1, network=network, curve="ed25519", threshold=3)
+    assert frost(signers=(1, 3, 4))["elapsed_ms"] == 20
+    assert frost(signers=(1, 3, 4), cold=True)["elapsed_ms"] == 20 + 2 * 20
+    costs = {("frost", name): 7.0 for name in ("commit", "sign", "aggregate")}
+    assert frost(signers=(2, 3, 4), compute=Declared(costs))["elapsed_ms"] == 20 + 3 * 7
+    faults = [drop("SignatureShare")]
+    lost = frost(signers=(1, 2, 3), faults=faults, timeout_ms=100.0, attempts=3)
+    assert lost == {
+        "verdict": "stalled",
+        "valid": 0.0,
+        "elapsed_ms": 300.0,
+        "duration_ms": 10.0,
+        "attempts": 3,
+        "messages": 3 * 12,
+        "bytes": lost["bytes"],
+    }
+    small = signing_point(seed=1, scheme="ot/80")
+    large = signing_point(seed=1, scheme="ot/128")
+    assert large["bytes"] > small["bytes"]
+
+
+def test_bad_points_are_named() -> None:
+    with pytest.raises(UsageError, match="go with a region"):
+        signing_point(seed=1, network=Network.star(), institution="seoul")
+    with pytest.raises(PointFailed, match=r"network='soul'.*did you mean seoul"):
+        here({"network": ["seoul", "soul"]}, signing_point)
+    with pytest.raises(PointFailed, match=r"signers=\(1,\), .*1 of the 2 holders needed"):
+        here({"signers": [(1,)]}, signing_point)
