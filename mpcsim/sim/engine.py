@@ -234,29 +234,44 @@ class VirtualRun:
         """Messages under way, by number."""
         self._work: list[WorkRecord] = []
         self.now_ms = 0.0
+        self._begun = False
         self.prepared: dict[PartyId, Any] = {}
 
     # ------------------------------------------------------------------ running
 
+    @property
+    def parties(self) -> dict[PartyId, Participant[Any]]:
+        """The parties as they stand now."""
+        return {i: machine.party for i, machine in self._machines.items()}
+
     def run(self) -> Trace:
         """Run to quiescence or to the deadline."""
-        for machine in self._machines.values():
-            self._at(0.0, self._start, machine)
-            if self.resend_ms < math.inf:
-                self._at(self.resend_ms, self._resend, machine)
         limit = MAX_EVENTS * (1 + MAX_RESENDS * (self.resend_ms < math.inf))
         events = 0
-        while self._queue:
-            when, _, action, arguments = heapq.heappop(self._queue)
-            if when > self.deadline_ms:
-                self.now_ms = self.deadline_ms
-                break
-            self.now_ms = when
-            action(*arguments)
+        while self.step():
             events += 1
             if events > limit:
                 raise RuntimeError("the simulation does not come to rest")
-        return self._trace()
+        return self.trace()
+
+    def step(self) -> bool:
+        """Let the next event happen; False if nothing more can, or the deadline is over."""
+        if not self._begun:
+            self._begun = True
+            for machine in self._machines.values():
+                self._at(0.0, self._start, machine)
+                if self.resend_ms < math.inf:
+                    self._at(self.resend_ms, self._resend, machine)
+        if not self._queue:
+            return False
+        when, _, action, arguments = self._queue[0]
+        if when > self.deadline_ms:
+            self.now_ms = self.deadline_ms
+            return False
+        heapq.heappop(self._queue)
+        self.now_ms = when
+        action(*arguments)
+        return True
 
     def _at(self, when: float, action: Callable[..., None], *arguments: Any) -> None:
         heapq.heappush(self._queue, (when, next(self._order), action, arguments))
@@ -512,7 +527,8 @@ class VirtualRun:
 
     # ------------------------------------------------------------------ the end
 
-    def _trace(self) -> Trace:
+    def trace(self) -> Trace:
+        """What has happened so far; a run that is not over counts as stalled."""
         for number, transit in self._transits.items():  # when the run was stopped
             self._messages[number] = replace(self._messages[number], hops=tuple(transit.hops))
         outcomes: dict[PartyId, Any] = {}
@@ -522,7 +538,9 @@ class VirtualRun:
             outcomes[i] = state
             status = {Done: "done", Aborted: "aborted"}.get(type(state), "waiting")
             at = self.now_ms if machine.ended_ms is None else machine.ended_ms
-            endings.append(Ending(i, status, at, "" if status == "done" else str(state)))
+            endings.append(
+                Ending(i, status, at, "" if status == "done" else str(state or "not started"))
+            )
         results = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
         if results and not self.validate(results):
             verdict = Verdict.INVALID

@@ -924,7 +924,7 @@ class _Tally:
             if previous is not None and joined is not False:
                 _mark(on_steps, previous, on & joined)
                 on = on & ~np.asarray(joined)
-            for need in step.needs:
+            for need in sorted(step.needs, reverse=True):  # of those that came together, the last
                 via = on & (run.arrivals[need] == run.starts[number])
                 if via.any():
                     on = on & ~via

@@ -106,6 +106,53 @@ class Result(Generic[R]):
         return rich_display.result_html(self)
 
 
+@dataclass(frozen=True)
+class Operation(Generic[R]):
+    """What to run, and what to make of its results."""
+
+    name: str
+    parties: tuple[int, ...]
+    party: Callable[[int, bytes], Party[Any, Any]]
+    """Makes the party of that identifier for a session id."""
+    valid: Validate
+    value: Callable[[dict[PartyId, Any]], R]
+    """From everyone's results to the operation's; keeps new shares."""
+
+
+class Stepping(Generic[R]):
+    """An operation under way, one event at a time."""
+
+    def __init__(self, simulation: Simulation, operation: Operation[R]) -> None:
+        self._simulation = simulation
+        self._operation = operation
+        self._run = simulation.prepare(operation)
+
+    @property
+    def now_ms(self) -> float:
+        """The virtual clock."""
+        return self._run.now_ms
+
+    @property
+    def parties(self) -> dict[PartyId, Participant[Any]]:
+        """The parties, to be looked at: ``waiting()``, ``outcome``, ``keep``, ``inbox``."""
+        return self._run.parties
+
+    @property
+    def trace(self) -> Trace:
+        """What has happened so far."""
+        return self._run.trace()
+
+    def step(self) -> bool:
+        """Let the next event happen; False if there is none."""
+        return self._run.step()
+
+    def finish(self) -> Result[R]:
+        """Let everything else happen."""
+        while self.step():
+            pass
+        return self._simulation.settle(self._operation, (self.trace,))
+
+
 @dataclass
 class Simulation:
     """A key's holders at their sites; keeps their shares from one operation to the next."""
@@ -136,19 +183,7 @@ class Simulation:
         Raises:
             UsageError: bad curve, threshold or scheme.
         """
-        parties = tuple(sorted(self.network.placement))
-        agreed = dkg.setup(curve, threshold, parties, scheme)
-
-        def party(i: int, session_id: bytes) -> Party[Any, Any]:
-            return dkg.party(
-                agreed, i, session_id=session_id, rng=self._rng(i), listener=self.listener
-            )
-
-        found, attempts, elapsed = self._attempt(f"generate {curve}", parties, party, _same_record)
-        if found is None:
-            return Result(None, attempts, elapsed)
-        self.shares = found
-        return Result(_record(found), attempts, elapsed)
+        return self._run(self._generation(curve, threshold, scheme))
 
     def sign(self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2)) -> Result[bytes]:
         """Sign with the kept shares.
@@ -162,7 +197,58 @@ class Simulation:
         Raises:
             UsageError: no key yet, or signers that cannot sign.
         """
-        ids = tuple(signers)
+        return self._run(self._signing(message, tuple(signers)))
+
+    def recover(
+        self, lost: int = 1, *, dealers: Iterable[int] | None = None
+    ) -> Result[PublicKeyRecord]:
+        """Replace a lost share: the other holders reshare, everyone gets a fresh share.
+
+        Args:
+            lost: the holder whose share is gone.
+            dealers: who deals; by default as many of the others as are needed.
+
+        Raises:
+            UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
+        """
+        return self._run(self._recovery(lost, dealers))
+
+    # ------------------------------------------------------------------ the same, step by step
+
+    def begin_generate(
+        self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | None = None
+    ) -> Stepping[PublicKeyRecord]:
+        """``generate``, one event at a time."""
+        return Stepping(self, self._generation(curve, threshold, scheme))
+
+    def begin_sign(
+        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2)
+    ) -> Stepping[bytes]:
+        """``sign``, one event at a time."""
+        return Stepping(self, self._signing(message, tuple(signers)))
+
+    def begin_recover(
+        self, lost: int = 1, *, dealers: Iterable[int] | None = None
+    ) -> Stepping[PublicKeyRecord]:
+        """``recover``, one event at a time."""
+        return Stepping(self, self._recovery(lost, dealers))
+
+    # ------------------------------------------------------------------ what the operations are
+
+    def _generation(
+        self, curve: str, threshold: int, scheme: str | None
+    ) -> Operation[PublicKeyRecord]:
+        parties = tuple(sorted(self.network.placement))
+        agreed = dkg.setup(curve, threshold, parties, scheme)
+
+        def party(i: int, session_id: bytes) -> Party[Any, Any]:
+            return dkg.party(
+                agreed, i, session_id=session_id, rng=self._rng(i), listener=self.listener
+            )
+
+        return Operation(f"generate {curve}", parties, party, _same_record, self._keep)
+
+    def _signing(self, message: bytes, ids: tuple[int, ...]) -> Operation[bytes]:
         record = self._key()
         curve = record.curve_name
         digest = hashlib.sha256(message).digest()
@@ -186,23 +272,13 @@ class Simulation:
         def valid(results: Mapping[PartyId, Any]) -> bool:
             return all(verifies(record, message, s.encode()) for s in results.values())
 
-        found, attempts, elapsed = self._attempt(f"sign {curve}", ids, party, valid)
-        self._discard(attempts)
-        value = None if found is None else next(iter(found.values())).encode()
-        return Result(value, attempts, elapsed)
+        def value(results: dict[PartyId, Any]) -> bytes:
+            signature: bytes = next(iter(results.values())).encode()
+            return signature
 
-    def recover(
-        self, lost: int = 1, *, dealers: Iterable[int] | None = None
-    ) -> Result[PublicKeyRecord]:
-        """Replace a lost share: the other holders reshare, everyone gets a fresh share.
+        return Operation(f"sign {curve}", ids, party, valid, value)
 
-        Args:
-            lost: the holder whose share is gone.
-            dealers: who deals; by default as many of the others as are needed.
-
-        Raises:
-            UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
-        """
+    def _recovery(self, lost: int, dealers: Iterable[int] | None) -> Operation[PublicKeyRecord]:
         record = self._key()
         self._share(lost)
         others = tuple(i for i in record.holders if i != lost)
@@ -229,54 +305,56 @@ class Simulation:
                 share.record.public_key == record.public_key for share in results.values()
             )
 
-        found, attempts, elapsed = self._attempt(
-            f"recover {record.curve_name}", record.holders, party, valid
-        )
-        if found is None:
-            return Result(None, attempts, elapsed)
-        self.shares = found
-        return Result(_record(found), attempts, elapsed)
+        return Operation(f"recover {record.curve_name}", record.holders, party, valid, self._keep)
 
-    # ------------------------------------------------------------------ helpers
+    # ------------------------------------------------------------------ running them
 
-    def _attempt(
-        self,
-        name: str,
-        ids: Iterable[int],
-        party: Callable[[int, bytes], Party[Any, Any]],
-        valid: Validate,
-    ) -> tuple[dict[PartyId, Any] | None, tuple[Trace, ...], float]:
-        """Run sessions until one completes, the policy gives up, or somebody is to be banned."""
+    def prepare(self, operation: Operation[R]) -> VirtualRun:
+        """A session of the operation, ready to run."""
         self._check()
-        attempts: list[Trace] = []
+        session_id = self._session_id()
+        made = [operation.party(i, session_id) for i in operation.parties]
+        return VirtualRun(
+            [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made],
+            self.network,
+            seed=self.seed + self._sessions - 1,
+            compute=self.compute,
+            faults=self.faults,
+            deadline_ms=self.policy.timeout_ms,
+            resend_ms=self.policy.resend_ms,
+            draws=self.draws,
+            validate=operation.valid,
+            name=operation.name,
+        )
+
+    def settle(self, operation: Operation[R], attempts: tuple[Trace, ...]) -> Result[R]:
+        """The result of an operation; keeps new shares, discards what must not be used again."""
         elapsed = 0.0
-        ids = tuple(ids)
-        while len(attempts) < self.policy.attempts:
-            session_id = self._session_id()
-            made = [party(i, session_id) for i in ids]
-            run = VirtualRun(
-                [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made],
-                self.network,
-                seed=self.seed + self._sessions - 1,
-                compute=self.compute,
-                faults=self.faults,
-                deadline_ms=self.policy.timeout_ms,
-                resend_ms=self.policy.resend_ms,
-                draws=self.draws,
-                validate=valid,
-                name=name,
-            )
-            trace = run.run()
-            attempts.append(trace)
+        for trace in attempts:
             stalled = trace.verdict is Verdict.STALLED
             wasted = stalled and self.policy.timeout_ms < math.inf
             elapsed += self.policy.timeout_ms if wasted else trace.finished_ms
-            if trace.verdict is Verdict.VALID:
-                results = {i: outcome.result for i, outcome in trace.outcomes.items()}
-                return results, tuple(attempts), elapsed
-            if trace.verdict is Verdict.INVALID or not _worth_retrying(trace):
+        self._discard(attempts)
+        last = attempts[-1]
+        if last.verdict is not Verdict.VALID:
+            return Result(None, attempts, elapsed)
+        results = {i: outcome.result for i, outcome in last.outcomes.items()}
+        return Result(operation.value(results), attempts, elapsed)
+
+    def _run(self, operation: Operation[R]) -> Result[R]:
+        """Run sessions until one completes, the policy gives up, or somebody is to be banned."""
+        attempts: list[Trace] = []
+        while len(attempts) < self.policy.attempts:
+            attempts.append(self.prepare(operation).run())
+            if attempts[-1].verdict in (Verdict.VALID, Verdict.INVALID):
                 break
-        return None, tuple(attempts), elapsed
+            if not _worth_retrying(attempts[-1]):
+                break
+        return self.settle(operation, tuple(attempts))
+
+    def _keep(self, shares: dict[PartyId, KeyShare]) -> PublicKeyRecord:
+        self.shares = shares
+        return _record(shares)
 
     def _check(self) -> None:
         """Refuse cheaters and faults that name nobody or nothing."""
@@ -326,7 +404,7 @@ class Simulation:
         """What honest parties do with their shares after an abort."""
         for trace in attempts:
             for i, outcome in trace.outcomes.items():
-                if isinstance(outcome, Aborted) and i not in self.corrupt:
+                if isinstance(outcome, Aborted) and i in self.shares and i not in self.corrupt:
                     self.shares[i] = self.shares[i].after(outcome)
 
 

@@ -14,6 +14,7 @@ from nacl.signing import VerifyKey
 from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
 from mpcsim.protocol import Party
+from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.sim.adversary import Adversary, on
 from mpcsim.sim.compute import Free
 from mpcsim.sim.faults import Crash, drop, noise, partition
@@ -331,3 +332,24 @@ def test_an_adversary_from_partial() -> None:
     withheld = partial(Adversary, tamper=on("Commitments", lambda message: None))
     sim = with_key("ed25519", corrupt={2: withheld})
     assert sim.sign().trace.waiting[1].missing == {"Commitments": frozenset({2})}
+
+
+def test_an_operation_can_be_stepped_and_then_finished():
+    sim = Simulation(Network.star(10.0, 5.0, 50.0), compute=Free())
+    assert sim.begin_generate("ed25519").finish().ok
+    stepping = sim.begin_sign(b"slowly", signers=(1, 3))
+    assert stepping.trace.verdict is Verdict.STALLED
+    assert not stepping.trace.messages
+    times = []
+    while not stepping.parties[1].inbox.received(Commitments):
+        assert stepping.step()
+        times.append(stepping.now_ms)
+    assert times == sorted(times)
+    assert stepping.parties[3].waiting() is not None
+    assert stepping.trace.messages
+    result = stepping.finish()
+    assert result.ok
+    assert not stepping.step()
+    again = sim.begin_recover(1).finish()
+    assert again.ok
+    assert again.value.public_key == sim.shares[1].public_key
