@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
@@ -49,6 +49,9 @@ KINDS = sorted(
     }
 )
 """Every kind of message of the wallet's protocols."""
+
+LONGEST_REAL_SESSION_S = 60.0
+"""A session in real time is given up after that, whatever the policy says."""
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
 """Makes an adversary of a party (``mpcsim.sim.adversary``)."""
@@ -161,6 +164,7 @@ class Simulation:
     seed: int = 0
     """Of latencies, losses and random faults."""
     compute: Compute = field(default_factory=Measured)
+    """How long work takes in virtual time; in real time it takes what it takes."""
     policy: Policy = field(default_factory=Policy)
     faults: tuple[Fault, ...] = ()
     corrupt: Mapping[int, Corrupt] = field(default_factory=dict)
@@ -170,6 +174,8 @@ class Simulation:
     listener: Listener = silent
     draws: DrawSource | None = None
     """In place of seeded draws from the network's distributions."""
+    clock: Literal["virtual", "real"] = "virtual"
+    """``real``: over loopback HTTP, with the network's delays injected."""
     shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
     _sessions: int = field(default=0, repr=False)
 
@@ -310,12 +316,15 @@ class Simulation:
     # ------------------------------------------------------------------ running them
 
     def prepare(self, operation: Operation[R]) -> VirtualRun:
-        """A session of the operation, ready to run."""
-        self._check()
-        session_id = self._session_id()
-        made = [operation.party(i, session_id) for i in operation.parties]
+        """A session of the operation in virtual time, ready to run.
+
+        Raises:
+            UsageError: the simulation runs in real time, which nobody can hold.
+        """
+        if self.clock != "virtual":
+            raise UsageError("only virtual time can be stepped: use clock='virtual'")
         return VirtualRun(
-            [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made],
+            self._participants(operation),
             self.network,
             seed=self.seed + self._sessions - 1,
             compute=self.compute,
@@ -341,11 +350,40 @@ class Simulation:
         results = {i: outcome.result for i, outcome in last.outcomes.items()}
         return Result(operation.value(results), attempts, elapsed)
 
+    def _participants(self, operation: Operation[R]) -> list[Participant[Any]]:
+        """Fresh parties for a new session; the corrupt ones as what they are."""
+        self._check()
+        session_id = self._session_id()
+        made = [operation.party(i, session_id) for i in operation.parties]
+        return [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made]
+
+    def _once(self, operation: Operation[R]) -> Trace:
+        """One session."""
+        if self.clock == "virtual":
+            return self.prepare(operation).run()
+        if self.policy.resend_ms < math.inf:
+            raise UsageError("policy resend_ms works in virtual time only")
+        # Imported here: virtual time needs no HTTP server.
+        from mpcsim.sim.realtime import real_time
+
+        return real_time(
+            self._participants(operation),
+            self.network,
+            seed=self.seed + self._sessions - 1,
+            faults=self.faults,
+            deadline_s=min(self.policy.timeout_ms / 1000, LONGEST_REAL_SESSION_S),
+            draws=self.draws,
+            validate=operation.valid,
+            name=operation.name,
+        )
+
     def _run(self, operation: Operation[R]) -> Result[R]:
         """Run sessions until one completes, the policy gives up, or somebody is to be banned."""
+        if self.clock not in ("virtual", "real"):
+            raise UsageError(f"clock is {self.clock!r}: 'virtual' or 'real'")
         attempts: list[Trace] = []
         while len(attempts) < self.policy.attempts:
-            attempts.append(self.prepare(operation).run())
+            attempts.append(self._once(operation))
             if attempts[-1].verdict in (Verdict.VALID, Verdict.INVALID):
                 break
             if not _worth_retrying(attempts[-1]):

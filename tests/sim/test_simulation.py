@@ -353,3 +353,21 @@ def test_an_operation_can_be_stepped_and_then_finished():
     again = sim.begin_recover(1).finish()
     assert again.ok
     assert again.value.public_key == sim.shares[1].public_key
+
+
+def test_the_same_operations_in_real_time():
+    sim = Simulation(Network.star(2.0, 1.0, 3.0), clock="real")
+    generated = sim.generate("ed25519")
+    assert generated.ok
+    signed = sim.sign(b"for real", signers=(1, 3))
+    assert signed.ok
+    assert signed.trace.clock == "real"
+    assert verifies(generated.value, b"for real", signed.value)
+    with pytest.raises(UsageError, match="only virtual time"):
+        sim.begin_sign()
+    sim.policy = Policy(timeout_ms=1000.0, resend_ms=100.0)
+    with pytest.raises(UsageError, match="resend_ms"):
+        sim.sign()
+    sim.clock = "sidereal"
+    with pytest.raises(UsageError, match="'virtual' or 'real'"):
+        sim.sign()
