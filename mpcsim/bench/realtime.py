@@ -15,7 +15,8 @@ from mpcsim.protocol import Party
 from mpcsim.protocols import ecdsa, frost
 from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.sim.compute import Measured
-from mpcsim.sim.engine import Validate, VirtualRun
+from mpcsim.sim.ending import Validate
+from mpcsim.sim.engine import VirtualRun
 from mpcsim.sim.network import Network
 from mpcsim.sim.realtime import real_time
 from mpcsim.sim.recording import Verdict

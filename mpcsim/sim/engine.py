@@ -9,26 +9,24 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
 
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Done, Output, Party, Prepared, Send
+from mpcsim.protocol import Output, Party, Prepared, Send
 from mpcsim.runner import Participant
 from mpcsim.sim.compute import Compute, Free, RoundWork, Stopwatch
-from mpcsim.sim.faults import Crash, Fault, MessageFault, Partition, Strike
+from mpcsim.sim.ending import Validate, conclude, inner_party
+from mpcsim.sim.faults import Crash, Fault, FaultPlan, Partition
 from mpcsim.sim.latency import Latency
 from mpcsim.sim.network import Direction, Network, Site
-from mpcsim.sim.recording import Ending, Hop, MessageRecord, Trace, Verdict, WorkRecord
+from mpcsim.sim.recording import Hop, MessageRecord, Trace, WorkRecord
 from mpcsim.sim.transport import Draws, Pipe
-
-Validate = Callable[[Mapping[PartyId, Any]], bool]
-"""Whether the results of the parties that finished are right, judged from outside."""
 
 MAX_EVENTS = 1_000_000
 """Events before a run is given up as a bug; a session has a few hundred."""
@@ -105,8 +103,8 @@ class _Machine:
     def __init__(self, party: Participant[Any], site: Site) -> None:
         self.party = party
         self.site = site
-        self.watch = Stopwatch(_inner(party).listener)
-        _inner(party).listener = self.watch
+        self.watch = Stopwatch(inner_party(party).listener)
+        inner_party(party).listener = self.watch
         self.busy_until = 0.0
         self.last_work: int | None = None
         self.handled = 0
@@ -192,7 +190,6 @@ class VirtualRun:
         self.resend_ms = resend_ms
         self.validate = validate
         self._draws = draws or SeededDraws(seed)
-        self._chance = np.random.default_rng([seed & 0xFFFFFFFF, 0xFA])
         self._machines: dict[PartyId, _Machine] = {}
         for party in parties:
             if party.me not in network.placement:
@@ -207,7 +204,7 @@ class VirtualRun:
             (i, j): network.route(i, j) for i in self._machines for j in self._machines if i != j
         }
         faults = tuple(faults)
-        self._message_faults = [f for f in faults if isinstance(f, MessageFault)]
+        self._faults = FaultPlan(faults, seed)
         self._partitions = [f for f in faults if isinstance(f, Partition)]
         self._crashes = [f for f in faults if isinstance(f, Crash)]
         for machine in self._machines.values():
@@ -220,7 +217,6 @@ class VirtualRun:
         self._crashed: set[int] = set()
         self._repeated: set[int] = set()
         """Numbers of the messages that waiting parties put out again."""
-        self._struck: dict[int, int] = {}
         self._flows: dict[tuple[PartyId, PartyId], tuple[count[int], tuple[_Leg, ...]]] = {}
         """Numbers for the messages of a flow, and the hops of its way."""
         self._cores: dict[str, list[float]] = {
@@ -345,7 +341,7 @@ class VirtualRun:
             else:
                 machine.ended_ms = clock
         if self._crashes:
-            machine.snapshot = _inner(machine.party).snapshot()
+            machine.snapshot = inner_party(machine.party).snapshot()
 
     def _note(
         self,
@@ -383,7 +379,7 @@ class VirtualRun:
                 self._at(self.now_ms + crash.down_ms, self._restart, machine)
 
     def _restart(self, machine: _Machine) -> None:
-        inner = _inner(machine.party)
+        inner = inner_party(machine.party)
         resumed, outputs = Party.resume(inner.definition, machine.snapshot, listener=machine.watch)
         resumed.reproducible = inner.reproducible
         machine.watch.take()  # replayed work was done before the crash
@@ -418,7 +414,7 @@ class VirtualRun:
     def _send(self, machine: _Machine, send: Send, when: float, by: int | None, burst: int) -> None:
         sender = machine.party.me
         number = len(self._messages)
-        inner = _inner(machine.party)
+        inner = inner_party(machine.party)
         self._messages.append(
             MessageRecord(
                 number,
@@ -438,18 +434,10 @@ class VirtualRun:
         if send.to not in self._machines:
             self._fate(number, "dropped")
             return
-        extra = 0.0
-        copies: list[float] = []
-        for index, fault in enumerate(self._message_faults):
-            if not self._matches(index, fault, send, sender):
-                continue
-            if fault.strike is Strike.DROP:
-                self._fate(number, "dropped")
-                return
-            if fault.strike is Strike.DELAY:
-                extra += fault.delay_ms
-            else:
-                copies.append(fault.delay_ms)
+        fate = self._faults.strike(send.kind, sender, send.to)
+        if fate.dropped:
+            self._fate(number, "dropped")
+            return
         if any(p.separates(sender, send.to, when) for p in self._partitions):
             self._fate(number, "dropped")
             return
@@ -458,7 +446,7 @@ class VirtualRun:
             flow = self._flows[sender, send.to] = (count(), self._legs(sender, send.to))
         nth, legs = flow
         key = TransferKey(sender, send.to, next(nth), 0)
-        transit = _Transit(number, send, legs, burst, extra, tuple(copies))
+        transit = _Transit(number, send, legs, burst, fate.extra_ms, fate.copies_ms)
         self._transits[number] = transit
         self._at(when, self._hop, key, transit)
 
@@ -477,16 +465,6 @@ class VirtualRun:
             )
             for direction in route
         )
-
-    def _matches(self, index: int, fault: MessageFault, send: Send, sender: PartyId) -> bool:
-        if fault.kind not in (None, send.kind) or fault.sender not in (None, sender):
-            return False
-        if fault.receiver not in (None, send.to):
-            return False
-        self._struck[index] = self._struck.get(index, 0) + 1
-        if fault.nth not in (None, self._struck[index]):
-            return False
-        return fault.probability >= 1 or bool(self._chance.random() < fault.probability)
 
     def _hop(self, key: TransferKey, transit: _Transit) -> None:
         """Put a message on one hop of its way."""
@@ -531,25 +509,11 @@ class VirtualRun:
         """What has happened so far; a run that is not over counts as stalled."""
         for number, transit in self._transits.items():  # when the run was stopped
             self._messages[number] = replace(self._messages[number], hops=tuple(transit.hops))
-        outcomes: dict[PartyId, Any] = {}
-        endings = []
-        for i, machine in self._machines.items():
-            state = machine.party.outcome or machine.party.waiting()
-            outcomes[i] = state
-            status = {Done: "done", Aborted: "aborted"}.get(type(state), "waiting")
-            at = self.now_ms if machine.ended_ms is None else machine.ended_ms
-            endings.append(
-                Ending(i, status, at, "" if status == "done" else str(state or "not started"))
-            )
-        results = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
-        if results and not self.validate(results):
-            verdict = Verdict.INVALID
-        elif len(results) == len(outcomes):
-            verdict = Verdict.VALID
-        elif any(isinstance(o, Aborted) for o in outcomes.values()):
-            verdict = Verdict.ABORTED
-        else:
-            verdict = Verdict.STALLED
+        verdict, endings, outcomes = conclude(
+            {i: (m.party, m.ended_ms) for i, m in self._machines.items()},
+            self.now_ms,
+            self.validate,
+        )
         return Trace(
             self.name,
             self.network.name,
@@ -559,9 +523,9 @@ class VirtualRun:
             verdict,
             tuple(self._messages),
             tuple(self._work),
-            tuple(endings),
+            endings,
             max(ending.at_ms for ending in endings),
-            any(_inner(m.party).reproducible for m in self._machines.values()),
+            any(inner_party(m.party).reproducible for m in self._machines.values()),
             outcomes,
         )
 
@@ -579,11 +543,3 @@ def check_resend(what: str, resend_ms: float, deadline_ms: float) -> None:
             f"{what} resend_ms is {resend_ms}, and the session may take {deadline_ms} ms: it needs "
             f"a timeout, at most {MAX_RESENDS} times as long"
         )
-
-
-def _inner(participant: Participant[Any]) -> Party[Any, Any]:
-    """The party inside an adversary, or the party itself."""
-    inner = getattr(participant, "party", participant)
-    if not isinstance(inner, Party):
-        raise UsageError(f"{participant!r} is neither a party nor wraps one")
-    return inner

@@ -40,14 +40,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Done, Party, Prepared, Send
+from mpcsim.protocol import Prepared, Send
 from mpcsim.runner import Participant
-from mpcsim.sim.engine import DrawSource, SeededDraws, TransferKey, Validate
+from mpcsim.sim.ending import Validate, conclude, inner_party
+from mpcsim.sim.engine import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.faults import Crash, Fault, FaultPlan, Partition
 from mpcsim.sim.network import Direction, Network, Site
-from mpcsim.sim.recording import Ending, Hop, MessageRecord, Trace, Verdict, WorkRecord
+from mpcsim.sim.recording import Hop, MessageRecord, Trace, WorkRecord
 from mpcsim.sim.transport import Draws, Pipe
 from mpcsim.trace import Event, Listener, StepFinished, StepStarted
 
@@ -170,7 +171,7 @@ class _Node:
     """A party at its site."""
 
     def __init__(self, party: Participant[Any], site: Site, clock: Callable[[], float]) -> None:
-        inner = _inner(party)
+        inner = inner_party(party)
         self.party = party
         self.site = site
         self.definition = inner.definition.name
@@ -561,23 +562,11 @@ class RealRun:
     # ------------------------------------------------------------------ the end
 
     def _trace(self, ended_ms: float) -> Trace:
-        outcomes: dict[PartyId, Any] = {}
-        endings = []
-        for i, node in self._nodes.items():
-            state = node.party.outcome or node.party.waiting()
-            outcomes[i] = state
-            status = {Done: "done", Aborted: "aborted"}.get(type(state), "waiting")
-            at = ended_ms if node.ended_ms is None else node.ended_ms
-            endings.append(Ending(i, status, at, "" if status == "done" else str(state)))
-        results = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
-        if results and not self.validate(results):
-            verdict = Verdict.INVALID
-        elif len(results) == len(outcomes):
-            verdict = Verdict.VALID
-        elif any(isinstance(o, Aborted) for o in outcomes.values()):
-            verdict = Verdict.ABORTED
-        else:
-            verdict = Verdict.STALLED
+        verdict, endings, outcomes = conclude(
+            {i: (node.party, node.ended_ms) for i, node in self._nodes.items()},
+            ended_ms,
+            self.validate,
+        )
         return Trace(
             self.name,
             self.network.name,
@@ -587,7 +576,7 @@ class RealRun:
             verdict,
             tuple(self._messages),
             tuple(self._work),
-            tuple(endings),
+            endings,
             max(ending.at_ms for ending in endings),
             any(node.reproducible for node in self._nodes.values()),
             outcomes,
@@ -686,11 +675,3 @@ def _in_a_thread(work: Coroutine[Any, Any, Trace]) -> Trace:
         raise
     finally:
         thread.join()
-
-
-def _inner(participant: Participant[Any]) -> Party[Any, Any]:
-    """The party inside an adversary, or the party itself."""
-    inner = getattr(participant, "party", participant)
-    if not isinstance(inner, Party):
-        raise UsageError(f"{participant!r} is neither a party nor wraps one")
-    return inner

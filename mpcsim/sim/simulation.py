@@ -31,7 +31,8 @@ from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.compute import Compute, Measured
-from mpcsim.sim.engine import DrawSource, Validate, VirtualRun, check_resend
+from mpcsim.sim.ending import Validate
+from mpcsim.sim.engine import DrawSource, VirtualRun, check_resend
 from mpcsim.sim.faults import Fault, MessageFault, Partition
 from mpcsim.sim.network import Network
 from mpcsim.sim.recording import Trace, Verdict

@@ -237,7 +237,7 @@ latencies = st.one_of(
     st.floats(0, 100).map(lambda low: Uniform(low, 2 * low)),
     st.lists(st.sampled_from([0.0, 1.0, 250.0]), min_size=1).map(Empirical.of),
 )
-rates = st.sampled_from([0.2, 1.0, 8.0, 1000.0, float("inf")])
+rates = st.sampled_from([0.01, 0.2, 1.0, 8.0, 1000.0, float("inf")])
 losses = st.sampled_from([0.0, 0.0, 0.001, 0.1, 0.6])
 connections = st.builds(
     Connection, st.booleans(), st.integers(0, 2), st.sampled_from([0, 300, 20_000])
@@ -289,6 +289,96 @@ def test_agrees_over_any_network(
         keys = sorted({(step.protocol, step.name) for step in of.steps})
         costs = Declared({key: cost * data.draw(factors) for key in keys})
     compare(of, network, 8, costs=costs, seed=data.draw(st.integers(0, 3)))
+
+
+@st.composite
+def invented(draw: Any) -> MessageGraph:
+    """Rounds of three parties that send whatever to whomever; each waits for the one before."""
+    ids = [PartyId(i) for i in (1, 2, 3)]
+    sizes = st.none() | st.sampled_from([1, 4, 10, 11, 20, 25, 60]).map(lambda n: n * 1448 - 400)
+    steps: list[Step] = []
+    packets: list[Packet] = []
+    came: dict[PartyId, list[int]] = {i: [] for i in ids}
+    for number in range(1, draw(st.integers(2, 5)) + 1):
+        coming: dict[PartyId, list[int]] = {i: [] for i in ids}
+        for i in ids:
+            first = len(packets)
+            for j in ids:
+                # Up to two messages to the same party; Send names its round by number.
+                for size in draw(st.lists(sizes, max_size=2)) if i != j else ():
+                    if size is not None:
+                        coming[j].append(len(packets))
+                        packets.append(Packet("Word", i, j, size, len(steps)))
+            sends = tuple(range(first, len(packets)))
+            steps.append(Step(i, "toy", number, f"round {number}", tuple(came[i]), sends))
+        came = coming
+    return MessageGraph("invented", tuple(steps), tuple(packets))
+
+
+@given(invented(), networks(), st.none() | st.sampled_from([0.0, 5.0, 400.0]), st.integers(0, 3))
+@settings(max_examples=200)
+def test_agrees_on_any_session(
+    of: MessageGraph, network: Network, cost: float | None, seed: int
+) -> None:
+    compare(of, network, 6, costs=None if cost is None else declared(of, cost), seed=seed)
+
+
+def conversation(*sizes: int) -> MessageGraph:
+    """Party 1 sends messages of these sizes, each after a short answer to the one before."""
+    one, two = PartyId(1), PartyId(2)
+    steps: list[Step] = []
+    packets: list[Packet] = []
+    for size in sizes:
+        needs = (len(packets) - 1,) if packets else ()
+        number = len(packets)
+        steps.append(Step(one, "toy", len(steps), "ask", needs, (number,)))
+        packets.append(Packet("Word", one, two, size, len(steps) - 1))
+        steps.append(Step(two, "toy", len(steps), "answer", (number,), (number + 1,)))
+        packets.append(Packet("Word", two, one, 100, len(steps) - 1))
+    steps.append(Step(one, "toy", len(steps), "end", (len(packets) - 1,), ()))
+    return MessageGraph("conversation", tuple(steps), tuple(packets))
+
+
+def test_a_full_window_that_has_just_opened() -> None:
+    """After 1 and 11 segments the last message waits only if the window opened in between."""
+    network = Network.mesh((1, 2), LogNormal(20.0, 1.5), connection=Connection(overhead_bytes=0))
+    compare(conversation(1000, 11 * 1448, 1000), network, 200)
+
+
+def test_idle_for_a_timeout_but_not_for_a_segment() -> None:
+    """On a very slow link a full segment takes longer than the timeout."""
+    there, back = Constant(5.0), Uniform(300.0, 2500.0)
+    link = Link("a", "b", there, 0.01, 0.0, back, 1000.0)
+    sites = {"a": Site("a"), "b": Site("b")}
+    placement = {PartyId(1): "a", PartyId(2): "b"}
+    network = Network(sites, (link,), placement, Connection(overhead_bytes=0))
+    compare(conversation(50, 20 * 1448, 20 * 1448), network, 400)
+
+
+def test_a_burst_ends_with_any_gap() -> None:
+    """Messages before and after a round that sends nothing share draws only if nothing waited."""
+    one, two, three = map(PartyId, (1, 2, 3))
+    of = MessageGraph(
+        "gap",
+        (
+            Step(one, "toy", 1, "first", (), (0,)),
+            Step(three, "toy", 1, "first", (), (1,)),
+            Step(three, "toy", 2, "second", (), (2,)),
+            Step(one, "toy", 2, "second", (1,), ()),
+            Step(one, "toy", 3, "third", (2,), (3,)),
+            Step(two, "toy", 1, "first", (0, 3), ()),
+        ),
+        (
+            Packet("Word", one, two, 100, 0),
+            Packet("Word", three, one, 100, 1),
+            Packet("Word", three, one, 100, 2),
+            Packet("Word", one, two, 100, 4),
+        ),
+    )
+    network = Network.mesh((1, 2, 3), Uniform(0.0, 40.0), mbit_per_s=1.0)
+    for first in (1.0, 20.0):
+        costs = {("toy", "first"): first, ("toy", "second"): 20.0, ("toy", "third"): 1.0}
+        compare(of, network, 200, costs=Declared(costs))
 
 
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -578,6 +668,22 @@ def test_other_protocols_need_their_definition() -> None:
     of = record(trace, TOY)
     network = Network.mesh((1, 2, 3), Gamma(30.0, 0.6), mbit_per_s=10.0)
     compare(of, network, 50, parties=lambda: toy_parties(1000, 50_000, 3))
+
+
+def test_draws_at_the_edge_of_a_level() -> None:
+    """Levels are half open: a uniform draw equal to a probability belongs to the next level."""
+    distribution = loss_distribution(1, 0.25)
+
+    def source(
+        key: TransferKey, direction: Direction, part: str, samples: slice
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.array([0.0, *distribution[:4]]) if part == "loss" else np.array([10.0])
+
+    network = Network.mesh((1, 2), mbit_per_s=float("inf"), loss=0.25)
+    found = one_message(100).replay(network, 5, draws=source)
+    assert found.finished_ms.tolist() == [
+        10.0 + recovery_ms(level, 20.0) for level in (0, 2, 2, 4, 4)
+    ]
 
 
 def test_own_draws() -> None:
