@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpcsim import __version__
 from mpcsim.bench.protocols import FULL_RUNS
-from mpcsim.bench.report import all_figures, render
+from mpcsim.bench.report import SECTIONS, sections
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,14 +23,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bench.add_argument(
         "--runs", type=int, default=FULL_RUNS, help="runs behind a median (default %(default)s)"
     )
+    bench.add_argument(
+        "--only", choices=SECTIONS, action="append", help="measure this section only (repeatable)"
+    )
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error("--runs must be at least 1")
     if options.json and not options.json.parent.is_dir():
         parser.error(f"no such directory: {options.json.parent}")
 
-    flat, measured = all_figures(options.runs)
-    sys.stdout.write(render(flat, measured) + "\n")
+    figures: dict[str, float] = {}
+    for text, found in sections(options.only or SECTIONS, options.runs):
+        sys.stdout.write(text + "\n\n")
+        sys.stdout.flush()
+        figures |= found
     if options.json:
-        options.json.write_text(json.dumps(flat, indent=2) + "\n")
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
     return 0

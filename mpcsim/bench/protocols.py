@@ -72,7 +72,7 @@ def step_times(runs: int) -> dict[str, dict[str, float]]:
     """Milliseconds of each step of a two-party signature, both parties together, by curve."""
     found: dict[str, dict[str, float]] = {}
     for name, make, shares in (
-        ("sign_secp256k1_2p", _ecdsa, keys("secp256k1")),
+        ("sign_secp256k1_2p", signing_parties, keys("secp256k1")),
         ("sign_ed25519_2p", _frost, keys("ed25519")),
     ):
         clock = StepClock()
@@ -197,7 +197,7 @@ def _reshare(shares: dict[PartyId, KeyShare]) -> Parties:
     ]
 
 
-def _ecdsa(
+def signing_parties(
     shares: dict[PartyId, KeyShare], signers: tuple[int, ...], listener: Listener = silent
 ) -> Parties:
     session_id, digest = os.urandom(32), os.urandom(32)
@@ -228,9 +228,9 @@ def _frost(
 def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     """Name, a maker of fresh parties, and the share of the full number of runs it gets."""
     secp, wide, ed = keys("secp256k1"), keys("secp256k1", "ot/128"), keys("ed25519")
-    yield "sign_secp256k1_2p", lambda: _ecdsa(secp, (1, 2)), 1.0
-    yield "sign_secp256k1_2p_xi512", lambda: _ecdsa(wide, (1, 2)), 1.0
-    yield "sign_secp256k1_3p", lambda: _ecdsa(secp, (1, 2, 3)), 1.0
+    yield "sign_secp256k1_2p", lambda: signing_parties(secp, (1, 2)), 1.0
+    yield "sign_secp256k1_2p_xi512", lambda: signing_parties(wide, (1, 2)), 1.0
+    yield "sign_secp256k1_3p", lambda: signing_parties(secp, (1, 2, 3)), 1.0
     yield "sign_ed25519_2p", lambda: _frost(ed, (1, 2)), 1.0
     yield "sign_ed25519_3p", lambda: _frost(ed, (1, 2, 3)), 1.0
     yield "keygen_secp256k1", lambda: _keygen("secp256k1"), 0.5
@@ -243,7 +243,7 @@ def round_trip_figures() -> dict[str, float]:
     """HTTP round trips of a two-party signature."""
     secp, ed = keys("secp256k1"), keys("ed25519")
     return {
-        "sign_secp256k1_2p_round_trips": round_trips(_ecdsa(secp, (1, 2))),
+        "sign_secp256k1_2p_round_trips": round_trips(signing_parties(secp, (1, 2))),
         "sign_ed25519_2p_round_trips": round_trips(_frost(ed, (1, 2))),
     }
 

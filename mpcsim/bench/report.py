@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from mpcsim.bench import realtime, simulator
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
@@ -20,6 +21,9 @@ from mpcsim.bench.protocols import (
     step_times,
 )
 from mpcsim.ids import PartyId
+
+SECTIONS = ("protocols", "simulator", "accuracy")
+"""What can be measured; all of it takes about two minutes."""
 
 TARGETS_MS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
@@ -48,6 +52,21 @@ def all_figures(runs: int = FULL_RUNS) -> tuple[dict[str, float], dict[str, Figu
     secp = keys("secp256k1")
     flat |= memory_figures((secp[PartyId(1)].to_bytes(), secp[PartyId(2)].to_bytes()))
     return flat, measured
+
+
+def sections(
+    chosen: Collection[str], runs: int = FULL_RUNS
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Measure the chosen sections, one by one: each as text, and as flat figures."""
+    if "protocols" in chosen:
+        flat, measured = all_figures(runs)
+        yield render(flat, measured), flat
+    if "simulator" in chosen:
+        figures = simulator.simulator_figures(runs)
+        yield simulator.table(figures), figures
+    if "accuracy" in chosen:
+        figures = realtime.accuracy_figures(min(runs, realtime.RUNS))
+        yield realtime.table(figures), figures
 
 
 def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:

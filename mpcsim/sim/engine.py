@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from mpcsim.runner import Participant
 from mpcsim.sim.compute import Compute, Free, RoundWork, Stopwatch
 from mpcsim.sim.ending import Validate, conclude, inner_party
 from mpcsim.sim.faults import Crash, Fault, FaultPlan, Partition
-from mpcsim.sim.latency import Latency
 from mpcsim.sim.network import Direction, Network, Site
 from mpcsim.sim.recording import Hop, MessageRecord, Trace, WorkRecord
 from mpcsim.sim.transport import Draws, Pipe
@@ -34,8 +33,7 @@ MAX_RESENDS = 10_000
 """Most times that a waiting party may repeat itself before the deadline."""
 
 
-@dataclass(frozen=True)
-class TransferKey:
+class TransferKey(NamedTuple):
     """Names one transfer: the n-th message of a flow, on one of its hops."""
 
     sender: PartyId
@@ -53,48 +51,39 @@ class DrawSource(Protocol):
 class SeededDraws:
     """Draws from the link's distributions; one independent stream a link direction."""
 
-    BLOCK = 64
+    BLOCK = 32
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._streams: dict[tuple[str, str], tuple[_Stream, _Stream, _Stream]] = {}
+        self._streams: dict[tuple[str, str], _Stream] = {}
 
     def __call__(self, key: TransferKey, direction: Direction) -> Draws:
         ends = direction.source, direction.target
-        streams = self._streams.get(ends)
-        if streams is None:
-            back = direction.target, direction.source
-            streams = self._streams[ends] = (
-                _Stream(self._seed, (*ends, "latency"), direction.forward),
-                _Stream(self._seed, (*back, "acknowledgement"), direction.backward),
-                _Stream(self._seed, (*ends, "loss"), None),
-            )
-        forward, backward, loss = streams
-        return Draws(forward(), backward(), loss() if direction.loss else 0.0)
+        stream = self._streams.get(ends)
+        if stream is None:
+            stream = self._streams[ends] = _Stream(self._seed, direction)
+        return stream.next()
 
 
 class _Stream:
-    """Values of one distribution, or from [0, 1); its name and the seed say which."""
+    """The draws of one direction; its ends and the seed say which. Drawn a block at a time."""
 
-    def __init__(self, seed: int, name: Iterable[str], latency: Latency | None) -> None:
-        self._words = [seed & 0xFFFFFFFF, *b" ".join(part.encode() for part in name)]
-        self._latency = latency
-        self._generator: np.random.Generator | None = None
-        self._block: list[float] = []
+    def __init__(self, seed: int, direction: Direction) -> None:
+        name = f"{direction.source} {direction.target}".encode()
+        words = np.array([seed & 0xFFFFFFFF, *name], dtype=np.uint32)
+        self._generator = np.random.default_rng(words)
+        self._direction = direction
+        self._block: Iterator[tuple[float, float, float]] = iter(())
 
-    def __call__(self) -> float:
-        if not self._block:
-            self._fill()
-        return self._block.pop()
-
-    def _fill(self) -> None:
-        if self._generator is None:  # an array of words seeds as the list does, only quicker
-            self._generator = np.random.default_rng(np.array(self._words, dtype=np.uint32))
-        if self._latency is None:
-            drawn = self._generator.random(SeededDraws.BLOCK)
-        else:
-            drawn = self._latency.sample(self._generator, SeededDraws.BLOCK)
-        self._block = drawn[::-1].tolist()
+    def next(self) -> Draws:
+        for drawn in self._block:
+            return Draws(*drawn)
+        n, generator, direction = SeededDraws.BLOCK, self._generator, self._direction
+        forward = direction.forward.sample(generator, n).tolist()
+        backward = direction.backward.sample(generator, n).tolist()
+        losses = generator.random(n).tolist() if direction.loss else [0.0] * n
+        self._block = iter(zip(forward, backward, losses, strict=True))
+        return self.next()
 
 
 class _Machine:
@@ -103,8 +92,11 @@ class _Machine:
     def __init__(self, party: Participant[Any], site: Site) -> None:
         self.party = party
         self.site = site
-        self.watch = Stopwatch(inner_party(party).listener)
-        inner_party(party).listener = self.watch
+        inner = inner_party(party)
+        self.session = inner.session_id.hex()[:8]
+        self.protocol = inner.definition.name
+        self.watch = Stopwatch(inner.listener)
+        inner.listener = self.watch
         self.busy_until = 0.0
         self.last_work: int | None = None
         self.handled = 0
@@ -113,6 +105,8 @@ class _Machine:
         self.sent: list[Send] = []
         """Everything put out so far, kept if it may have to go out again."""
         self.ended_ms: float | None = None
+        self.burst = -1
+        """Names the uninterrupted work it is doing, or did last."""
 
 
 class _Leg:
@@ -310,10 +304,8 @@ class VirtualRun:
         core = cores.index(min(cores))
         start = max(self.now_ms, machine.busy_until, cores[core])
         if machine.busy_until != start or machine.last_work is None:
-            burst = next(self._burst)
-            machine.burst = burst  # type: ignore[attr-defined]
+            machine.burst = next(self._burst)
         else:
-            burst = machine.burst  # type: ignore[attr-defined]
             if rounds and self._work[machine.last_work].end_ms == start:
                 cause = ("work", machine.last_work)
         clock = start
@@ -333,7 +325,7 @@ class VirtualRun:
         for output in outputs:
             if isinstance(output, Send):
                 when, by = ends.get(output.round, (clock, machine.last_work))
-                self._send(machine, output, when, by, burst)
+                self._send(machine, output, when, by, machine.burst)
                 if self.resend_ms < math.inf:
                     machine.sent.append(output)
             elif isinstance(output, Prepared):
@@ -414,12 +406,11 @@ class VirtualRun:
     def _send(self, machine: _Machine, send: Send, when: float, by: int | None, burst: int) -> None:
         sender = machine.party.me
         number = len(self._messages)
-        inner = inner_party(machine.party)
         self._messages.append(
             MessageRecord(
                 number,
-                inner.session_id.hex()[:8],
-                inner.definition.name,
+                machine.session,
+                machine.protocol,
                 send.round,
                 send.kind,
                 sender,
@@ -490,7 +481,7 @@ class VirtualRun:
         del self._transits[number]
         machine = self._machines[key.receiver]
         arrived = self.now_ms + transit.extra_ms
-        record = replace(self._messages[number], received_ms=arrived, hops=tuple(transit.hops))
+        record = self._messages[number].landed(arrived, tuple(transit.hops))
         self._messages[number] = record
         self._at(arrived, self._deliver, machine, number, transit.data)
         for later in transit.copies_ms:

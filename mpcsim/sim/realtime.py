@@ -388,7 +388,7 @@ class RealRun:
             packet, body = await lane.held.get()
             await self._until(lane.due_ms.pop(packet.number))
             packet.body = body
-            packet.key = replace(packet.key, hop=packet.key.hop + 1)
+            packet.key = packet.key._replace(hop=packet.key.hop + 1)
             if packet.key.hop < self._hops[packet.key.sender, packet.key.receiver]:
                 self._forward(packet)
             else:
@@ -448,7 +448,7 @@ class RealRun:
         draws = self._draws(packet.key, lane.direction)
         if lane.burst == packet.burst and lane.draws is not None:
             # Packets of one burst meet the same queues.
-            draws = replace(lane.draws, loss=draws.loss)
+            draws = lane.draws._replace(loss=draws.loss)
         lane.burst, lane.draws = packet.burst, draws
         size = len(packet.body) + self.network.connection.overhead_bytes
         transfer = lane.pipe.transfer(given, size, draws)

@@ -161,7 +161,7 @@ class MessageGraph:
             samples: how many; independent of each other.
             costs: how long rounds take, ``Declared`` or ``Free``; no time by default.
             parties: keep the finishing times of every party, too.
-            explain: work out critical paths, for all samples; takes two to three times as long.
+            explain: work out critical paths, for all samples; takes up to twice as long.
             draws: in place of draws from the network's distributions.
 
         Raises:

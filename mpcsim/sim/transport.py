@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Final
+from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
 
@@ -64,8 +64,7 @@ class Connection:
         return 1 + self.tls_round_trips
 
 
-@dataclass(frozen=True)
-class Draws:
+class Draws(NamedTuple):
     """The random part of one transfer."""
 
     forward_ms: float

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mpcsim.bench.report import TARGETS_MS
+from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
 from mpcsim.cli import main
 
 PROMISED = {
@@ -25,7 +26,7 @@ PROMISED = {
 
 def test_bench_writes_its_figures(tmp_path, capsys):
     file = tmp_path / "bench.json"
-    assert main(["bench", "--runs", "1", "--json", str(file)]) == 0
+    assert main(["bench", "--only", "protocols", "--runs", "1", "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
     assert figures.keys() >= PROMISED | TARGETS_MS.keys()
     assert all(isinstance(value, int | float) for value in figures.values())
@@ -41,10 +42,26 @@ def test_bench_writes_its_figures(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["bench", "--runs", "0"], ["bench", "--json", "/no/such/dir/x"], [], ["nonsense"]]
+    "arguments",
+    [
+        ["bench", "--runs", "0"],
+        ["bench", "--json", "/no/such/dir/x"],
+        ["bench", "--only", "nothing"],
+        [],
+        ["nonsense"],
+    ],
 )
 def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_simulator_figures():
+    figures = engine_figures(1)
+    assert set(figures) == {"des_us_per_message", "des_overhead_percent"}
+    graph, network = key_generation_graph(4)
+    assert len(graph.messages) == 3 * 12
+    assert samples_per_s(graph, network, 100) > 0
+    assert "des_us_per_message" in table(figures)

@@ -1,0 +1,93 @@
+"""What the simulator itself costs: replayed signatures a second, and engine time per message."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from mpcsim.bench.protocols import Timed, keys, signing_parties
+from mpcsim.protocols import dkg
+from mpcsim.sim.compute import Free
+from mpcsim.sim.engine import VirtualRun
+from mpcsim.sim.latency import LogNormal
+from mpcsim.sim.network import Network
+from mpcsim.sim.replay import MessageGraph, record
+from mpcsim.sim.simulation import Simulation
+
+MILLION = 1_000_000
+
+
+def default_network() -> Network:
+    """The default topology with log-normal latencies."""
+    return Network.star(LogNormal(20.0, 0.2), LogNormal(5.0, 0.2), LogNormal(70.0, 0.2))
+
+
+def signature_graph() -> MessageGraph:
+    """The messages of a two-party secp256k1 signature."""
+    simulation = Simulation(default_network(), compute=Free())
+    simulation.generate()
+    return record(simulation.sign().trace)
+
+
+def samples_per_s(graph: MessageGraph, network: Network, samples: int) -> float:
+    """Replayed sessions a second of CPU time (one thread)."""
+    begin = time.process_time_ns()
+    graph.replay(network, samples)
+    return samples / (time.process_time_ns() - begin) * 1e9
+
+
+def key_generation_graph(parties: int) -> tuple[MessageGraph, Network]:
+    """The messages of an ed25519 key generation among so many parties, all joined directly."""
+    ids = tuple(range(1, parties + 1))
+    network = Network.mesh(ids, LogNormal(20.0, 0.2))
+    agreed = dkg.setup("ed25519", 2, ids)
+    made = [dkg.party(agreed, i, session_id=bytes(32)) for i in ids]
+    return record(VirtualRun(made, network).run()), network
+
+
+def engine_figures(runs: int) -> dict[str, float]:
+    """Time of the discrete-event engine beyond that of the parties it drives.
+
+    Returns:
+        ``des_us_per_message``, and ``des_overhead_percent`` of the cryptography, for a two-party
+        secp256k1 signature through the gateway (two hops a message).
+    """
+    shares, network = keys("secp256k1"), default_network()
+    per_message, percent = [], []
+    for n in range(-2, runs):
+        timed = [Timed(party) for party in signing_parties(shares, (1, 2))]
+        run = VirtualRun(timed, network, compute=Free())
+        begin = time.process_time_ns()
+        trace = run.run()
+        whole = time.process_time_ns() - begin
+        inside = sum(party.cpu_ns for party in timed)
+        if n >= 0:
+            per_message.append((whole - inside) / 1000 / len(trace.messages))
+            percent.append((whole - inside) / inside * 100)
+    return {"des_us_per_message": median(per_message), "des_overhead_percent": median(percent)}
+
+
+def simulator_figures(runs: int = 30) -> dict[str, float]:
+    """Everything, by name.
+
+    ``replay_samples_per_s``: replayed two-party signatures a second on one core;
+    ``replay_10m_samples_per_s``: the same for ten million; ``replay_{n}_parties_us``:
+    microseconds a sample of a key generation among n parties, and ``..._ns_per_message`` of it.
+    """
+    graph, network = signature_graph(), default_network()
+    samples_per_s(graph, network, MILLION // 10)
+    figures = {
+        "replay_samples_per_s": median(samples_per_s(graph, network, MILLION) for _ in range(3)),
+        "replay_10m_samples_per_s": samples_per_s(graph, network, 10 * MILLION),
+    }
+    for parties, samples in ((4, 20_000), (16, 2_000), (64, 1_000)):
+        many, mesh = key_generation_graph(parties)
+        us = 1e6 / samples_per_s(many, mesh, samples)
+        figures[f"replay_{parties}_parties_us"] = us
+        figures[f"replay_{parties}_parties_ns_per_message"] = us * 1000 / len(many.messages)
+    return figures | engine_figures(runs)
+
+
+def table(figures: dict[str, float]) -> str:
+    """The figures as text."""
+    return "\n".join(f"{name:<40}{value:>16,.1f}" for name, value in figures.items())
