@@ -80,7 +80,7 @@ def simulator_figures(runs: int = 30) -> dict[str, float]:
         "replay_samples_per_s": median(samples_per_s(graph, network, MILLION) for _ in range(3)),
         "replay_10m_samples_per_s": samples_per_s(graph, network, 10 * MILLION),
     }
-    for parties, samples in ((4, 20_000), (16, 2_000), (64, 1_000)):
+    for parties, samples in ((4, 200_000), (16, 16_384), (64, 2_048)):
         many, mesh = key_generation_graph(parties)
         us = 1e6 / samples_per_s(many, mesh, samples)
         figures[f"replay_{parties}_parties_us"] = us

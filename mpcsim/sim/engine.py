@@ -49,29 +49,36 @@ class DrawSource(Protocol):
 
 
 class SeededDraws:
-    """Draws from the link's distributions; one independent stream a link direction."""
+    """Draws from the links' distributions; an independent generator for each link."""
 
     BLOCK = 32
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._streams: dict[tuple[str, str], _Stream] = {}
+        self._generators: dict[tuple[str, str], np.random.Generator] = {}
 
     def __call__(self, key: TransferKey, direction: Direction) -> Draws:
         ends = direction.source, direction.target
         stream = self._streams.get(ends)
         if stream is None:
-            stream = self._streams[ends] = _Stream(self._seed, direction)
+            stream = self._streams[ends] = _Stream(self._generator(*sorted(ends)), direction)
         return stream.next()
+
+    def _generator(self, a: str, b: str) -> np.random.Generator:
+        """The generator of a link; its ends and the seed say which."""
+        generator = self._generators.get((a, b))
+        if generator is None:
+            words = np.array([self._seed & 0xFFFFFFFF, *f"{a} {b}".encode()], dtype=np.uint32)
+            generator = self._generators[a, b] = np.random.default_rng(words)
+        return generator
 
 
 class _Stream:
-    """The draws of one direction; its ends and the seed say which. Drawn a block at a time."""
+    """The draws of one direction, made a block at a time."""
 
-    def __init__(self, seed: int, direction: Direction) -> None:
-        name = f"{direction.source} {direction.target}".encode()
-        words = np.array([seed & 0xFFFFFFFF, *name], dtype=np.uint32)
-        self._generator = np.random.default_rng(words)
+    def __init__(self, generator: np.random.Generator, direction: Direction) -> None:
+        self._generator = generator
         self._direction = direction
         self._block: Iterator[tuple[float, float, float]] = iter(())
 
