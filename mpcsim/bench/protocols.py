@@ -71,14 +71,14 @@ class StepClock:
 def step_times(runs: int) -> dict[str, dict[str, float]]:
     """Milliseconds of each step of a two-party signature, both parties together, by curve."""
     found: dict[str, dict[str, float]] = {}
-    for name, make, shares in (
-        ("sign_secp256k1_2p", signing_parties, keys("secp256k1")),
-        ("sign_ed25519_2p", _frost, keys("ed25519")),
+    for name, shares in (
+        ("sign_secp256k1_2p", keys("secp256k1")),
+        ("sign_ed25519_2p", keys("ed25519")),
     ):
         clock = StepClock()
         begin = time.perf_counter_ns()
         for _ in range(runs):
-            run(make(shares, (1, 2), clock))
+            run(signing_parties(shares, (1, 2), clock))
         whole = time.perf_counter_ns() - begin
         found[name] = {step: ns / runs / 1e6 for step, ns in clock.ns.most_common()}
         found[name]["messages: encode, seal, open, decode, route"] = (
@@ -200,24 +200,12 @@ def _reshare(shares: dict[PartyId, KeyShare]) -> Parties:
 def signing_parties(
     shares: dict[PartyId, KeyShare], signers: tuple[int, ...], listener: Listener = silent
 ) -> Parties:
+    """Fresh signers of a random digest, by the protocol of the key's curve."""
     session_id, digest = os.urandom(32), os.urandom(32)
+    protocol = ecdsa if shares[PartyId(1)].mta else frost
     return [
-        ecdsa.party(
-            ecdsa.setup(shares[PartyId(i)], signers, digest),
-            session_id=session_id,
-            listener=listener,
-        )
-        for i in signers
-    ]
-
-
-def _frost(
-    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], listener: Listener = silent
-) -> Parties:
-    session_id, message = os.urandom(32), os.urandom(32)
-    return [
-        frost.party(
-            frost.setup(shares[PartyId(i)], signers, message),
+        protocol.party(
+            protocol.setup(shares[PartyId(i)], signers, digest),
             session_id=session_id,
             listener=listener,
         )
@@ -231,8 +219,8 @@ def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     yield "sign_secp256k1_2p", lambda: signing_parties(secp, (1, 2)), 1.0
     yield "sign_secp256k1_2p_xi512", lambda: signing_parties(wide, (1, 2)), 1.0
     yield "sign_secp256k1_3p", lambda: signing_parties(secp, (1, 2, 3)), 1.0
-    yield "sign_ed25519_2p", lambda: _frost(ed, (1, 2)), 1.0
-    yield "sign_ed25519_3p", lambda: _frost(ed, (1, 2, 3)), 1.0
+    yield "sign_ed25519_2p", lambda: signing_parties(ed, (1, 2)), 1.0
+    yield "sign_ed25519_3p", lambda: signing_parties(ed, (1, 2, 3)), 1.0
     yield "keygen_secp256k1", lambda: _keygen("secp256k1"), 0.5
     yield "keygen_ed25519", lambda: _keygen("ed25519"), 1.0
     yield "reshare_secp256k1", lambda: _reshare(secp), 0.5
@@ -244,7 +232,7 @@ def round_trip_figures() -> dict[str, float]:
     secp, ed = keys("secp256k1"), keys("ed25519")
     return {
         "sign_secp256k1_2p_round_trips": round_trips(signing_parties(secp, (1, 2))),
-        "sign_ed25519_2p_round_trips": round_trips(_frost(ed, (1, 2))),
+        "sign_ed25519_2p_round_trips": round_trips(signing_parties(ed, (1, 2))),
     }
 
 

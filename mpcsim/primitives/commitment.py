@@ -10,8 +10,6 @@ import hmac
 
 from mpcsim.hashing import Tag, tagged_hash, u32
 
-BLINDING_BYTES = 32
-
 
 def commit(session_id: bytes, committer: int, blinding: bytes, *values: bytes) -> bytes:
     """The 32-byte commitment to ``values``."""

@@ -119,7 +119,8 @@ def receiver(
     key = tagged_hash(Tag.OT_EXT_PRG, sid)
     # t_i = PRG(k_{i,0}); u_i = t_i + PRG(k_{i,1}) + x
     t = kernel.expand(key, setup.seeds0, row_bytes(xi))
-    u = kernel.xor(kernel.xor(t, kernel.expand(key, setup.seeds1, row_bytes(xi))), x * LAMBDA_C)
+    other = kernel.expand(key, setup.seeds1, row_bytes(xi))
+    u = kernel.xor(kernel.xor(t, other), kernel.repeat_row(x, LAMBDA_C))
     opened = _hashed_rows(kernel, sid, u, t + x, xi)
     message = ExtensionMessage(u, x=opened[SEEDS_BYTES:], t=opened[:SEEDS_BYTES])
     return _pads(kernel, sid, _columns(kernel, t, xi), width), message
@@ -145,11 +146,10 @@ def sender(
         kernel.select_rows(setup.delta, message.u, row_bytes(xi)),
     )
     # R(q_i) = t~_i + Delta_i * x~ for every row i
-    expected = kernel.xor(
-        message.t, kernel.select_rows(setup.delta, message.x * LAMBDA_C, BLOCK_BYTES)
-    )
+    x_rows = kernel.repeat_row(message.x, LAMBDA_C)
+    expected = kernel.xor(message.t, kernel.select_rows(setup.delta, x_rows, BLOCK_BYTES))
     check(_hashed_rows(kernel, sid, message.u, q, xi) == expected, Reason.OT_EXTENSION_CHECK)
     # v0_j = H(j, q_j), v1_j = H(j, q_j + Delta)
     columns = _columns(kernel, q, xi)
-    flipped = kernel.xor(columns, setup.delta * xi)
+    flipped = kernel.xor(columns, kernel.repeat_row(setup.delta, xi))
     return _pads(kernel, sid, columns, width), _pads(kernel, sid, flipped, width)

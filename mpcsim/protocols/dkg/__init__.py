@@ -32,7 +32,6 @@ from mpcsim.errors import UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare
-from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing
@@ -55,14 +54,6 @@ class DkgSetup(Dealing):
     @property
     def group(self) -> Group:
         return curve(self.curve_name)
-
-    @property
-    def mta(self) -> Mta | None:
-        return mta_scheme(self.scheme) if self.scheme else None
-
-    @property
-    def new_threshold(self) -> int:
-        return self.threshold
 
     @property
     def dealers(self) -> tuple[PartyId, ...]:

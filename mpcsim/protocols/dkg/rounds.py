@@ -16,6 +16,7 @@ from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import Guard, KeyShare, PeerState, PublicKeyRecord
 from mpcsim.mta.base import Mta
+from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol.channel import pair_secret
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
@@ -27,15 +28,18 @@ from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Rev
 class Dealing(Message):
     """What the rounds need to know of a set-up: who deals what to whom."""
 
+    threshold: int
+    """t of the new shares."""
+    scheme: str
+    """Multiplication scheme to set up; empty on curves that need none."""
+
+    @property
+    def mta(self) -> Mta | None:
+        return mta_scheme(self.scheme) if self.scheme else None
+
     @property
     @abstractmethod
     def group(self) -> Group: ...
-    @property
-    @abstractmethod
-    def mta(self) -> Mta | None: ...
-    @property
-    @abstractmethod
-    def new_threshold(self) -> int: ...
     @property
     @abstractmethod
     def dealers(self) -> tuple[PartyId, ...]: ...
@@ -126,7 +130,7 @@ def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
     C: tuple[Point, ...] = ()
     if view.me in setup.dealers:
         with view.step("sample polynomial"):
-            f = steps.sample_polynomial(setup.constant_term(view), setup.new_threshold, view.rng)
+            f = steps.sample_polynomial(setup.constant_term(view), setup.threshold, view.rng)
             C = feldman_commit(f)
     e, E = steps.channel_key_pair(view.rng)
     nonce, blinding = view.rng.bytes(32), view.rng.bytes(32)
@@ -183,7 +187,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     with view.step("check openings and proofs"):
         for j in view.others():
             check_echo(my_echo, reveals[j].echo, j, view.me)
-            degree = setup.new_threshold if j in setup.dealers else 0
+            degree = setup.threshold if j in setup.dealers else 0
             steps.check_reveal(view.session_id, sid, j, commits[j], reveals[j], degree)
             if degree:
                 setup.check_constant_term(j, reveals[j].coefficients[0])
@@ -241,7 +245,7 @@ def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
         Y = steps.public_key(group, C)
         Y_i = steps.public_shares(group, C, setup.receivers)
     epoch = tagged_hash(Tag.EPOCH, keep.sid)
-    return PublicKeyRecord(group.name, setup.new_threshold, epoch, Y, Y_i)
+    return PublicKeyRecord(group.name, setup.threshold, epoch, Y, Y_i)
 
 
 def new_share(

@@ -53,8 +53,6 @@ from mpcsim.keyshare import (
     check_record,
     quorum_problem,
 )
-from mpcsim.mta.base import Mta
-from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
 from mpcsim.protocols.dkg.rounds import Dealing
@@ -84,14 +82,6 @@ class ReshareSetup(Dealing):
         return self.record.group
 
     @property
-    def mta(self) -> Mta | None:
-        return mta_scheme(self.scheme) if self.scheme else None
-
-    @property
-    def new_threshold(self) -> int:
-        return self.threshold
-
-    @property
     def dealers(self) -> tuple[PartyId, ...]:
         return self.dealer_ids
 
@@ -106,7 +96,7 @@ class ReshareSetup(Dealing):
             self.record.to_bytes(),
             b"".join(u32(i) for i in self.dealers),
             b"".join(u32(i) for i in self.receivers),
-            u32(self.new_threshold),
+            u32(self.threshold),
             self.scheme.encode(),
         )
 
