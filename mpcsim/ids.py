@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NewType
 
 from mpcsim.errors import UsageError
@@ -15,6 +15,17 @@ MAX_PARTIES = 256
 this length is 8 kB, a session's buffered broadcasts stay below 3 MB."""
 
 SESSION_ID_BYTES = 32
+
+CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
+"""The share holders of a wallet key: the share that travels with the caller, the service
+operator's MPC node, the independent institution's."""
+
+MPC_NODES = (OPERATOR, INSTITUTION)
+ROLES: Mapping[PartyId, str] = {
+    CLIENT: "client",
+    OPERATOR: "operator",
+    INSTITUTION: "institution",
+}
 
 
 def party_ids(ids: Iterable[int]) -> tuple[PartyId, ...]:

@@ -15,13 +15,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from mpcsim.errors import UsageError
-from mpcsim.ids import PartyId, party_ids
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
 from mpcsim.sim import presets
 from mpcsim.sim.latency import Constant, Latency
 from mpcsim.sim.transport import Connection, whole
-
-CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
-"""The wallet's share holders."""
 
 T = TypeVar("T", "Site", "Link", Connection)
 

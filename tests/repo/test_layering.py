@@ -19,7 +19,10 @@ LAYERS: list[list[str]] = [
     ["keyshare"],
     ["protocol"],
     ["protocols"],
-    ["runner", "sim", "bench", "gateway"],
+    ["vault"],
+    ["runner", "sim"],
+    ["gateway"],
+    ["bench"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,1 @@
+"""The gateway, and the two MPC nodes behind it."""

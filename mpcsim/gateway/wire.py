@@ -1,0 +1,136 @@
+"""What a node says to the gateway, and the gateway to the MPC nodes: compact binary bodies.
+
+Every request is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token. ``messages`` are
+envelopes of the protocols (``mpcsim.protocol.envelope``) as they are: each names its session, its
+sender and its receiver, and is sealed end to end where the protocol says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from mpcsim.encoding import (
+    BYTES32,
+    NO_CONTEXT,
+    U16,
+    Bytes,
+    Message,
+    Optional,
+    PerParty,
+    Seq,
+    Text,
+    wire,
+)
+from mpcsim.ids import PartyId
+
+MEDIA_TYPE: Final = "application/octet-stream"
+PREFIX: Final = "/mpc/v1/"
+
+MAX_ENVELOPE_BYTES: Final = 1 << 17
+MAX_MESSAGES: Final = 64
+"""In one request: a key generation has 24 messages altogether."""
+MAX_BODY_BYTES: Final = 1 << 20
+MAX_MESSAGE_BYTES: Final = 1 << 16
+"""Longest message to sign with Ed25519."""
+MAX_HALF_BYTES: Final = 1 << 10
+
+MAIL = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
+HALVES = PerParty(Bytes(MAX_HALF_BYTES))
+
+
+class Body(Message):
+    """A request or reply that stands for itself: it needs no session to be decoded."""
+
+    def to_bytes(self) -> bytes:
+        return self.encode(NO_CONTEXT)
+
+
+@wire
+class OpenVault(Body):
+    """``open``: both nodes unseal their halves of a secret store."""
+
+    key_id: Annotated[bytes, BYTES32]
+    reply_key: Annotated[bytes, BYTES32]
+    """X25519 public key, made for this request: the halves are encrypted to it."""
+    halves: Annotated[Mapping[PartyId, bytes], HALVES]
+
+
+@wire
+class VaultOpened(Body):
+    """Reply to ``open``."""
+
+    halves: Annotated[Mapping[PartyId, bytes], HALVES]
+
+
+@wire
+class Generate(Body):
+    """``generate``: begin a key generation."""
+
+    session_id: Annotated[bytes, BYTES32]
+    curve_name: Annotated[str, Text(16)]
+    messages: Annotated[tuple[bytes, ...], MAIL]
+
+
+@wire
+class Recover(Body):
+    """``recover``: begin a resharing of the user's key on a curve."""
+
+    session_id: Annotated[bytes, BYTES32]
+    curve_name: Annotated[str, Text(16)]
+
+
+@wire
+class Recovering(Body):
+    """Reply to ``recover``: the key's public record as each MPC node has it, and first messages."""
+
+    records: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(1 << 12))]
+    messages: Annotated[tuple[bytes, ...], MAIL]
+
+
+@wire
+class Sign(Body):
+    """``sign``: begin a signing session between the client and one MPC node."""
+
+    session_id: Annotated[bytes, BYTES32]
+    key_id: Annotated[bytes, BYTES32]
+    signer: Annotated[int, U16]
+    """The MPC node."""
+    message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
+    """The 32-byte hash for ECDSA, the message itself for Ed25519."""
+    messages: Annotated[tuple[bytes, ...], MAIL]
+
+
+@wire
+class Exchange(Body):
+    """``exchange``: further messages of an open session."""
+
+    session_id: Annotated[bytes, BYTES32]
+    messages: Annotated[tuple[bytes, ...], MAIL]
+
+
+@wire
+class Mail(Body):
+    """Reply to whatever carries messages: those for the client."""
+
+    messages: Annotated[tuple[bytes, ...], MAIL]
+
+
+@wire
+class Activate(Body):
+    """``activate``: the client holds its share; make the new key the user's key."""
+
+    session_id: Annotated[bytes, BYTES32]
+    key_id: Annotated[bytes, BYTES32]
+
+
+@wire
+class Suspend(Body):
+    """``suspend``: the client caught ``culprit`` cheating in a way that must not be tried again.
+
+    The MPC nodes then refuse to open the vault of this key until it is recovered: a stateless node
+    cannot remember it, and repeated tries would leak its long-lived OT choices.
+    """
+
+    key_id: Annotated[bytes, BYTES32]
+    culprit: Annotated[int | None, Optional(U16)]
