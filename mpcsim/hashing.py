@@ -41,6 +41,9 @@ class Tag(Enum):
     CONFIRM = "mpcsim/dkg/confirm/v1"
     FROST_VIEW = "mpcsim/frost/view/v1"
     STORED = "mpcsim/stored/v1"
+    VAULT_KEYS = "mpcsim/vault/keys/v1"
+    VAULT_SHARE = "mpcsim/vault/share/v1"
+    VAULT_HALF = "mpcsim/vault/half/v1"
 
     def __init__(self, name: str) -> None:
         self.prefix = len(name).to_bytes(8, "big") + name.encode()

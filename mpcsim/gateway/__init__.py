@@ -1,1 +1,10 @@
-"""The gateway, and the two MPC nodes behind it."""
+"""The gateway with both MPC nodes behind it: the wallet service's other half.
+
+``open_gateway()`` builds the whole: in memory, or in a folder with one SQLite file for each of the
+three services. ``OpenGateway.app`` is an ASGI application: served over HTTP (``mpcsim serve``), or
+called in this process without a socket, in notebooks and tests.
+"""
+
+from mpcsim.gateway.assembly import OpenGateway, open_gateway
+
+__all__ = ["OpenGateway", "open_gateway"]

@@ -8,11 +8,12 @@ sender and its receiver, and is sealed end to end where the protocol says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from mpcsim.encoding import (
     BYTES32,
     NO_CONTEXT,
+    U8,
     U16,
     Bytes,
     Message,
@@ -35,6 +36,8 @@ MAX_MESSAGE_BYTES: Final = 1 << 16
 """Longest message to sign with Ed25519."""
 MAX_HALF_BYTES: Final = 1 << 10
 
+MAX_RECORD_BYTES: Final = 1 << 12
+
 MAIL = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
 HALVES = PerParty(Bytes(MAX_HALF_BYTES))
 
@@ -44,6 +47,15 @@ class Body(Message):
 
     def to_bytes(self) -> bytes:
         return self.encode(NO_CONTEXT)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Strict inverse of ``to_bytes``.
+
+        Raises:
+            InvalidEncoding: anything else.
+        """
+        return cls.decode(data, NO_CONTEXT)
 
 
 @wire
@@ -84,7 +96,7 @@ class Recover(Body):
 class Recovering(Body):
     """Reply to ``recover``: the key's public record as each MPC node has it, and first messages."""
 
-    records: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(1 << 12))]
+    records: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_RECORD_BYTES))]
     messages: Annotated[tuple[bytes, ...], MAIL]
 
 
@@ -134,3 +146,58 @@ class Suspend(Body):
 
     key_id: Annotated[bytes, BYTES32]
     culprit: Annotated[int | None, Optional(U16)]
+
+
+# What the gateway and an MPC node say to each other besides the above.
+
+
+@wire
+class OpenHalf(Body):
+    """``open`` at one MPC node."""
+
+    key_id: Annotated[bytes, BYTES32]
+    reply_key: Annotated[bytes, BYTES32]
+    half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
+
+
+@wire
+class Half(Body):
+    """Reply to ``open`` at one MPC node."""
+
+    half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
+
+
+@wire
+class Answer(Body):
+    """An MPC node's reply to whatever opens or continues a session."""
+
+    open: Annotated[int, U8]
+    """1 while the session needs further messages or a vote."""
+    record: Annotated[bytes | None, Optional(Bytes(MAX_RECORD_BYTES))]
+    """Public record of the key to be recovered, at the beginning of a recovery."""
+    messages: Annotated[tuple[bytes, ...], MAIL]
+    """To whomever their envelopes name."""
+
+
+@wire
+class Voted(Body):
+    """Reply to ``vote``: this node is done, holds the new share durably, and waits."""
+
+    public_key: Annotated[bytes, Bytes(64)]
+
+
+@wire
+class Close(Body):
+    """``close``: the session is off."""
+
+    session_id: Annotated[bytes, BYTES32]
+
+
+@wire
+class Settle(Body):
+    """``settle``: the gateway's registry says this is the user's key on the curve (None: there is
+    none). The node's store is to agree with it."""
+
+    user_id: Annotated[str, Text(64)]
+    curve_name: Annotated[str, Text(16)]
+    key_id: Annotated[bytes | None, Optional(BYTES32)]

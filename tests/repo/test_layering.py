@@ -21,8 +21,9 @@ LAYERS: list[list[str]] = [
     ["protocols"],
     ["vault"],
     ["runner", "sim"],
+    ["smart_account"],
     ["gateway"],
-    ["bench"],
+    ["attacks", "bench"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

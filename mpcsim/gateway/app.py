@@ -1,0 +1,302 @@
+"""The gateway's HTTP interface.
+
+``/auth`` and ``/member``: access tokens and users. ``/wallet/v1``: what is registered. ``/mpc/v1``:
+the MPC verbs, with binary bodies (``wire``). ``/sim``: the conditions on the links, to be looked at
+and changed while the gateway runs. Every error is JSON with an ``error`` member; a 401 is
+``{"code", "message"}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mpcsim.algebra.curves import CURVES
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.gateway import wire
+from mpcsim.gateway.addresses import addresses
+from mpcsim.gateway.conditions import GATEWAY
+from mpcsim.gateway.errors import BAD_REQUEST, CONFLICT, TOO_LARGE, LinkFailed, Refused, no_such_key
+from mpcsim.gateway.gateway import Asking, Gateway
+from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
+from mpcsim.gateway.tokens import Claims, TokenError, TokenIssuer, TokenVerifier, bearer
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES
+
+LOG = logging.getLogger(__name__)
+
+TOKEN_LIFETIME_S: Final = 3600.0
+MAX_FORM_BYTES: Final = 4096
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(
+    gateway: Gateway,
+    issuer: TokenIssuer,
+    verifier: TokenVerifier,
+    *,
+    token_lifetime_s: float = TOKEN_LIFETIME_S,
+    extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
+) -> Starlette:
+    """The application.
+
+    Args:
+        verifier: of tokens made out to the gateway.
+        extra_routes: further routes; called with what authenticates a request.
+    """
+    api = _Api(gateway, issuer, verifier, token_lifetime_s)
+    routes = [
+        Route("/.well-known/jwks.json", api.jwks, methods=["GET"]),
+        Route("/member/user-management/v3/signup", api.sign_up, methods=["POST"]),
+        Route("/auth/auth-service/v3/login", api.login, methods=["POST"]),
+        Route("/wallet/v1/user", api.user, methods=["GET"]),
+        Route("/wallet/v1/keys", api.keys, methods=["GET"]),
+        Route("/wallet/v1/wallet", api.wallet, methods=["GET"]),
+        Route("/wallet/v1/token", api.key_token, methods=["GET"]),
+        Route("/wallet/v1/address", api.address, methods=["GET"]),
+        Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
+        Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
+        *extra_routes(api.authenticate),
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={
+            Refused: _refused,
+            TokenError: _unauthorized,
+            HTTPException: _http_error,
+            Exception: _bug,
+        },
+    )
+    app.state.gateway = gateway
+    return app
+
+
+class _Api:
+    """The endpoints."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        issuer: TokenIssuer,
+        verifier: TokenVerifier,
+        token_lifetime_s: float,
+    ) -> None:
+        self._gateway = gateway
+        self._registry = gateway.registry
+        self._issuer = issuer
+        self._verifier = verifier
+        self._lifetime_s = token_lifetime_s
+
+    def authenticate(self, request: Request) -> Claims:
+        """Who is calling.
+
+        Raises:
+            TokenError: no token that counts.
+        """
+        return self._verifier.verify(bearer(request.headers.get("authorization")))
+
+    # ------------------------------------------------------------------ users and tokens
+
+    async def jwks(self, request: Request) -> Response:
+        return JSONResponse(self._issuer.jwks())
+
+    async def sign_up(self, request: Request) -> Response:
+        """Make a user: JSON ``{"username"}``."""
+        try:
+            document = json.loads(await _body(request, MAX_FORM_BYTES))
+            username = document["username"]
+        except (ValueError, TypeError, KeyError):
+            username = None
+        if not isinstance(username, str):
+            raise Refused(BAD_REQUEST, 'the body is not JSON with a "username"')
+        try:
+            user = await asyncio.to_thread(self._registry.sign_up, username)
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        except UsernameTaken:
+            raise Refused(CONFLICT, "username is taken") from None
+        return JSONResponse(vars(user), 201)
+
+    async def login(self, request: Request) -> Response:
+        """An access token for a user, to whoever has the API key and secret (HTTP Basic)."""
+        if not self._registry.credentials().match(*_basic(request)):
+            challenge = {"WWW-Authenticate": "Basic"}
+            return JSONResponse({"error": "unknown API key or secret"}, 401, challenge)
+        await _body(request, MAX_FORM_BYTES)
+        form = await request.form()
+        if form.get("grant_type") != "client_credentials":
+            raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
+        username = form.get("username")
+        try:
+            user = self._registry.user_by_name(username) if isinstance(username, str) else None
+        except UsageError:
+            user = None
+        if user is None:
+            raise Refused(BAD_REQUEST, "username: no such user; sign up first")
+        token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        return JSONResponse(
+            {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)}
+        )
+
+    # ------------------------------------------------------------------ what is registered
+
+    async def user(self, request: Request) -> Response:
+        claims = await self._whole_wallet(request)
+        user = self._registry.user(claims.user_id)
+        if user is None:
+            raise Refused(404, "no such user")
+        return await self._json(vars(user))
+
+    async def keys(self, request: Request) -> Response:
+        claims = await self._whole_wallet(request)
+        keys = [_key(key) for key in self._registry.keys(claims.user_id)]
+        return await self._json({"user_id": claims.user_id, "keys": keys})
+
+    async def wallet(self, request: Request) -> Response:
+        claims = await self._whole_wallet(request)
+        wallets = [
+            {
+                "key": {"curve": key.curve, "public_key": "0x" + key.public_key.hex()},
+                "address": addresses(key.curve, key.public_key),
+            }
+            for key in self._registry.keys(claims.user_id)
+        ]
+        return await self._json({"user_id": claims.user_id, "wallets": wallets})
+
+    async def key_token(self, request: Request) -> Response:
+        """A token for the MPC nodes, about the key ``id``."""
+        claims = await self._whole_wallet(request)
+        key_id = request.query_params.get("id", "")
+        if not self._registry.owns(claims.user_id, key_id):
+            raise no_such_key()
+        token = self._issuer.key(claims.user_id, claims.username, key_id, self._lifetime_s)
+        return await self._json(
+            {
+                "token": token,
+                "token_type": "Bearer",
+                "expires_in": int(self._lifetime_s),
+                "key_id": key_id,
+            }
+        )
+
+    async def address(self, request: Request) -> Response:
+        """Addresses of any public key: ``curve``, and ``public_key`` as ``0x`` hex."""
+        await self._whole_wallet(request)
+        curve = request.query_params.get("curve", "")
+        text = request.query_params.get("public_key", "")
+        if curve not in CURVES:
+            raise Refused(BAD_REQUEST, "Invalid curve")
+        try:
+            found = addresses(curve, bytes.fromhex(text.removeprefix("0x")))
+        except (ValueError, InvalidEncoding):
+            raise Refused(BAD_REQUEST, "Invalid public_key") from None
+        return await self._json(found)
+
+    async def _whole_wallet(self, request: Request) -> Claims:
+        """Authenticate a request that a token for one key does not allow."""
+        await self._gateway.conditions.carry(CLIENT, GATEWAY, 0)
+        return self.authenticate(request)
+
+    async def _json(self, document: Any) -> Response:
+        response = JSONResponse(document)
+        await self._gateway.conditions.carry(GATEWAY, CLIENT, len(response.body))
+        return response
+
+    # ------------------------------------------------------------------ MPC
+
+    async def nodes(self, request: Request) -> Response:
+        """The MPC nodes and the public keys that secret stores are sealed to."""
+        seal_keys = self._gateway.seal_keys()
+        return JSONResponse(
+            {
+                ROLES[party]: {"identifier": party, "seal_key": seal_keys[party].hex()}
+                for party in MPC_NODES
+            }
+        )
+
+    async def mpc(self, request: Request) -> Response:
+        verb = request.path_params["verb"]
+        if verb not in self._gateway.verbs:
+            raise HTTPException(404)
+        token = bearer(request.headers.get("authorization"))
+        asking = Asking(self._verifier.verify(token), token)
+        if request.headers.get("content-type") != wire.MEDIA_TYPE:
+            raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
+        reply = await self._gateway.handle(verb, asking, await _body(request, wire.MAX_BODY_BYTES))
+        headers = {"Server-Timing": asking.times.header()}
+        if not reply:
+            return Response(status_code=204, headers=headers)
+        return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
+
+
+def _key(key: RegisteredKey) -> dict[str, str]:
+    return {
+        "key_id": key.key_id,
+        "curve": key.curve,
+        "public_key": "0x" + key.public_key.hex(),
+        "created_at": key.created_at,
+    }
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """The request's body, as far as it is allowed to go; kept for ``request.form``."""
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared) > limit:
+        raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
+    request._body = body
+    return body
+
+
+def _basic(request: Request) -> tuple[str, str]:
+    """API key and secret of an HTTP Basic header (RFC 7617); empty if there is none."""
+    scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return "", ""
+    try:
+        name, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    return name, secret
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    document: dict[str, Any] = {"error": str(error)}
+    if isinstance(error, LinkFailed):
+        document["party"] = error.party
+    return JSONResponse(document, error.status)
+
+
+def _unauthorized(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TokenError)
+    return JSONResponse(error.detail(), 401, {"WWW-Authenticate": "Bearer"})
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+def _bug(request: Request, error: Exception) -> Response:
+    if not isinstance(error, ClientDisconnect):
+        LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
+    return JSONResponse({"error": "internal error"}, 500)

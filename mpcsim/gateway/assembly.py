@@ -1,0 +1,144 @@
+"""Put a gateway together: stores, tokens, MPC nodes, links, application."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+
+from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
+from mpcsim.gateway.conditions import Conditions
+from mpcsim.gateway.database import IN_MEMORY
+from mpcsim.gateway.gateway import Gateway
+from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
+from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S, MpcNode
+from mpcsim.gateway.registry import Credentials, Registry
+from mpcsim.gateway.store import ShareStore
+from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.rng import Rng, SystemRng
+from mpcsim.sim.faults import Fault
+from mpcsim.sim.network import Network
+from mpcsim.trace import Listener, silent
+
+REGISTRY_FILE: Final = "gateway.sqlite"
+
+
+@dataclass
+class OpenGateway:
+    """A gateway that answers, and what an experiment may want to reach into."""
+
+    app: Starlette
+    """The HTTP interface, for any ASGI server or client."""
+    gateway: Gateway
+    issuer: TokenIssuer
+    token_lifetime_s: float
+    links: dict[PartyId, Link] = field(repr=False)
+    conditions: Conditions = field(repr=False)
+    """Networks and faults; change them at any time."""
+
+    @property
+    def credentials(self) -> Credentials:
+        """What callers log in with."""
+        return self.gateway.registry.credentials()
+
+    def token(self, username: str, lifetime_s: float | None = None) -> str:
+        """An access token for a user, who is signed up first if need be.
+
+        Raises:
+            UsageError: the name is not 1 to 64 printable characters.
+        """
+        registry = self.gateway.registry
+        user = registry.user_by_name(username) or registry.sign_up(username)
+        return self.issuer.access(user.user_id, user.username, lifetime_s or self.token_lifetime_s)
+
+    def close(self) -> None:
+        """Close the stores."""
+        self.gateway.registry.close()
+        for link in self.links.values():
+            link.node.close()
+
+
+def open_gateway(
+    folder: Path | str | None = None,
+    *,
+    network: Network | None = None,
+    faults: Iterable[Fault] = (),
+    seed: int = 0,
+    queue: int = 0,
+    token_lifetime_s: float = TOKEN_LIFETIME_S,
+    signing_s: float = SIGNING_S,
+    making_s: float = MAKING_S,
+    link_timeout_s: float = LINK_TIMEOUT_S,
+    rng: Rng | None = None,
+    listener: Listener = silent,
+    clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], float] = time.time,
+) -> OpenGateway:
+    """A gateway with the operator's and the institution's MPC nodes.
+
+    Args:
+        folder: where the three databases are, made if need be; None keeps everything in memory.
+        network: what the links cost; nothing by default.
+        faults: what goes wrong on them.
+        seed: of latencies, losses and random faults.
+        queue: signing requests that may wait for one key; 0 refuses a second one at once.
+        token_lifetime_s: of access and key tokens.
+        signing_s: how long a signing session may take before it expires.
+        making_s: the same for key generation and recovery.
+        link_timeout_s: how long the gateway waits for an MPC node.
+        rng: randomness of the MPC nodes and of new secrets; the operating system's by default.
+        listener: told what the MPC nodes' parties do.
+        clock: monotonic seconds, for the expiry of sessions.
+        now: seconds since 1970 UTC, for tokens and timestamps.
+
+    Raises:
+        UsageError: the folder cannot be used, or a file in it is something else.
+    """
+    rng = rng or SystemRng()
+    if folder is not None:
+        folder = Path(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def place(name: str) -> Path | str:
+        return IN_MEMORY if folder is None else Path(folder) / name
+
+    registry = Registry(place(REGISTRY_FILE), rng=rng, now=now)
+    issuer = TokenIssuer(registry.signing_key(), now)
+    jwks = issuer.jwks()
+    conditions = Conditions(network, faults, seed)
+    links = {
+        party: Link(
+            MpcNode(
+                party,
+                ShareStore(place(f"{ROLES[party]}.sqlite")),
+                TokenVerifier(jwks, ROLES[party], now),
+                clock=clock,
+                rng=rng,
+                listener=listener,
+                signing_s=signing_s,
+                making_s=making_s,
+            ),
+            conditions,
+            timer=time.perf_counter,
+            timeout_s=link_timeout_s,
+        )
+        for party in MPC_NODES
+    }
+    gateway = Gateway(
+        registry,
+        links,
+        conditions,
+        clock=clock,
+        queue=queue,
+        signing_s=signing_s,
+        making_s=making_s,
+    )
+    gateway.settle_at_start()
+    verifier = TokenVerifier(jwks, "gateway", now)
+    app = create_app(gateway, issuer, verifier, token_lifetime_s=token_lifetime_s)
+    return OpenGateway(app, gateway, issuer, token_lifetime_s, links, conditions)

@@ -1,0 +1,142 @@
+"""The simulator's networks and faults on the links of a running gateway.
+
+Latency, bandwidth, loss and faults (``mpcsim.sim``) act in the time of the event loop, real or
+virtual. Between two ends there is a pool of kept-alive connections, as HTTP clients have it: a
+message takes one that is idle, and opens no new handshake. Without a network nothing takes time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.sim.engine import SeededDraws, TransferKey
+from mpcsim.sim.faults import Crash, Fault, FaultPlan, Partition
+from mpcsim.sim.network import Direction, Network
+from mpcsim.sim.transport import Draws, Pipe
+
+GATEWAY: Final = None
+"""The end of a link that is not a share holder."""
+End = PartyId | None
+
+_KINDS: Final = {
+    definition.number: tuple(sends.kind for _, sends in definition.kinds())
+    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+}
+
+
+class Conditions:
+    """The network and the faults in force; may be changed while the gateway runs."""
+
+    def __init__(
+        self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
+    ) -> None:
+        """As ``change``."""
+        self.version = 0
+        """Counts the changes."""
+        self.change(network, faults, seed)
+
+    def change(
+        self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
+    ) -> None:
+        """Put another network and other faults in force, from now on.
+
+        Args:
+            network: sites and links, with a site between the client and the MPC nodes for the
+                gateway; None: nothing takes time.
+            faults: message faults, partitions (in ms from now) and crashes.
+            seed: of latencies, losses and random faults.
+
+        Raises:
+            UsageError: a share holder has no site in the network.
+        """
+        ways = {} if network is None else _ways(network)
+        self.version += 1
+        self.network = network
+        self.faults = tuple(faults)
+        self.seed = seed
+        self.crashes = [fault for fault in self.faults if isinstance(fault, Crash)]
+        self._partitions = [fault for fault in self.faults if isinstance(fault, Partition)]
+        self._plan = FaultPlan(self.faults, seed)
+        self._draws = SeededDraws(seed)
+        self._ways = ways
+        self._since: float | None = None
+
+    def now_ms(self) -> float:
+        """Since these conditions came into force (were first asked)."""
+        now = asyncio.get_running_loop().time() * 1000
+        if self._since is None:
+            self._since = now
+        return now - self._since
+
+    async def carry(self, source: End, target: End, size: int) -> None:
+        """Take as long as ``size`` bytes need from one end of a link to the other."""
+        way = self._ways.get((source, target))
+        if way is None or self.network is None:
+            return
+        now = self.now_ms()
+        draws = self._draws(TransferKey(CLIENT, CLIENT, 0, 0), way.direction)
+        due = way.send(now, size + self.network.connection.overhead_bytes, draws)
+        await asyncio.sleep((due - now) / 1000)
+
+    async def strike(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+        """What message faults and partitions leave of messages that travel together."""
+        if not self.faults:
+            return tuple(data for _, data in messages)
+        now = self.now_ms()
+        kept: list[bytes] = []
+        wait = 0.0
+        for envelope, data in messages:
+            sender, receiver = envelope.sender, envelope.receiver
+            if any(p.separates(sender, receiver, now) for p in self._partitions):
+                continue
+            fate = self._plan.strike(_kind(envelope), sender, receiver)
+            if fate.dropped:
+                continue
+            wait = max(wait, fate.extra_ms)
+            kept += [data] * (1 + len(fate.copies_ms))
+        if wait:
+            await asyncio.sleep(wait / 1000)
+        return tuple(kept)
+
+
+@dataclass
+class _Way:
+    """One direction of a link, and its pool of connections."""
+
+    direction: Direction
+    service_ms: float
+    pool: list[Pipe] = field(default_factory=list)
+
+    def send(self, now_ms: float, size: int, draws: Draws) -> float:
+        """When a message handed over now has arrived and been forwarded."""
+        idle = (pipe for pipe in self.pool if pipe.arrived_ms <= now_ms)
+        pipe = next(idle, None)
+        if pipe is None:
+            pipe = Pipe(self.direction.mbit_per_s, self.direction.loss, 0)
+            self.pool.append(pipe)
+        return pipe.transfer(now_ms, size, draws).arrived_ms + self.service_ms
+
+
+def _ways(network: Network) -> dict[tuple[End, End], _Way]:
+    """Each holder's link to the site in the middle, as its routes have it."""
+    ways: dict[tuple[End, End], _Way] = {}
+    for party in MPC_NODES:
+        there, back = network.route(CLIENT, party), network.route(party, CLIENT)
+        if there:
+            ways[GATEWAY, party] = _Way(there[-1], 0.0)
+            ways[party, GATEWAY] = _Way(back[0], network.sites[back[0].target].service_ms)
+        if len(there) > 1:
+            ways[CLIENT, GATEWAY] = _Way(there[0], network.sites[there[0].target].service_ms)
+            ways[GATEWAY, CLIENT] = _Way(back[-1], 0.0)
+    return ways
+
+
+def _kind(envelope: Envelope) -> str:
+    kinds = _KINDS.get(envelope.protocol, ())
+    return kinds[envelope.kind - 1] if 1 <= envelope.kind <= len(kinds) else "AbortNotice"

@@ -1,0 +1,55 @@
+"""What the gateway and the MPC nodes answer when they do not do what they were asked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mpcsim.errors import MpcError
+from mpcsim.ids import ROLES, PartyId
+
+BAD_REQUEST: Final = 400
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+GONE: Final = 410
+TOO_LARGE: Final = 413
+UNAVAILABLE: Final = 503
+TIMED_OUT: Final = 504
+
+
+class Refused(MpcError):
+    """A request was understood and refused; nothing has changed. The text may be shown to anyone
+    who may make the request."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        """As in HTTP."""
+
+
+class LinkFailed(Refused):
+    """An MPC node did not answer. What it did before is not known."""
+
+    def __init__(self, status: int, text: str, party: PartyId) -> None:
+        super().__init__(status, text)
+        self.party = party
+
+
+def unreachable(party: PartyId) -> LinkFailed:
+    return LinkFailed(UNAVAILABLE, f"the {ROLES[party]}'s MPC node cannot be reached", party)
+
+
+def timed_out(party: PartyId) -> LinkFailed:
+    return LinkFailed(TIMED_OUT, f"the {ROLES[party]}'s MPC node did not answer in time", party)
+
+
+def no_such_key() -> Refused:
+    """One text for unknown, another user's and retired: they cannot be told apart."""
+    return Refused(NOT_FOUND, "no such key")
+
+
+def no_such_session() -> Refused:
+    return Refused(GONE, "no such session, or it has expired")
+
+
+def key_exists(curve: str) -> Refused:
+    return Refused(CONFLICT, f"{curve} key already exists for this user")

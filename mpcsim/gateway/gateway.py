@@ -1,0 +1,501 @@
+"""The gateway's part in the protocols: it routes, it counts, and it decides which key is in force.
+
+It carries envelopes between the client (in a node) and the two MPC nodes and reads only their
+headers. Each request of a node is carried on until nothing is under way between the MPC nodes, so
+that a node sees as few round trips as the protocol allows.
+
+A new key comes into force in two phases. Both MPC nodes *vote*: they are done and hold their new
+shares durably. Then one write to the registry decides; and both nodes *settle*, that is, make
+their stores agree with the registry. Whatever a crash interrupts, the registry has the old state
+or the new one, and settling again (at every start, before every attempt, and when a node does not
+know a registered key) brings the stores in line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from mpcsim.algebra.curves import CURVES
+from mpcsim.errors import InvalidEncoding
+from mpcsim.gateway import wire
+from mpcsim.gateway.conditions import GATEWAY, Conditions
+from mpcsim.gateway.errors import (
+    BAD_REQUEST,
+    CONFLICT,
+    NOT_FOUND,
+    LinkFailed,
+    Refused,
+    key_exists,
+    no_such_key,
+    no_such_session,
+)
+from mpcsim.gateway.links import Link, Times
+from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S
+from mpcsim.gateway.registry import KeyChanged, KeyExists, Registry
+from mpcsim.gateway.tokens import Claims
+from mpcsim.gateway.turns import Turns
+from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.protocol.envelope import Envelope
+
+MAX_WAVES: Final = 16
+"""Deliveries between the MPC nodes within one request; honest protocols need at most 4."""
+
+
+@dataclass
+class _Session:
+    """A session as the gateway sees it."""
+
+    session_id: bytes
+    user_id: str
+    curve: str
+    nodes: tuple[PartyId, ...]
+    """MPC nodes that take part."""
+    expires_at: float
+    key_id: str | None
+    """The key it acts on or replaces; None while it generates one."""
+    long: bool
+    """Its steps compute for tens of milliseconds."""
+    leave: Callable[[], None] = lambda: None
+    """Gives up the session's turn with the key."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who asks, and where the time goes."""
+
+    claims: Claims
+    token: str = field(repr=False)
+    times: Times = field(default_factory=Times)
+
+
+class Gateway:
+    """Sessions between nodes and MPC nodes, and the registry of keys."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        links: Mapping[PartyId, Link],
+        conditions: Conditions,
+        *,
+        clock: Callable[[], float],
+        queue: int = 0,
+        signing_s: float = SIGNING_S,
+        making_s: float = MAKING_S,
+    ) -> None:
+        """A gateway.
+
+        Args:
+            links: to the operator and the institution.
+            clock: monotonic seconds, for the expiry of sessions.
+            queue: signing requests that may wait for one key at one MPC node; with 0 a second
+                request is refused at once.
+            signing_s: how long a signing session may take; ``making_s``: the others.
+            signing_s: how long a signing session may take; ``making_s``: the others.
+        """
+        self.registry = registry
+        self.links = links
+        self.conditions = conditions
+        self._clock = clock
+        self._sessions: dict[bytes, _Session] = {}
+        self._signing_s = signing_s
+        self._making_s = making_s
+        self._turns = Turns(queue, signing_s)
+        self._deciding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._verbs: Mapping[str, Callable[[Asking, bytes], Any]] = {
+            "open": self._open,
+            "generate": self._generate,
+            "recover": self._recover,
+            "sign": self._sign,
+            "exchange": self._exchange,
+            "activate": self._activate,
+            "suspend": self._suspend,
+        }
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """What a node may ask for."""
+        return frozenset(self._verbs)
+
+    def seal_keys(self) -> dict[PartyId, bytes]:
+        """The MPC nodes' public keys for halves of secret stores."""
+        return {party: link.node.seal_key for party, link in self.links.items()}
+
+    async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
+        """Answer one request of a node; ``wire`` says what the bodies are.
+
+        Raises:
+            Refused: with an HTTP status.
+            TokenError: an MPC node does not accept the token.
+        """
+        await self.conditions.carry(CLIENT, GATEWAY, len(data))
+        try:
+            reply = await self._verbs[verb](asking, data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
+        found: bytes = b"" if reply is None else reply.to_bytes()
+        await self.conditions.carry(GATEWAY, CLIENT, len(found))
+        return found
+
+    # ------------------------------------------------------------------ vault
+
+    async def _open(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.OpenVault.from_bytes(data)
+        key_id = body.key_id.hex()
+        curve = self._curve_of(asking.claims, key_id)
+        if set(body.halves) != set(MPC_NODES):
+            raise Refused(BAD_REQUEST, "Invalid secret_store")
+
+        async def ask(party: PartyId) -> bytes:
+            request = wire.OpenHalf(body.key_id, body.reply_key, body.halves[party])
+            reply = await self._ask_about_key(asking, party, "open", request, curve, key_id)
+            return wire.Half.from_bytes(reply).half
+
+        halves = await _all([ask(party) for party in MPC_NODES])
+        return wire.VaultOpened(dict(zip(MPC_NODES, halves, strict=True)))
+
+    # ------------------------------------------------------------------ sessions begin
+
+    async def _generate(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Generate.from_bytes(data)
+        user_id, curve = asking.claims.user_id, body.curve_name
+        _whole_wallet(asking.claims)
+        if curve not in CURVES:
+            raise Refused(BAD_REQUEST, "Invalid curve")
+        async with self._decision(user_id, curve):
+            if self.registry.key(user_id, curve):
+                raise key_exists(curve)
+            await self._settle(user_id, curve, asking.times)
+        session = self._begin(asking, body.session_id, curve, MPC_NODES, None)
+        first = {party: wire.Generate(body.session_id, curve, ()) for party in MPC_NODES}
+        mail, _ = await self._carry_on(asking, session, body.messages, "generate", first)
+        return wire.Mail(mail)
+
+    async def _recover(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Recover.from_bytes(data)
+        user_id, curve = asking.claims.user_id, body.curve_name
+        _whole_wallet(asking.claims)
+        if curve not in CURVES:
+            raise Refused(BAD_REQUEST, "Invalid curve")
+        async with self._decision(user_id, curve):
+            key = self.registry.key(user_id, curve)
+            if key is None:
+                raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
+            await self._settle(user_id, curve, asking.times)
+        session = self._begin(asking, body.session_id, curve, MPC_NODES, key.key_id)
+        first = dict.fromkeys(MPC_NODES, body)
+        mail, records = await self._carry_on(asking, session, (), "recover", first)
+        return wire.Recovering(records, mail)
+
+    async def _sign(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Sign.from_bytes(data)
+        key_id = body.key_id.hex()
+        curve = self._curve_of(asking.claims, key_id)
+        signer = PartyId(body.signer)
+        if signer not in MPC_NODES:
+            raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
+        self._expire()
+        leave = await self._turns.take((signer, key_id))
+        try:
+            session = self._begin(asking, body.session_id, curve, (signer,), key_id, leave)
+        except BaseException:
+            leave()
+            raise
+        mail, _ = await self._carry_on(asking, session, body.messages, "sign", {signer: body})
+        return wire.Mail(mail)
+
+    def _begin(
+        self,
+        asking: Asking,
+        session_id: bytes,
+        curve: str,
+        nodes: tuple[PartyId, ...],
+        key_id: str | None,
+        leave: Callable[[], None] = lambda: None,
+    ) -> _Session:
+        self._expire()
+        if session_id in self._sessions:
+            raise Refused(CONFLICT, "a session of this id is open")
+        making = len(nodes) > 1
+        lifetime_s = self._making_s if making else self._signing_s
+        session = _Session(
+            session_id,
+            asking.claims.user_id,
+            curve,
+            nodes,
+            self._clock() + lifetime_s,
+            key_id,
+            making,
+            leave,
+        )
+        self._sessions[session_id] = session
+        # Those who wait for the key's turn must not depend on the next request coming by.
+        asyncio.get_running_loop().call_later(lifetime_s, self._end, session)
+        return session
+
+    # ------------------------------------------------------------------ sessions go on
+
+    async def _exchange(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Exchange.from_bytes(data)
+        session = self._session(asking.claims, body.session_id)
+        mail, _ = await self._carry_on(asking, session, body.messages)
+        return wire.Mail(mail)
+
+    def _session(self, claims: Claims, session_id: bytes) -> _Session:
+        self._expire()
+        session = self._sessions.get(session_id)
+        if session is None or session.user_id != claims.user_id:
+            raise no_such_session()
+        if claims.key_id not in (None, session.key_id):
+            raise no_such_session()
+        return session
+
+    async def _carry_on(
+        self,
+        asking: Asking,
+        session: _Session,
+        messages: Sequence[bytes],
+        verb: str = "exchange",
+        first: Mapping[PartyId, Any] | None = None,
+    ) -> tuple[tuple[bytes, ...], dict[PartyId, bytes]]:
+        """Carry messages until none is under way between MPC nodes.
+
+        Args:
+            first: what opens the session at each MPC node; it takes the messages along.
+
+        Returns:
+            The client's mail, and the records the MPC nodes gave.
+        """
+        async with session.lock:
+            try:
+                return await self._waves(asking, session, messages, verb, first)
+            except (Refused, asyncio.CancelledError) as error:
+                self._end(session)
+                if not isinstance(error, asyncio.CancelledError):
+                    await self._call_off(session)
+                raise
+
+    async def _waves(
+        self,
+        asking: Asking,
+        session: _Session,
+        messages: Sequence[bytes],
+        verb: str,
+        first: Mapping[PartyId, Any] | None,
+    ) -> tuple[tuple[bytes, ...], dict[PartyId, bytes]]:
+        under_way = {CLIENT: _addressed(session, CLIENT, messages)}
+        mail: list[tuple[Envelope, bytes]] = []
+        records: dict[PartyId, bytes] = {}
+        open_at = set(session.nodes)
+        for _ in range(MAX_WAVES):
+            boxes: dict[PartyId, list[tuple[Envelope, bytes]]] = {}
+            for box in under_way.values():
+                for envelope, data in box:
+                    if envelope.receiver == CLIENT:
+                        mail.append((envelope, data))
+                    else:
+                        boxes.setdefault(envelope.receiver, []).append((envelope, data))
+            receivers = [p for p in session.nodes if p in boxes or first]
+            if not receivers:
+                break
+            answers = await _all(
+                [
+                    self._deliver(asking, session, party, boxes.get(party, []), verb, first)
+                    for party in receivers
+                ]
+            )
+            under_way = {}
+            for party, answer in zip(receivers, answers, strict=True):
+                under_way[party] = _addressed(session, party, answer.messages)
+                if answer.record is not None:
+                    records[party] = answer.record
+                if not answer.open:
+                    open_at.discard(party)
+            verb, first = "exchange", None
+        if not open_at:
+            self._end(session)
+        return await self.conditions.strike(mail), records
+
+    async def _deliver(
+        self,
+        asking: Asking,
+        session: _Session,
+        party: PartyId,
+        box: Sequence[tuple[Envelope, bytes]],
+        verb: str,
+        first: Mapping[PartyId, Any] | None,
+    ) -> wire.Answer:
+        messages = await self.conditions.strike(box)
+        request: wire.Body = wire.Exchange(session.session_id, messages)
+        if first is not None:
+            request = _with_messages(first[party], messages)
+        if verb == "sign":
+            reply = await self._ask_about_key(
+                asking, party, verb, request, session.curve, session.key_id or ""
+            )
+        else:
+            reply = await self._ask(asking, party, verb, request, long=session.long)
+        return wire.Answer.from_bytes(reply)
+
+    def _end(self, session: _Session) -> None:
+        if self._sessions.get(session.session_id) is session:
+            del self._sessions[session.session_id]
+        session.leave()
+
+    def _expire(self) -> None:
+        now = self._clock()
+        for session in [s for s in self._sessions.values() if s.expires_at <= now]:
+            self._end(session)
+
+    async def _call_off(self, session: _Session) -> None:
+        """Tell the MPC nodes, as far as they can be reached, that a session is off."""
+        request = wire.Close(session.session_id)
+        calls = [self.links[p].call("close", "", request, Times()) for p in session.nodes]
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    # ------------------------------------------------------------------ a key comes into force
+
+    async def _activate(self, asking: Asking, data: bytes) -> None:
+        body = wire.Activate.from_bytes(data)
+        session = self._session(asking.claims, body.session_id)
+        if not session.long:
+            raise Refused(BAD_REQUEST, "a signing session makes no key")
+        user_id, curve, key_id = session.user_id, session.curve, body.key_id.hex()
+        async with session.lock, self._decision(user_id, curve):
+            replies = await _all([self._ask(asking, p, "vote", body) for p in MPC_NODES])
+            keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
+            if len(keys) != 1:
+                raise Refused(CONFLICT, "the MPC nodes hold shares of different keys")
+            try:
+                if session.key_id is None:
+                    self.registry.register(user_id, key_id, curve, keys.pop())
+                else:
+                    self.registry.replace(user_id, curve, session.key_id, key_id)
+            except KeyExists:
+                raise key_exists(curve) from None
+            except KeyChanged:
+                raise Refused(CONFLICT, "the key has been recovered meanwhile") from None
+            # Decided. A node that misses the following hears of it when it is next asked.
+            self._end(session)
+            await self._settle(user_id, curve, asking.times, strict=False)
+
+    async def _settle(self, user_id: str, curve: str, times: Times, *, strict: bool = True) -> None:
+        """Bring both MPC nodes' stores in line with the registry; under the decision's lock."""
+        request = self._registered(user_id, curve)
+        calls = [self.links[p].call("settle", "", request, times) for p in MPC_NODES]
+        failed = [r for r in await asyncio.gather(*calls, return_exceptions=True) if r]
+        for error in failed:
+            if isinstance(error, BaseException) and (strict or not isinstance(error, LinkFailed)):
+                raise error
+
+    def settle_at_start(self) -> None:
+        """End whatever the last run left undecided, before the first request."""
+        for link in self.links.values():
+            for user_id, curve in link.node.undecided():
+                link.node.handle("settle", "", self._registered(user_id, curve).to_bytes())
+
+    def _registered(self, user_id: str, curve: str) -> wire.Settle:
+        """What the registry says."""
+        key = self.registry.key(user_id, curve)
+        return wire.Settle(user_id, curve, bytes.fromhex(key.key_id) if key else None)
+
+    def _decision(self, user_id: str, curve: str) -> asyncio.Lock:
+        """Held while it is decided which key of a user and curve is in force."""
+        return self._deciding.setdefault((user_id, curve), asyncio.Lock())
+
+    # ------------------------------------------------------------------ asking MPC nodes
+
+    async def _suspend(self, asking: Asking, data: bytes) -> None:
+        body = wire.Suspend.from_bytes(data)
+        self._curve_of(asking.claims, body.key_id.hex())
+        await _all([self._ask(asking, party, "suspend", body) for party in MPC_NODES])
+
+    def _curve_of(self, claims: Claims, key_id: str) -> str:
+        """The curve of one of the caller's keys."""
+        if claims.key_id in (None, key_id):
+            for key in self.registry.keys(claims.user_id):
+                if key.key_id == key_id:
+                    return key.curve
+        raise no_such_key()
+
+    async def _ask(
+        self, asking: Asking, party: PartyId, verb: str, body: wire.Body, *, long: bool = False
+    ) -> bytes:
+        return await self.links[party].call(verb, asking.token, body, asking.times, long=long)
+
+    async def _ask_about_key(
+        self,
+        asking: Asking,
+        party: PartyId,
+        verb: str,
+        body: wire.Body,
+        curve: str,
+        key_id: str,
+    ) -> bytes:
+        """Ask for something a node does with a registered key; settle if it has not heard of it."""
+        try:
+            return await self._ask(asking, party, verb, body)
+        except Refused as refused:
+            if refused.status != NOT_FOUND:
+                raise
+        user_id = asking.claims.user_id
+        async with self._decision(user_id, curve):
+            key = self.registry.key(user_id, curve)
+            if key is None or key.key_id != key_id:
+                raise no_such_key()
+            await self._settle(user_id, curve, asking.times)
+        return await self._ask(asking, party, verb, body)
+
+
+def _addressed(
+    session: _Session, source: PartyId, messages: Sequence[bytes]
+) -> list[tuple[Envelope, bytes]]:
+    """Messages with their headers read: of this session, from this sender, to one of its parties.
+
+    Raises:
+        Refused: one is not.
+    """
+    found = []
+    for data in messages:
+        try:
+            envelope = Envelope.decode(data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"messages: {error}") from None
+        if envelope.session_id != session.session_id:
+            raise Refused(BAD_REQUEST, "messages: of another session")
+        if envelope.sender != source:
+            raise Refused(BAD_REQUEST, f"messages: party {source} speaks for {envelope.sender}")
+        if envelope.receiver == source or envelope.receiver not in (CLIENT, *session.nodes):
+            raise Refused(BAD_REQUEST, f"messages: party {envelope.receiver} takes no part")
+        found.append((envelope, data))
+    return found
+
+
+def _with_messages(first: Any, messages: tuple[bytes, ...]) -> wire.Body:
+    """A session's opening request with the messages that reach the node with it."""
+    match first:
+        case wire.Generate():
+            return wire.Generate(first.session_id, first.curve_name, messages)
+        case wire.Sign():
+            return wire.Sign(first.session_id, first.key_id, first.signer, first.message, messages)
+        case _:
+            return first  # type: ignore[no-any-return]
+
+
+def _whole_wallet(claims: Claims) -> None:
+    """A token for one key neither makes keys nor replaces them."""
+    if claims.key_id is not None:
+        raise no_such_key()
+
+
+async def _all(calls: Sequence[Any]) -> list[Any]:
+    """Wait for every call, then raise the first error, if any: no call goes on unobserved."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results

@@ -1,0 +1,125 @@
+"""The link from the gateway to an MPC node: where time passes, and where it can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from mpcsim.gateway import wire
+from mpcsim.gateway.conditions import GATEWAY, Conditions
+from mpcsim.gateway.errors import timed_out, unreachable
+from mpcsim.ids import ROLES, PartyId
+
+LINK_TIMEOUT_S: Final = 20.0
+"""How long the gateway waits for an MPC node."""
+
+
+class Handler(Protocol):
+    """An MPC node, as its link sees it."""
+
+    @property
+    def me(self) -> PartyId: ...
+    @property
+    def seal_key(self) -> bytes: ...
+    def handle(self, verb: str, token: str, body: bytes) -> bytes: ...
+    def undecided(self) -> list[tuple[str, str]]: ...
+    def restart(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class Times:
+    """Where the time of a request went: milliseconds by name."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, ms: float) -> None:
+        self.spent[name] = self.spent.get(name, 0.0) + ms
+
+    def header(self) -> str:
+        """As a Server-Timing header."""
+        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in self.spent.items())
+
+
+class Link:
+    """From the gateway to one MPC node and back."""
+
+    def __init__(
+        self,
+        node: Handler,
+        conditions: Conditions,
+        *,
+        timer: Callable[[], float],
+        timeout_s: float = LINK_TIMEOUT_S,
+    ) -> None:
+        """A link.
+
+        Args:
+            timer: seconds, to measure what the node computes and the link takes.
+        """
+        self.node = node
+        self.timeout_s = timeout_s
+        self.down = False
+        """True: nothing gets through."""
+        self._conditions = conditions
+        self._timer = timer
+        self._version = -1
+        self._handled = 0
+        """Requests under the present conditions."""
+        self._back_ms: dict[int, float] = {}
+        """When the node is back from a crash, by the crash's position among the conditions."""
+
+    async def call(
+        self, verb: str, token: str, body: wire.Body, times: Times, *, long: bool = False
+    ) -> bytes:
+        """Ask the node.
+
+        Args:
+            long: it will compute for tens of milliseconds: other requests go on meanwhile.
+
+        Raises:
+            Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
+            TokenError: the node does not accept the token.
+        """
+        party, conditions = self.node.me, self._conditions
+        if self.down or self._crashed():
+            raise unreachable(party)
+        data = body.to_bytes()
+        began, compute = self._timer(), 0.0
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await conditions.carry(GATEWAY, party, len(data))
+                called = self._timer()
+                try:
+                    if long:
+                        reply = await asyncio.to_thread(self.node.handle, verb, token, data)
+                    else:
+                        reply = self.node.handle(verb, token, data)
+                finally:
+                    compute = self._timer() - called
+                    self._handled += 1
+                await conditions.carry(party, GATEWAY, len(reply))
+        except TimeoutError:
+            raise timed_out(party) from None
+        finally:
+            times.add(ROLES[party], compute * 1000)
+            times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
+        return reply
+
+    def _crashed(self) -> bool:
+        """Whether a crash among the conditions keeps the node down at this moment."""
+        conditions = self._conditions
+        if self._version != conditions.version:
+            self._version, self._handled, self._back_ms = conditions.version, 0, {}
+        for index, crash in enumerate(conditions.crashes):
+            if crash.party != self.node.me or self._handled < crash.after_messages:
+                continue
+            now = conditions.now_ms()
+            if index not in self._back_ms:
+                self._back_ms[index] = now + crash.down_ms
+                self.node.restart()
+            if now < self._back_ms[index]:
+                return True
+        return False

@@ -1,0 +1,504 @@
+"""An MPC node: the party that the service operator, or the independent institution, runs.
+
+It takes a verb, the caller's token and a body, and gives a body back: no socket, no event loop, no
+clock of its own. It believes nothing but tokens it has verified itself, envelopes that open, and
+its own store. What it takes from the gateway on trust: who sent the messages of a key generation
+before the parties have keys, and which key is the user's present one (``settle``), for which a
+share must have been voted for here first.
+
+What its sessions keep to:
+
+* One signing session a key at a time. A second one is refused and the first goes on; this also
+  keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
+* One recovery a key at a time.
+* Shares are stored before any message that depends on them leaves, and what an abort demands is
+  stored before anyone hears of it. Sessions themselves live in memory: one that is lost to a crash
+  is over, and is never resumed.
+* A session that nobody continues expires.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
+from mpcsim.gateway import wire
+from mpcsim.gateway.errors import (
+    BAD_REQUEST,
+    CONFLICT,
+    NOT_FOUND,
+    Refused,
+    no_such_key,
+    no_such_session,
+)
+from mpcsim.gateway.store import ACTIVE, PREPARED, VOTED, ShareStore, StoredShare
+from mpcsim.gateway.tokens import Claims, TokenVerifier
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Done, Output, Party, Prepared, Send
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import Rng, SystemRng
+from mpcsim.trace import Listener, silent
+from mpcsim.vault import VaultError, rewrap_half, seal_public_key
+
+LOG = logging.getLogger(__name__)
+
+THRESHOLD: Final = 2
+HOLDERS: Final = (CLIENT, *MPC_NODES)
+SIGNING_S: Final = 15.0
+"""How long a signing session may take: a few round trips, with a slow network to spare."""
+MAKING_S: Final = 60.0
+"""The same for key generation and recovery, which wait for a password to be stretched, too."""
+MAX_SESSIONS: Final = 4096
+"""Open at once; a session keeps at most a few hundred kB."""
+DECODED_SHARES: Final = 1024
+"""Shares kept in decoded form, some 40 kB each."""
+
+
+@dataclass
+class _Session:
+    """A session that this node takes part in."""
+
+    session_id: bytes
+    user_id: str
+    party: Party[Any, Any]
+    expires_at: float
+    key_id: str | None
+    """The key it acts on; None while it generates one."""
+    made: StoredShare | None = None
+    """The share it has made, prepared in the store."""
+    done: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class MpcNode:
+    """One of the two MPC nodes."""
+
+    def __init__(
+        self,
+        me: PartyId,
+        store: ShareStore,
+        verifier: TokenVerifier,
+        *,
+        clock: Callable[[], float],
+        rng: Rng | None = None,
+        listener: Listener = silent,
+        signing_s: float = SIGNING_S,
+        making_s: float = MAKING_S,
+    ) -> None:
+        """A node with its store.
+
+        Args:
+            me: OPERATOR or INSTITUTION.
+            verifier: of tokens made out to this node.
+            clock: monotonic seconds, for the expiry of sessions.
+            listener: told what the parties do.
+        """
+        self.me = me
+        self.signing_s = signing_s
+        self.making_s = making_s
+        self._store = store
+        self._verifier = verifier
+        self._clock = clock
+        self._rng = rng or SystemRng()
+        self._listener = listener
+        self._seal_key = store.seal_key(self._rng)
+        self._sessions: dict[bytes, _Session] = {}
+        self._busy: dict[tuple[str, str], bytes] = {}
+        """Sessions that exclude others: (what is done, key_id) to the session."""
+        self._decoded: OrderedDict[str, KeyShare] = OrderedDict()
+        self._lock = threading.RLock()
+        self._verbs: Mapping[str, Callable[[str, bytes], wire.Body | None]] = {
+            "open": self._open,
+            "generate": self._generate,
+            "recover": self._recover,
+            "sign": self._sign,
+            "exchange": self._exchange,
+            "vote": self._vote,
+            "suspend": self._suspend,
+            "close": self._close,
+            "settle": self._settle,
+        }
+
+    @property
+    def seal_key(self) -> bytes:
+        """The public key that halves of secret stores are sealed to."""
+        return seal_public_key(self._seal_key)
+
+    def undecided(self) -> list[tuple[str, str]]:
+        """User and curve of every share a broken-off session has left; see ``settle``."""
+        return self._store.undecided()
+
+    def handle(self, verb: str, token: str, body: bytes) -> bytes:
+        """Answer one request.
+
+        Args:
+            token: the caller's access or key token; ``close`` and ``settle`` come from the gateway
+                itself and need none.
+
+        Raises:
+            Refused: with an HTTP status; nothing has changed.
+            TokenError: the token is missing, invalid or expired.
+        """
+        try:
+            reply = self._verbs[verb](token, body)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
+        return b"" if reply is None else reply.to_bytes()
+
+    def restart(self) -> None:
+        """What a crash of this node leaves: the store, and no session."""
+        with self._lock:
+            self._sessions.clear()
+            self._busy.clear()
+            self._decoded.clear()
+
+    def close(self) -> None:
+        self._store.close()
+
+    # ------------------------------------------------------------------ vault
+
+    def _open(self, token: str, data: bytes) -> wire.Body:
+        body = wire.OpenHalf.from_bytes(data)
+        claims = self._verifier.verify(token)
+        stored = self._usable(claims, body.key_id.hex())
+        try:
+            half = rewrap_half(
+                body.half,
+                self._seal_key,
+                me=self.me,
+                key_id=stored.key_id,
+                user_id=claims.user_id,
+                reply_key=body.reply_key,
+                rng=self._rng,
+            )
+        except VaultError:
+            raise Refused(BAD_REQUEST, "Invalid secret_store") from None
+        return wire.Half(half)
+
+    # ------------------------------------------------------------------ sessions begin
+
+    def _generate(self, token: str, data: bytes) -> wire.Body:
+        body = wire.Generate.from_bytes(data)
+        claims = self._verifier.verify(token)
+        _access_only(claims)
+        curve = body.curve_name
+        if self._store.active(claims.user_id, curve):
+            raise Refused(CONFLICT, f"{curve} key already exists for this user")
+        try:
+            agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
+        except UsageError:
+            raise Refused(BAD_REQUEST, "Invalid curve") from None
+        party = dkg.party(
+            agreed,
+            self.me,
+            session_id=body.session_id,
+            rng=self._rng,
+            listener=self._listener,
+        )
+        session = self._begin(party, claims, None, self.making_s)
+        return self._run(session, body.messages)
+
+    def _recover(self, token: str, data: bytes) -> wire.Body:
+        body = wire.Recover.from_bytes(data)
+        claims = self._verifier.verify(token)
+        _access_only(claims)
+        stored = self._store.active(claims.user_id, body.curve_name)
+        if stored is None:
+            raise no_such_key()
+        share = self._share(stored)
+        agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
+        party = reshare.party(
+            agreed,
+            self.me,
+            session_id=body.session_id,
+            rng=self._rng,
+            listener=self._listener,
+        )
+        session = self._begin(party, claims, stored.key_id, self.making_s, alone="recovery")
+        return self._run(session, (), record=share.record.to_bytes())
+
+    def _sign(self, token: str, data: bytes) -> wire.Body:
+        body = wire.Sign.from_bytes(data)
+        claims = self._verifier.verify(token)
+        stored = self._usable(claims, body.key_id.hex())
+        if body.signer != self.me:
+            raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
+        share = self._share(stored)
+        signers = (CLIENT, self.me)
+        party: Party[Any, Any]
+        try:
+            if stored.curve == "secp256k1":
+                party = ecdsa.party(
+                    ecdsa.setup(share, signers, body.message),
+                    session_id=body.session_id,
+                    rng=self._rng,
+                    listener=self._listener,
+                )
+            else:
+                party = frost.party(
+                    frost.setup(share, signers, body.message),
+                    session_id=body.session_id,
+                    rng=self._rng,
+                    listener=self._listener,
+                )
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        session = self._begin(party, claims, stored.key_id, self.signing_s, alone="signing session")
+        return self._run(session, body.messages)
+
+    def _begin(
+        self,
+        party: Party[Any, Any],
+        claims: Claims,
+        key_id: str | None,
+        lifetime_s: float,
+        alone: str | None = None,
+    ) -> _Session:
+        """Enter a session in the books.
+
+        Args:
+            alone: what there may only be one of for the key.
+
+        Raises:
+            Refused: there is one, or too many sessions are open, or the session id is in use.
+        """
+        with self._lock:
+            self._expire()
+            if party.session_id in self._sessions:
+                raise Refused(CONFLICT, "a session of this id is open")
+            if len(self._sessions) >= MAX_SESSIONS:
+                raise Refused(CONFLICT, "too many sessions are open")
+            if alone and key_id:
+                if (alone, key_id) in self._busy:
+                    raise Refused(CONFLICT, f"a {alone} for this key is in progress")
+                self._busy[alone, key_id] = party.session_id
+            session = _Session(
+                party.session_id, claims.user_id, party, self._clock() + lifetime_s, key_id
+            )
+            self._sessions[party.session_id] = session
+            return session
+
+    # ------------------------------------------------------------------ sessions go on
+
+    def _exchange(self, token: str, data: bytes) -> wire.Body:
+        body = wire.Exchange.from_bytes(data)
+        claims = self._verifier.verify(token)
+        return self._run(self._session(body.session_id, claims), body.messages)
+
+    def _session(self, session_id: bytes, claims: Claims) -> _Session:
+        with self._lock:
+            self._expire()
+            session = self._sessions.get(session_id)
+        if session is None or session.user_id != claims.user_id:
+            raise no_such_session()
+        if claims.key_id not in (None, session.key_id):
+            raise no_such_session()
+        return session
+
+    def _run(
+        self, session: _Session, messages: tuple[bytes, ...], record: bytes | None = None
+    ) -> wire.Body:
+        """Start the session's party if it is new, and give it messages."""
+        mail = [(_sender(message), message) for message in messages]
+        with session.lock:
+            party = session.party
+            outputs: list[Output[Any]] = []
+            try:
+                if party.outcome is None and party.waiting() is None:
+                    outputs += party.start()
+                for sender, message in mail:
+                    outputs += party.receive(sender, message)
+                # First what must be durable, then what the others will hear.
+                for output in outputs:
+                    self._note(session, output)
+            except BaseException:
+                self._forget(session)
+                raise
+            if self._over(session):
+                self._forget(session)
+            sends = tuple(output.data for output in outputs if isinstance(output, Send))
+            return wire.Answer(int(session.session_id in self._sessions), record, sends)
+
+    def _note(self, session: _Session, output: Output[Any]) -> None:
+        """Do what an output demands of this node's store."""
+        match output:
+            case Prepared(result=KeyShare() as share):
+                self._prepare(session, share)
+            case Done(result=KeyShare() as share):
+                if session.made is None:
+                    self._prepare(session, share)
+                session.done = True
+            case Aborted():
+                self._after(session, output)
+            case _:
+                pass
+
+    def _prepare(self, session: _Session, share: KeyShare) -> None:
+        record = share.record
+        session.made = StoredShare(
+            record.epoch.hex(),
+            session.user_id,
+            record.curve_name,
+            record.public_key.encode(),
+            share.to_bytes(),
+            PREPARED,
+        )
+        self._store.prepare(session.made)
+
+    def _after(self, session: _Session, aborted: Aborted) -> None:
+        """An abort: discard and suspend what it demands, and say what happened."""
+        key_id = session.key_id
+        signing = session.party.definition.name in ("ecdsa", "frost")
+        LOG.warning("%s %s: %s", ROLES[self.me], session.party.definition.name, aborted)
+        if key_id is None or not signing or aborted.consequence is Consequence.RETRY:
+            return
+        stored = self._store.find(key_id)
+        if stored is None:
+            return
+        if aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
+            kept = self._share(stored).after(aborted)
+            self._store.replace(key_id, kept.to_bytes())
+            self._decoded.pop(key_id, None)
+        # Stop working with the culprit: it holds the other share that this key signs with.
+        self._store.suspend(key_id, f"{aborted.reason.text} (by the {_names(aborted.culprits)})")
+
+    def _over(self, session: _Session) -> bool:
+        """Whether this node has no further part in the session.
+
+        A signer is done when it has sent its last message; the result is for the client. Whoever
+        has made a share stays for the vote.
+        """
+        party = session.party
+        if isinstance(party.outcome, Aborted):
+            return True
+        if session.key_id is None or party.definition is reshare.RESHARE:
+            return False
+        last = party.definition.rounds[-1]
+        waiting = party.waiting()
+        return waiting is None or (waiting.round == last.number and not last.sends)
+
+    def _forget(self, session: _Session) -> None:
+        with self._lock:
+            self._sessions.pop(session.session_id, None)
+            for what, holder in list(self._busy.items()):
+                if holder == session.session_id:
+                    del self._busy[what]
+
+    def _expire(self) -> None:
+        now = self._clock()
+        for session in [s for s in self._sessions.values() if s.expires_at <= now]:
+            self._forget(session)
+
+    # ------------------------------------------------------------------ sessions end
+
+    def _vote(self, token: str, data: bytes) -> wire.Body:
+        """Promise: all three holders are done, this one holds its new share durably."""
+        body = wire.Activate.from_bytes(data)
+        claims = self._verifier.verify(token)
+        session = self._session(body.session_id, claims)
+        with session.lock:
+            made = session.made
+            if made is None or made.key_id != body.key_id.hex():
+                raise Refused(CONFLICT, "this session has not made that key")
+            if not session.done:
+                raise Refused(CONFLICT, f"the {ROLES[self.me]} is not done: {session.party}")
+            self._store.vote(made.key_id)
+            found = self._store.find(made.key_id)
+            if found is None or found.state not in (VOTED, ACTIVE):
+                raise no_such_session()
+            return wire.Voted(made.public_key)
+
+    def _close(self, token: str, data: bytes) -> None:
+        body = wire.Close.from_bytes(data)
+        session = self._sessions.get(body.session_id)
+        if session is not None:
+            self._forget(session)
+
+    def _settle(self, token: str, data: bytes) -> None:
+        """Make the store agree with the gateway's registry; doing it twice changes nothing."""
+        body = wire.Settle.from_bytes(data)
+        user_id, curve = body.user_id, body.curve_name
+        if body.key_id is not None:
+            key_id = body.key_id.hex()
+            found = self._store.find(key_id)
+            if found is None or (found.user_id, found.curve) != (user_id, curve):
+                raise Refused(NOT_FOUND, f"the {ROLES[self.me]} holds no share of this key")
+            if found.state == PREPARED:
+                raise Refused(CONFLICT, f"the {ROLES[self.me]} has not voted for this key")
+            if found.state == VOTED:
+                self._store.activate(key_id)
+        with self._lock:
+            self._expire()
+            live = [s for s in self._sessions.values() if s.user_id == user_id]
+            for session in live:
+                # What signs with, or reshares, a key that is no more; what has made its key.
+                if (session.key_id and not self._active(session.key_id)) or (
+                    session.made and self._active(session.made.key_id)
+                ):
+                    self._forget(session)
+            making = {s.made.key_id for s in live if s.made and s.session_id in self._sessions}
+        self._store.drop_undecided(user_id, curve, frozenset(making))
+
+    def _active(self, key_id: str) -> bool:
+        found = self._store.find(key_id)
+        return found is not None and found.state == ACTIVE
+
+    def _suspend(self, token: str, data: bytes) -> None:
+        body = wire.Suspend.from_bytes(data)
+        claims = self._verifier.verify(token)
+        stored = self._mine(claims, body.key_id.hex())
+        who = "another party" if body.culprit is None else f"party {body.culprit}"
+        self._store.suspend(stored.key_id, f"the client caught {who} cheating")
+
+    # ------------------------------------------------------------------ shares
+
+    def _mine(self, claims: Claims, key_id: str) -> StoredShare:
+        """The active share of one of the caller's keys."""
+        stored = self._store.find(key_id)
+        if stored is None or stored.user_id != claims.user_id or stored.state != ACTIVE:
+            raise no_such_key()
+        if claims.key_id not in (None, key_id):
+            raise no_such_key()
+        return stored
+
+    def _usable(self, claims: Claims, key_id: str) -> StoredShare:
+        stored = self._mine(claims, key_id)
+        if stored.suspended is not None:
+            raise Refused(
+                CONFLICT,
+                f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it",
+            )
+        return stored
+
+    def _share(self, stored: StoredShare) -> KeyShare:
+        """The share in decoded form; decoding checks it against its record."""
+        with self._lock:
+            share = self._decoded.get(stored.key_id)
+            if share is None:
+                share = KeyShare.from_bytes(stored.share)
+                self._decoded[stored.key_id] = share
+                if len(self._decoded) > DECODED_SHARES:
+                    self._decoded.popitem(last=False)
+            return share
+
+
+def _access_only(claims: Claims) -> None:
+    """A token for one key neither makes keys nor replaces them."""
+    if claims.key_id is not None:
+        raise no_such_key()
+
+
+def _sender(message: bytes) -> int:
+    """Whom a message claims to be from; the gateway has checked that it came from there."""
+    return Envelope.decode(message).sender
+
+
+def _names(parties: frozenset[int]) -> str:
+    return ", ".join(ROLES.get(PartyId(i), str(i)) for i in sorted(parties))

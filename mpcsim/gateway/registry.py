@@ -1,0 +1,275 @@
+"""What the gateway itself remembers: its users, their registered keys, and its own secrets.
+
+One SQLite database, in memory or in a file. No share of any key is in it: those are in the MPC
+nodes' own stores. A method that returns has its change on the disk, whole; one that raises has
+changed nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from mpcsim.algebra.curves import curve
+from mpcsim.errors import MpcError, UsageError
+from mpcsim.gateway.database import IN_MEMORY, Database
+from mpcsim.gateway.tokens import make_signing_key
+from mpcsim.rng import Rng, SystemRng
+
+MAX_USERNAME_CHARS: Final = 64
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS users (
+    user_id    TEXT PRIMARY KEY,
+    username   TEXT NOT NULL UNIQUE,
+    created_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS keys (
+    user_id    TEXT NOT NULL REFERENCES users,
+    curve      TEXT NOT NULL,
+    key_id     TEXT NOT NULL UNIQUE,
+    public_key BLOB NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (user_id, curve)
+);
+CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+_KEY_COLUMNS: Final = "user_id, curve, key_id, public_key, created_at"
+_KEY_ID = re.compile(r"[0-9a-f]{64}")
+
+
+class UsernameTaken(MpcError):
+    """Another user has that name."""
+
+
+class UnknownUser(MpcError):
+    """No user has that identifier."""
+
+
+class KeyExists(MpcError):
+    """The user has a key on that curve, or the key_id is registered already."""
+
+
+class KeyChanged(MpcError):
+    """The user's key on that curve is not, or no longer, the one to be replaced."""
+
+
+@dataclass(frozen=True)
+class User:
+    """A user of the wallet service."""
+
+    user_id: str
+    username: str
+    created_at: str
+    """ISO 8601, UTC."""
+
+
+@dataclass(frozen=True)
+class RegisteredKey:
+    """A user's key on a curve; all of it is public."""
+
+    user_id: str
+    curve: str
+    key_id: str
+    """64 hex digits; a recovery changes it."""
+    public_key: bytes
+    """Compressed, in the curve's standard encoding."""
+    created_at: str
+    """ISO 8601, UTC: when the key was generated. A recovery leaves it alone."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a caller's backend shows to get access tokens."""
+
+    api_key: str
+    api_secret: str = field(repr=False)
+
+    def match(self, api_key: str, api_secret: str) -> bool:
+        """Whether these are the ones, in constant time."""
+        same_key = hmac.compare_digest(self.api_key.encode(), api_key.encode())
+        same_secret = hmac.compare_digest(self.api_secret.encode(), api_secret.encode())
+        return same_key and same_secret
+
+
+class Registry:
+    """The database. Any thread may use it; calls wait for each other.
+
+    A call that writes waits for the disk, some milliseconds: an event loop makes it in a thread.
+    """
+
+    def __init__(
+        self,
+        path: Path | str = IN_MEMORY,
+        *,
+        rng: Rng | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Open the database, and make it first if there is none.
+
+        Args:
+            path: a file, or ``:memory:``.
+            now: seconds since 1970 UTC.
+
+        Raises:
+            UsageError: the file cannot be opened, or is something else.
+        """
+        self._rng = rng or SystemRng()
+        self._now = now
+        try:
+            self._database = Database(path, _SCHEMA)
+            self._make_secrets()
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"registry {path}: {error}") from error
+
+    def close(self) -> None:
+        """End the use of the database."""
+        self._database.close()
+
+    # ------------------------------------------------------------------ users
+
+    def sign_up(self, username: str) -> User:
+        """Make a user. Names that differ in any character, or in its case, are different.
+
+        Raises:
+            UsageError: the name is not 1 to 64 printable characters.
+            UsernameTaken: there is such a user.
+        """
+        _check_username(username)
+        user = User(self._rng.bytes(16).hex(), username, self._timestamp())
+        with self._database.transaction() as cursor:
+            if self._user("username", username):
+                raise UsernameTaken("this username is taken")
+            cursor.execute(
+                "INSERT INTO users VALUES (?, ?, ?)",
+                (user.user_id, user.username, user.created_at),
+            )
+        return user
+
+    def user_by_name(self, username: str) -> User | None:
+        """The user of that name, or None.
+
+        Raises:
+            UsageError: the name is not 1 to 64 printable characters.
+        """
+        _check_username(username)
+        return self._user("username", username)
+
+    def user(self, user_id: str) -> User | None:
+        """The user with that identifier, or None."""
+        return self._user("user_id", user_id)
+
+    # ------------------------------------------------------------------ keys
+
+    def keys(self, user_id: str) -> tuple[RegisteredKey, ...]:
+        """The user's keys, oldest first; none for an unknown user."""
+        query = f"SELECT {_KEY_COLUMNS} FROM keys WHERE user_id = ? ORDER BY created_at, curve"
+        return tuple(RegisteredKey(*row) for row in self._database.rows(query, user_id))
+
+    def key(self, user_id: str, curve_name: str) -> RegisteredKey | None:
+        """The user's key on that curve, or None."""
+        return next((key for key in self.keys(user_id) if key.curve == curve_name), None)
+
+    def owns(self, user_id: str, key_id: str) -> bool:
+        """Whether that is a present key of the user: not another user's, not a retired one."""
+        return any(key.key_id == key_id for key in self.keys(user_id))
+
+    def register(
+        self, user_id: str, key_id: str, curve_name: str, public_key: bytes
+    ) -> RegisteredKey:
+        """Give the user a first key on a curve.
+
+        Raises:
+            UsageError: unknown curve, or ``key_id`` is not 64 lower-case hex digits.
+            InvalidEncoding: not a public key of that curve.
+            UnknownUser: there is no such user.
+            KeyExists: the user has a key on that curve, or the ``key_id`` is in use.
+        """
+        _check_key_id(key_id)
+        curve(curve_name).decode_point(public_key)
+        key = RegisteredKey(user_id, curve_name, key_id, bytes(public_key), self._timestamp())
+        with self._database.transaction() as cursor:
+            if self._user("user_id", user_id) is None:
+                raise UnknownUser("there is no such user")
+            if self.key(user_id, curve_name):
+                raise KeyExists(f"{curve_name} key already exists for this user")
+            self._check_unused(key_id)
+            cursor.execute(
+                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?)",
+                (user_id, curve_name, key_id, key.public_key, key.created_at),
+            )
+        return key
+
+    def replace(self, user_id: str, curve_name: str, old_key_id: str, new_key_id: str) -> None:
+        """Retire ``old_key_id`` in favour of ``new_key_id``; the public key stays.
+
+        Raises:
+            UsageError: ``new_key_id`` is not 64 lower-case hex digits.
+            KeyChanged: the user's key on that curve is not ``old_key_id``.
+            KeyExists: ``new_key_id`` is in use.
+        """
+        _check_key_id(new_key_id)
+        with self._database.transaction() as cursor:
+            present = self.key(user_id, curve_name)
+            if present is None or present.key_id != old_key_id:
+                raise KeyChanged(f"the user's {curve_name} key is not the one to be replaced")
+            self._check_unused(new_key_id)
+            cursor.execute("UPDATE keys SET key_id = ? WHERE key_id = ?", (new_key_id, old_key_id))
+
+    # ------------------------------------------------------------------ the gateway's own secrets
+
+    def signing_key(self) -> str:
+        """Private key of the gateway's tokens, PEM. Secret; the same for the database's life."""
+        return self._secret("signing_key")
+
+    def credentials(self) -> Credentials:
+        """What callers log in with; the same for the database's life."""
+        return Credentials(self._secret("api_key"), self._secret("api_secret"))
+
+    # ------------------------------------------------------------------ inside
+
+    def _make_secrets(self) -> None:
+        """At the first start; all of them or none."""
+        with self._database.transaction() as cursor:
+            if cursor.execute("SELECT 1 FROM secrets").fetchone():
+                return
+            secrets = {
+                "signing_key": make_signing_key(self._rng),
+                "api_key": self._rng.bytes(16).hex(),
+                "api_secret": self._rng.bytes(32).hex(),
+            }
+            cursor.executemany("INSERT INTO secrets VALUES (?, ?)", secrets.items())
+
+    def _secret(self, name: str) -> str:
+        row = self._database.row("SELECT value FROM secrets WHERE name = ?", name)
+        assert row is not None  # made when the database was
+        return str(row[0])
+
+    def _user(self, column: str, value: str) -> User | None:
+        query = f"SELECT user_id, username, created_at FROM users WHERE {column} = ?"
+        row = self._database.row(query, value)
+        return None if row is None else User(*row)
+
+    def _check_unused(self, key_id: str) -> None:
+        if self._database.row("SELECT 1 FROM keys WHERE key_id = ?", key_id):
+            raise KeyExists("this key_id is registered already")
+
+    def _timestamp(self) -> str:
+        return datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+
+
+def _check_username(username: str) -> None:
+    if not 1 <= len(username) <= MAX_USERNAME_CHARS or not username.isprintable():
+        raise UsageError(f"username: not 1 to {MAX_USERNAME_CHARS} printable characters")
+
+
+def _check_key_id(key_id: str) -> None:
+    if not _KEY_ID.fullmatch(key_id):
+        raise UsageError("key_id: not 64 lower-case hex digits")

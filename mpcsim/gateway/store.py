@@ -1,0 +1,157 @@
+"""An MPC node's own store: its key shares and its sealing key. No other service reads it.
+
+A share is *prepared* when a session has made it, *voted* once this node has promised that all
+three holders are done, *active* when the gateway has registered the key. Only the change to active
+drops the share it replaces. What a crash leaves behind is one of these states, and ``settle`` in
+``mpc_node`` leads each of them to an end.
+
+Shares lie here as they are: at rest they are as safe as the disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.gateway.database import IN_MEMORY, Database
+from mpcsim.rng import Rng
+from mpcsim.vault import make_seal_key
+
+PREPARED: Final = "prepared"
+VOTED: Final = "voted"
+ACTIVE: Final = "active"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS shares (
+    key_id     TEXT PRIMARY KEY,
+    user_id    TEXT NOT NULL,
+    curve      TEXT NOT NULL,
+    public_key BLOB NOT NULL,
+    share      BLOB NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
+    suspended  TEXT
+);
+CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
+CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+"""
+_COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended"
+
+
+@dataclass(frozen=True)
+class StoredShare:
+    """A row of the store."""
+
+    key_id: str
+    user_id: str
+    curve: str
+    public_key: bytes
+    share: bytes = field(repr=False)
+    """``KeyShare.to_bytes``. Secret."""
+    state: str
+    suspended: str | None = None
+    """Why nothing is done with this share any more but recovering the key."""
+
+
+class ShareStore:
+    """Key shares of one MPC node. Every change is durable when the method returns."""
+
+    def __init__(self, path: Path | str = IN_MEMORY) -> None:
+        self._database = Database(path, _SCHEMA)
+
+    def seal_key(self, rng: Rng) -> bytes:
+        """The node's X25519 secret key, made at first use."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO secrets VALUES ('seal_key', ?)", (make_seal_key(rng),)
+            )
+        row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_key'")
+        assert row is not None  # inserted above
+        return bytes(row[0])
+
+    def find(self, key_id: str) -> StoredShare | None:
+        row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)
+        return None if row is None else StoredShare(*row)
+
+    def active(self, user_id: str, curve: str) -> StoredShare | None:
+        """The share of the user's present key on a curve."""
+        row = self._database.row(
+            f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
+            user_id,
+            curve,
+        )
+        return None if row is None else StoredShare(*row)
+
+    def undecided(self) -> list[tuple[str, str]]:
+        """User and curve of every share that is not active: sessions that broke off."""
+        return self._database.rows(
+            "SELECT DISTINCT user_id, curve FROM shares WHERE state != 'active'"
+        )  # type: ignore[return-value]
+
+    def prepare(self, share: StoredShare) -> None:
+        """Keep a new share beside the old one.
+
+        Raises:
+            sqlite3.IntegrityError: a share of this key_id is there already.
+        """
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                f"INSERT INTO shares ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                _values(share),
+            )
+
+    def vote(self, key_id: str) -> None:
+        """From now on only the gateway's decision ends the prepared state."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "UPDATE shares SET state = 'voted' WHERE key_id = ? AND state = 'prepared'",
+                (key_id,),
+            )
+
+    def activate(self, key_id: str) -> None:
+        """Make a voted share the active one; the one it replaces and all others go."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM shares WHERE key_id != ? AND (user_id, curve) ="
+                " (SELECT user_id, curve FROM shares WHERE key_id = ? AND state = 'voted')",
+                (key_id, key_id),
+            )
+            cursor.execute(
+                "UPDATE shares SET state = 'active' WHERE key_id = ? AND state = 'voted'",
+                (key_id,),
+            )
+
+    def drop_undecided(self, user_id: str, curve: str, keep: frozenset[str]) -> None:
+        """Forget the shares of sessions that came to nothing, except those named."""
+        with self._database.transaction() as cursor:
+            found = cursor.execute(
+                "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state != 'active'",
+                (user_id, curve),
+            ).fetchall()
+            for (key_id,) in found:
+                if key_id not in keep:
+                    cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+
+    def replace(self, key_id: str, share: bytes) -> None:
+        """Store a share anew, after state in it was discarded."""
+        with self._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
+
+    def suspend(self, key_id: str, why: str) -> None:
+        with self._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET suspended = ? WHERE key_id = ?", (why, key_id))
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _values(share: StoredShare) -> tuple[Any, ...]:
+    return (
+        share.key_id,
+        share.user_id,
+        share.curve,
+        share.public_key,
+        share.share,
+        share.state,
+        share.suspended,
+    )

@@ -1,0 +1,73 @@
+"""One signing session a key at a time, and a bounded queue for those who would rather wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+
+from mpcsim.gateway.errors import CONFLICT, Refused
+
+
+class Turns:
+    """Turns by key. With a queue of 0, whoever does not get the turn at once is refused."""
+
+    def __init__(self, queue: int, patience_s: float) -> None:
+        """No turns taken.
+
+        Args:
+            queue: how many may wait for one key.
+            patience_s: how long one waits at most.
+        """
+        self.queue = queue
+        self.patience_s = patience_s
+        self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        """Who waits, for every key whose turn is taken."""
+
+    async def take(self, key: Hashable) -> Callable[[], None]:
+        """Wait for the turn; returns what gives it up (calling it twice does no harm).
+
+        Raises:
+            Refused: it is somebody else's turn, and the queue is full or moves too slowly.
+        """
+        line = self._lines.get(key)
+        if line is None:
+            self._lines[key] = deque()
+        else:
+            if len(line) >= self.queue:
+                raise _busy()
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            line.append(place)
+            try:
+                async with asyncio.timeout(self.patience_s):
+                    await place
+            except BaseException as error:
+                if place.done() and not place.cancelled():
+                    self._next(key)  # it had just become our turn
+                elif place in line:
+                    line.remove(place)
+                if isinstance(error, TimeoutError):
+                    raise _busy() from None
+                raise
+        given_up = False
+
+        def leave() -> None:
+            nonlocal given_up
+            if not given_up:
+                given_up = True
+                self._next(key)
+
+        return leave
+
+    def _next(self, key: Hashable) -> None:
+        line = self._lines[key]
+        while line:
+            place = line.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        del self._lines[key]
+
+
+def _busy() -> Refused:
+    return Refused(CONFLICT, "a signing session for this key is in progress")
