@@ -13,10 +13,12 @@ BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow check bench lock clean
+.PHONY: help install up serve test test-slow check bench lock clean
 .DELETE_ON_ERROR:
 
 help:
+	@echo "make up         start everything: gateway with both MPC nodes, REST node, JupyterLab"
+	@echo "make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
 	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
 	@echo "make test       run all tests except the extra-long ones"
 	@echo "make test-slow  run the extra-long tests"
@@ -45,6 +47,16 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	@touch $@
+
+# Ports: GATEWAY_PORT (9090), APP_PORT (9091), LAB_PORT (8888). exec: Ctrl-C and SIGTERM reach the
+# program itself.
+SERVE_ARGS ?=
+
+up: install
+	@exec $(BIN)/mpcsim serve --lab $(SERVE_ARGS)
+
+serve: install
+	@exec $(BIN)/mpcsim serve $(SERVE_ARGS)
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)

@@ -18,7 +18,7 @@ What a thief gains:
 
 The caller's database (both strings)
     Nothing to try passwords on: every guess lacks the pepper. Without the MPC nodes, neither share
-    nor password. It does learn key id, curve, Argon2id cost and sizes, and it can destroy.
+    nor password. The thief does learn key id, curve, salt, cost and the share's size.
 One MPC node (its seal key and key share)
     Halves of stores it gets to see. A half is independent of the password and of the share's key.
 The database and one MPC node
@@ -46,8 +46,8 @@ The node that serves the caller
     Sees password and share in the clear while it works for the caller.
 
 Where one process runs the gateway and both MPC nodes, they are one thief. Whoever can write to the
-database can replace both strings by others of its own making; what is refused then is up to the
-key share inside.
+database can put a vault of its own making in place of another: anyone can seal. The vault does not
+notice, but the share inside must still fit the MPC nodes' shares before anything can be signed.
 
 Secrets are kept in bytearrays and overwritten where this module can: Python and the bindings make
 immutable copies of their own (of the share and the derived keys, for instance), which stay in
@@ -255,7 +255,12 @@ def stretch(password: str, salt: bytes, cost: Argon2Cost) -> bytearray:
 
     Slow on purpose and without the interpreter lock: call it in a thread. The caller wipes the
     result.
+
+    Raises:
+        UsageError: salt of the wrong size.
     """
+    if len(salt) != SALT_BYTES:
+        raise UsageError(f"salt of {len(salt)} bytes, expected {SALT_BYTES}")
     # A lone surrogate is no UTF-8; the error it would raise quotes the whole password.
     exact = password.encode("utf-8", "surrogatepass")
     algorithm = crypto_pwhash_ALG_ARGON2ID13

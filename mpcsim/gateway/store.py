@@ -86,7 +86,7 @@ class ShareStore:
         """User and curve of every share that is not active: sessions that broke off."""
         return self._database.rows(
             "SELECT DISTINCT user_id, curve FROM shares WHERE state != 'active'"
-        )  # type: ignore[return-value]
+        )
 
     def prepare(self, share: StoredShare) -> None:
         """Keep a new share beside the old one.

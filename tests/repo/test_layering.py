@@ -23,6 +23,7 @@ LAYERS: list[list[str]] = [
     ["runner", "sim"],
     ["smart_account"],
     ["gateway"],
+    ["system"],
     ["attacks", "bench"],
     ["cli", "__main__"],
 ]

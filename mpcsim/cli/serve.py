@@ -1,0 +1,164 @@
+"""``mpcsim serve``: start the system, say where it is, stop it all at Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import secrets
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from mpcsim.cli.network import add_network, parse
+from mpcsim.cli.token import add_data, credentials
+from mpcsim.errors import UsageError
+from mpcsim.gateway import open_gateway
+from mpcsim.gateway.serving import serve as serve_gateway
+from mpcsim.system import (
+    HOST,
+    Program,
+    Running,
+    access_token,
+    gateway_program,
+    node_program,
+    running,
+)
+
+DEMO_USER: Final = "alice"
+CHECK_S: Final = 0.3
+"""How often the processes are looked at."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "serve", help="start gateway, MPC nodes and REST node (ports: GATEWAY_PORT, APP_PORT)"
+    )
+    parser.add_argument("--lab", action="store_true", help="start JupyterLab, too (LAB_PORT)")
+    parser.add_argument(
+        "--gateway-only", action="store_true", help="only the gateway with both MPC nodes"
+    )
+    parser.add_argument(
+        "--host", default=HOST, help="address the gateway listens on (default %(default)s)"
+    )
+    parser.add_argument(
+        "--queue",
+        type=int,
+        default=0,
+        metavar="N",
+        help="signing requests that may wait for one key (default: refuse a second one at once)",
+    )
+    parser.add_argument(
+        "--token-lifetime", type=float, default=3600.0, metavar="S", help="seconds a token holds"
+    )
+    add_network(parser)
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM."""
+    network = parse(options.network)
+    if options.gateway_only:
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+        gateway = open_gateway(
+            options.data,
+            network=network,
+            queue=options.queue,
+            token_lifetime_s=options.token_lifetime,
+        )
+        serve_gateway(gateway, options.host, port("GATEWAY_PORT", 9090))
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    with running() as processes:
+        _start(processes, options)
+        try:
+            while (ended := processes.ended()) is None:
+                time.sleep(CHECK_S)
+        except KeyboardInterrupt:
+            sys.stderr.write("\nstopping\n")
+            return 0
+        raise UsageError(f"the {ended} has stopped; so does the rest")
+
+
+def port(variable: str, default: int) -> int:
+    """A port from the environment.
+
+    Raises:
+        UsageError: the variable is not a port number.
+    """
+    text = os.environ.get(variable) or str(default)
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise UsageError(f"{variable} is {text!r}, not a port number")
+    return int(text)
+
+
+def _start(processes: Running, options: argparse.Namespace) -> None:
+    gateway = gateway_program(port("GATEWAY_PORT", 9090), _gateway_options(options))
+    node = node_program(port("APP_PORT", 9091), gateway)
+    processes.start(gateway)
+    processes.start(node)
+    lines = [
+        f"gateway  {gateway.address}  (operator and institution behind it)",
+        f"node     {node.address}  (API page: {node.address}/api/docs)",
+    ]
+    if options.lab:
+        lab, address = _lab_program(gateway, node)
+        processes.start(lab, quiet=True)
+        lines.append(f"lab      {address}")
+    known = credentials(options.data)
+    token = access_token(gateway.address, known.api_key, known.api_secret, DEMO_USER)
+    lines += [
+        "",
+        f"a first key, for the user {DEMO_USER}:",
+        "",
+        f"  curl -s {node.address}/v3/wallet/generate \\",
+        f"    -H 'Authorization: Bearer {token}' \\",
+        "    -H 'Content-Type: application/json' \\",
+        """    -d '{"curve": "secp256k1", "password": "correct horse"}'""",
+        "",
+        f"another token: {shlex.join(_token_command(options))}",
+        "Ctrl-C stops everything.",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _gateway_options(options: argparse.Namespace) -> list[str]:
+    given = ["--data", str(options.data), "--host", options.host]
+    given += ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
+    return given + (["--network", options.network] if options.network else [])
+
+
+def _lab_program(gateway: Program, node: Program) -> tuple[Program, str]:
+    """JupyterLab on the notebooks, and its address with the token that lets one in."""
+    lab_port, token = port("LAB_PORT", 8888), secrets.token_hex(16)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ip={HOST}"]
+    command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
+    first = next(iter(sorted(Path("notebooks").glob("*.ipynb"))), None)
+    if first is not None:
+        command.append(f"--LabApp.default_url=/lab/tree/{first.as_posix()}")
+    environment = {
+        "JUPYTER_TOKEN": token,
+        "WAAS_API_URL": gateway.address,
+        "WALLET_NODE_URL": node.address,
+    }
+    lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment)
+    return lab, f"{lab.address}/lab?token={token}"
+
+
+def _token_command(options: argparse.Namespace) -> list[str]:
+    folder = [] if options.data == Path(".mpcsim") else ["--data", str(options.data)]
+    command = Path(sys.executable).with_name("mpcsim")
+    here = Path.cwd()
+    shown = command.relative_to(here) if command.is_relative_to(here) else command
+    return [str(shown), "token", DEMO_USER, *folder]
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

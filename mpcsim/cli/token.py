@@ -1,0 +1,68 @@
+"""``mpcsim token USER``: an access token, alone on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.assembly import REGISTRY_FILE
+from mpcsim.gateway.registry import Credentials, Registry
+from mpcsim.system import DATA_FOLDER, HOST, access_token
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser("token", help="print an access token for a user")
+    parser.add_argument("user", help="user name; signed up if need be")
+    parser.add_argument(
+        "--gateway", metavar="URL", help="address of the gateway (default: this machine's)"
+    )
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--data``."""
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=DATA_FOLDER,
+        metavar="FOLDER",
+        help="where the gateway keeps its databases (default %(default)s)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sign up if need be, log in, print the token."""
+    port = os.environ.get("GATEWAY_PORT") or "9090"
+    address = options.gateway or f"http://{HOST}:{port}"
+    found = credentials(options.data)
+    token = access_token(address, found.api_key, found.api_secret, options.user)
+    sys.stdout.write(token + "\n")
+    return 0
+
+
+def credentials(folder: Path) -> Credentials:
+    """What callers log in with: ``WAAS_API_KEY`` and ``WAAS_API_SECRET``, or as the gateway's
+    own database has it.
+
+    Raises:
+        UsageError: neither is there.
+    """
+    api_key, api_secret = os.environ.get("WAAS_API_KEY"), os.environ.get("WAAS_API_SECRET")
+    if api_key and api_secret:
+        return Credentials(api_key, api_secret)
+    if not (folder / REGISTRY_FILE).is_file():
+        raise UsageError(
+            f"no gateway has kept its data in {folder} (--data names another folder; "
+            "WAAS_API_KEY and WAAS_API_SECRET do without)"
+        )
+    registry = Registry(folder / REGISTRY_FILE)
+    try:
+        return registry.credentials()
+    finally:
+        registry.close()

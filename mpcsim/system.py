@@ -1,0 +1,180 @@
+"""The whole system as processes: gateway with both MPC nodes, REST node, JupyterLab.
+
+Each is what it is in a deployment: a program of its own that hears of the others through the
+environment and HTTP. They are started in order, each when the one before answers, and all of them
+are stopped when one ends.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.serving import listen
+
+HOST: Final = "127.0.0.1"
+STARTING_S: Final = 60.0
+"""How long a process may take until it answers."""
+STOPPING_S: Final = 20.0
+"""How long it may take to finish what it is doing."""
+DATA_FOLDER: Final = Path(".mpcsim")
+"""Where the served gateway keeps its databases."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A process to run."""
+
+    name: str
+    command: Sequence[str]
+    port: int
+    port_variable: str
+    """Environment variable that moves the port."""
+    ready: str
+    """Path that answers 200 once it runs."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+
+def gateway_program(port: int, options: Sequence[str] = ()) -> Program:
+    """The gateway; options as for ``mpcsim serve``."""
+    command = (sys.executable, "-m", "mpcsim", "serve", "--gateway-only", *options)
+    return Program(
+        "gateway",
+        command,
+        port,
+        "GATEWAY_PORT",
+        "/.well-known/jwks.json",
+        {"GATEWAY_PORT": str(port)},
+    )
+
+
+def node_program(port: int, gateway: Program, environment: Mapping[str, str] = {}) -> Program:
+    """The REST node in front of a gateway."""
+    own = {"APP_PORT": str(port), "WAAS_API_URL": gateway.address, **environment}
+    return Program("node", (sys.executable, "-m", "node"), port, "APP_PORT", "/", own)
+
+
+class Running:
+    """Processes under way, in the order of their start."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, program: Program, *, quiet: bool = False) -> None:
+        """Start a process and wait until it answers.
+
+        Args:
+            quiet: drop what it writes.
+
+        Raises:
+            UsageError: its port is taken, or it ended or stayed silent.
+        """
+        try:
+            listen(HOST, program.port).close()
+        except UsageError as error:
+            raise UsageError(
+                f"{program.name}: {error}; {program.port_variable}=... picks another port"
+            ) from None
+        output = subprocess.DEVNULL if quiet else None
+        process = subprocess.Popen(
+            program.command,
+            env={**os.environ, **program.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # Ctrl-C reaches this process alone, which then stops the others in order.
+            start_new_session=True,
+        )
+        self._processes[program.name] = process
+        self._wait_until_ready(program, process)
+
+    def process_id(self, name: str) -> int:
+        """Of a running process."""
+        return self._processes[name].pid
+
+    def ended(self) -> str | None:
+        """Name of a process that is no longer running, if any."""
+        return next((n for n, p in self._processes.items() if p.poll() is not None), None)
+
+    def kill(self, name: str) -> None:
+        """Kill one at once, as a crash would."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def stop(self) -> None:
+        """Stop all, the last one started first; each may finish what it is doing."""
+        for process in reversed(list(self._processes.values())):
+            process.terminate()
+            try:
+                process.wait(STOPPING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def _wait_until_ready(self, program: Program, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + STARTING_S
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise UsageError(f"{program.name} ended with status {process.returncode}")
+            with suppress(httpx.TransportError):
+                answer = httpx.get(program.address + program.ready, timeout=2, trust_env=False)
+                if answer.status_code == 200:
+                    return
+            time.sleep(0.05)
+        raise UsageError(f"{program.name} does not answer at {program.address}")
+
+
+@contextmanager
+def running() -> Iterator[Running]:
+    """Processes that are stopped when the block is left, however it is left."""
+    processes = Running()
+    try:
+        yield processes
+    finally:
+        processes.stop()
+
+
+def free_port() -> int:
+    """A port that nobody listens on just now."""
+    with listen(HOST, 0) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def access_token(gateway_address: str, api_key: str, api_secret: str, username: str) -> str:
+    """An access token for a user, who is signed up first if need be.
+
+    Raises:
+        UsageError: the gateway cannot be reached, or refuses.
+    """
+    try:
+        with httpx.Client(base_url=gateway_address, timeout=10, trust_env=False) as http:
+            signed_up = http.post("/member/user-management/v3/signup", json={"username": username})
+            if signed_up.status_code not in (201, 409):
+                raise UsageError(f"sign-up: {signed_up.text}")
+            login = http.post(
+                "/auth/auth-service/v3/login",
+                data={"grant_type": "client_credentials", "username": username},
+                auth=(api_key, api_secret),
+            )
+    except httpx.TransportError as error:
+        raise UsageError(f"gateway at {gateway_address}: {error}") from None
+    if login.status_code != 200:
+        raise UsageError(f"login: {login.text}")
+    return str(login.json()["access_token"])
