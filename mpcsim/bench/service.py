@@ -1,0 +1,238 @@
+"""The service as its callers see it: real processes on loopback, no injected latency.
+
+One process for the gateway with both MPC nodes, one for the REST node, and this one, which sends
+the requests; on two cores they share, so the figures include what the sender costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+import aiohttp
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.assembly import REGISTRY_FILE
+from mpcsim.gateway.registry import Registry
+from mpcsim.system import access_token, free_port, gateway_program, node_program, running
+
+KEYS: Final = 32
+REQUESTS: Final = 10_000
+SEQUENTIAL: Final = 300
+WARM_UP: Final = 20
+PASSWORD: Final = "correct horse battery staple"
+CURVES: Final = ("secp256k1", "ed25519")
+
+TARGETS: Final[dict[str, tuple[float, bool]]] = {
+    "service_sign_secp256k1_p50_ms": (20.0, True),
+    "service_sign_secp256k1_p99_ms": (60.0, True),
+    "service_sign_secp256k1_per_s": (120.0, False),
+    "service_sign_ed25519_per_s": (250.0, False),
+    "service_sign_errors": (0.0, True),
+    "service_generate_secp256k1_p50_ms": (700.0, True),
+    "service_generate_ed25519_p50_ms": (150.0, True),
+    "service_health_p50_ms": (2.0, True),
+    "service_validate_share_p50_ms": (2.0, True),
+}
+"""Figures this project promises on two cores: the bound, and whether it is an upper one."""
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A user's key, ready to sign."""
+
+    token: str
+    curve: str
+    record: dict[str, str]
+
+    def signing(self, n: int) -> dict[str, str]:
+        """Body of the n-th signing request."""
+        fields = {name: self.record[name] for name in ("key_id", "encrypted_share", "secret_store")}
+        message = hashlib.sha256(f"payment {n}".encode()).hexdigest()
+        return {**fields, "curve": self.curve, "message": message}
+
+
+def service_figures(requests: int = REQUESTS) -> dict[str, float]:
+    """Start the system, measure, stop it.
+
+    Args:
+        requests: signing requests on each curve in the sustained part.
+
+    Returns:
+        Milliseconds, requests a second, megabytes and errors, by name.
+
+    Raises:
+        UsageError: the system does not start, or a first request fails.
+    """
+    with tempfile.TemporaryDirectory() as folder, running() as processes:
+        gateway = gateway_program(free_port(), ["--data", folder])
+        node = node_program(free_port(), gateway)
+        processes.start(gateway, quiet=True)
+        processes.start(node, quiet=True)
+        registry = Registry(Path(folder) / REGISTRY_FILE)
+        known = registry.credentials()
+        registry.close()
+        tokens = [
+            access_token(gateway.address, known.api_key, known.api_secret, f"user {n}")
+            for n in range(KEYS)
+        ]
+        ids = {name: processes.process_id(name) for name in ("gateway", "node")}
+        load = _Load(node.address, ids)
+        return asyncio.run(load.measure(tokens, requests))
+
+
+class _Load:
+    """The sender of requests."""
+
+    def __init__(self, address: str, process_ids: dict[str, int]) -> None:
+        self._address = address
+        self._process_ids = process_ids
+        self._http: aiohttp.ClientSession
+        self._figures: dict[str, float] = {}
+
+    async def measure(self, tokens: list[str], requests: int) -> dict[str, float]:
+        connector = aiohttp.TCPConnector(limit=KEYS)
+        async with aiohttp.ClientSession(connector=connector, trust_env=False) as self._http:
+            keys = {curve: await self._generate(tokens, curve) for curve in CURVES}
+            for curve in CURVES:
+                await self._one_at_a_time(keys[curve][0])
+            await self._small_requests(keys["secp256k1"][0])
+            errors = 0.0
+            for curve in CURVES:
+                errors += await self._sustained(keys[curve], requests)
+            self._figures["service_sign_errors"] = errors
+        return self._figures
+
+    async def _post(self, token: str, path: str, body: dict[str, str]) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with self._http.post(self._address + path, json=body, headers=headers) as answer:
+            return answer.status, await answer.json()
+
+    async def _generate(self, tokens: list[str], curve: str) -> list[_Key]:
+        keys: list[_Key] = []
+        took: list[float] = []
+        for token in tokens:
+            began = time.perf_counter()
+            status, record = await self._post(
+                token, "/v3/wallet/generate", {"curve": curve, "password": PASSWORD}
+            )
+            took.append((time.perf_counter() - began) * 1000)
+            if status != 200:
+                raise UsageError(f"generate: {status} {record}")
+            keys.append(_Key(token, curve, record))
+        self._figures[f"service_generate_{curve}_p50_ms"] = median(took)
+        return keys
+
+    async def _one_at_a_time(self, key: _Key) -> None:
+        async def sign(n: int) -> None:
+            status, answer = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
+            if status != 200:
+                raise UsageError(f"sign: {status} {answer}")
+
+        await self._time(f"service_sign_{key.curve}", sign)
+
+    async def _small_requests(self, key: _Key) -> None:
+        async def health(n: int) -> None:
+            async with self._http.get(self._address + "/") as answer:
+                await answer.read()
+
+        def post(path: str, *fields: str) -> Callable[[int], Awaitable[None]]:
+            known = {**key.record, "password": PASSWORD}
+            body = {name: known[name] for name in fields}
+
+            async def call(n: int) -> None:
+                status, answer = await self._post(key.token, path, body)
+                if (status, answer) != (200, {"result": True}):
+                    raise UsageError(f"{path}: {status} {answer}")
+
+            return call
+
+        await self._time("service_health", health)
+        await self._time(
+            "service_validate_share",
+            post("/v3/wallet/validate/share", "encrypted_share", "secret_store"),
+        )
+        await self._time(
+            "service_validate_password",
+            post("/v3/wallet/validate/password", "password", "secret_store"),
+            30,
+        )
+
+    async def _time(
+        self, name: str, call: Callable[[int], Awaitable[None]], runs: int = SEQUENTIAL
+    ) -> None:
+        """Median and 99th percentile of calls one after the other."""
+        for n in range(min(WARM_UP, runs)):
+            await call(n)
+        took = []
+        for n in range(runs):
+            began = time.perf_counter()
+            await call(n)
+            took.append((time.perf_counter() - began) * 1000)
+        self._figures[f"{name}_p50_ms"] = median(took)
+        self._figures[f"{name}_p99_ms"] = quantiles(took, n=100)[98]
+
+    async def _sustained(self, keys: list[_Key], requests: int) -> int:
+        """Every key signs as fast as it is answered; returns the number of errors."""
+        curve = keys[0].curve
+        numbers = iter(range(requests))
+        errors = 0
+
+        async def keep_signing(key: _Key) -> None:
+            nonlocal errors
+            for n in numbers:
+                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
+                errors += status != 200
+
+        node = self._process_ids["node"]
+        before_mb = _resident_mb(node)
+        cpu_s = {name: _cpu_s(number) for name, number in self._process_ids.items()}
+        began = time.perf_counter()
+        await asyncio.gather(*(keep_signing(key) for key in keys))
+        self._figures[f"service_sign_{curve}_per_s"] = requests / (time.perf_counter() - began)
+        for name, number in self._process_ids.items():
+            spent_ms = (_cpu_s(number) - cpu_s[name]) * 1000
+            self._figures[f"service_sign_{curve}_{name}_cpu_ms"] = spent_ms / requests
+        self._figures[f"service_node_{curve}_before_mb"] = before_mb
+        self._figures[f"service_node_{curve}_after_mb"] = _resident_mb(node)
+        return errors
+
+
+def _resident_mb(process_id: int) -> float:
+    """Resident memory of a process (Linux), in megabytes; nan elsewhere."""
+    try:
+        lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    except OSError:
+        return float("nan")
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def _cpu_s(process_id: int) -> float:
+    """Processor time a process has used so far (Linux), in seconds; nan elsewhere."""
+    try:
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def table(figures: dict[str, float]) -> str:
+    """The figures as text."""
+    lines = [f"the service over loopback HTTP; {KEYS} keys in flight in the sustained part", ""]
+    for name, value in figures.items():
+        target = ""
+        if name in TARGETS:
+            bound, upper = TARGETS[name]
+            reached = value <= bound if upper else value >= bound
+            verdict = "reached" if reached else "NOT reached"
+            target = f"   target {'at most' if upper else 'at least'} {bound:g}: {verdict}"
+        lines.append(f"{name:<40}{value:>10.2f}{target}")
+    return "\n".join(lines)

@@ -1,0 +1,166 @@
+"""Addresses: figures of independent packages, and what they decode to."""
+
+import hashlib
+import json
+
+import base58
+import bech32
+import pytest
+from coincurve import PublicKey
+from Crypto.Hash import RIPEMD160, keccak
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.algebra.curves import CURVES, curve
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.gateway.addresses import addresses
+from tests.helpers.repo import ROOT
+
+FIGURES = json.loads((ROOT / "tests/vectors/addresses.json").read_text(encoding="utf-8"))
+
+secp256k1_keys = st.integers(1, SECP256K1.order - 1).map(
+    lambda n: SECP256K1.base(SECP256K1.scalar(n)).encode()
+)
+ed25519_keys = st.integers(1, ED25519.order - 1).map(
+    lambda n: ED25519.base(ED25519.scalar(n)).encode()
+)
+
+
+def hash160(data):
+    return RIPEMD160.new(hashlib.sha256(data).digest()).digest()
+
+
+def keccak256(data):
+    return keccak.new(digest_bits=256, data=data).digest()
+
+
+# --- figures by others --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figures", FIGURES["secp256k1"], ids=lambda f: f["public_key"][:8])
+def test_secp256k1_figures(figures):
+    key = bytes.fromhex(figures["public_key"])
+    found = addresses("secp256k1", key)
+    assert list(found) == ["evm", "btc", "aptos", "tron", "xrp"]
+    assert found == {chain: figures[chain] for chain in found}
+    testnet = addresses("secp256k1", key, bitcoin_testnet=True)
+    assert testnet == {**found, "btc": figures["btc_testnet"]}
+
+
+@pytest.mark.parametrize("figures", FIGURES["ed25519"], ids=lambda f: f["public_key"][:8])
+def test_ed25519_figures(figures):
+    found = addresses("ed25519", bytes.fromhex(figures["public_key"]))
+    assert found == {"solana": figures["solana"]}
+
+
+def test_the_figures_cover_leading_zero_bytes_and_both_signs_of_y():
+    secp256k1, ed25519 = FIGURES["secp256k1"], FIGURES["ed25519"]
+    assert len(secp256k1) >= 20
+    assert len(ed25519) >= 20
+    assert {f["public_key"][:2] for f in secp256k1} == {"02", "03"}
+    assert any(f["evm"].startswith("0x00") for f in secp256k1)
+    assert any(f["xrp"].startswith("rr") for f in secp256k1)
+    assert any(f["solana"].startswith("1") for f in ed25519)
+
+
+def test_the_example_of_bip_173():
+    key = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
+    assert addresses("secp256k1", key)["btc"] == "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+    testnet = addresses("secp256k1", key, bitcoin_testnet=True)
+    assert testnet["btc"] == "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"
+
+
+# --- decoding back ------------------------------------------------------------------------------
+
+
+@given(key=secp256k1_keys)
+def test_secp256k1_addresses_decode_to_hashes_of_the_key(key):
+    found = addresses("secp256k1", key)
+
+    version, program = bech32.decode("bc", found["btc"])
+    assert (version, bytes(program)) == (0, hash160(key))
+
+    account = base58.b58decode_check(found["xrp"], alphabet=base58.XRP_ALPHABET)
+    assert account == b"\x00" + hash160(key)
+    assert found["xrp"].startswith("r")
+
+    account = base58.b58decode_check(found["tron"])
+    assert account[:1] == b"\x41"
+    assert found["tron"].startswith("T")
+    assert found["evm"].lower() == "0x" + account[1:].hex()
+
+    assert len(bytes.fromhex(found["aptos"].removeprefix("0x"))) == 32
+
+
+@given(key=secp256k1_keys)
+def test_capitals_of_the_evm_address_are_its_checksum(key):
+    digits = addresses("secp256k1", key)["evm"].removeprefix("0x")
+    bits = int.from_bytes(keccak256(digits.lower().encode()), "big")
+    for i, digit in enumerate(digits):
+        high = bits >> (255 - 4 * i) & 1
+        assert digit.isdecimal() or digit.isupper() == bool(high)
+
+
+@given(key=ed25519_keys)
+def test_a_solana_address_is_the_key(key):
+    found = addresses("ed25519", key)["solana"]
+    assert base58.b58decode(found) == key
+    assert len(found) in range(32, 45)
+
+
+@given(one=secp256k1_keys, other=secp256k1_keys)
+def test_different_keys_share_no_address(one, other):
+    same = set(addresses("secp256k1", one).values()) & set(addresses("secp256k1", other).values())
+    assert bool(same) == (one == other)
+
+
+# --- bad keys -----------------------------------------------------------------------------------
+
+GOOD = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
+
+
+@pytest.mark.parametrize("curve_name", CURVES)
+@pytest.mark.parametrize("change", [lambda k: k[:-1], lambda k: k + b"\x00", lambda k: b""])
+def test_a_key_of_another_length_is_refused(curve_name, change):
+    with pytest.raises(InvalidEncoding, match="bytes"):
+        addresses(curve_name, change(GOOD[curve_name]))
+
+
+@pytest.mark.parametrize(
+    ("curve_name", "key"),
+    [
+        ("secp256k1", b"\x02" + b"\xff" * 32),
+        ("secp256k1", b"\x05" + GOOD["secp256k1"][1:]),
+        # x = 5 is on no point of the curve
+        ("secp256k1", b"\x02" + (5).to_bytes(32, "big")),
+        ("ed25519", b"\x01" + bytes(31)),
+        ("ed25519", bytes(32)),
+        # y = p + 3, not canonical
+        ("ed25519", b"\xf0" + b"\xff" * 30 + b"\x7f"),
+    ],
+)
+def test_what_is_no_key_is_refused(curve_name, key):
+    with pytest.raises(InvalidEncoding, match="not a"):
+        addresses(curve_name, key)
+
+
+def test_an_uncompressed_key_is_refused():
+    with pytest.raises(InvalidEncoding, match="65 bytes"):
+        addresses("secp256k1", PublicKey(GOOD["secp256k1"]).format(compressed=False))
+
+
+def test_an_unknown_curve_is_refused():
+    with pytest.raises(UsageError, match="unknown curve 'secp256r1'"):
+        addresses("secp256r1", GOOD["secp256k1"])
+
+
+@given(data=st.binary(max_size=70), curve_name=st.sampled_from(list(CURVES)))
+def test_any_bytes_are_a_key_or_refused(data, curve_name):
+    try:
+        found = addresses(curve_name, data)
+    except InvalidEncoding:
+        return
+    assert curve(curve_name).decode_point(data).encode() == data
+    assert all(found.values())

@@ -1,0 +1,533 @@
+"""The gateway's registry: against a dict, across restarts, kills and threads."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+)
+
+from mpcsim.algebra.curves import CURVES
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.gateway.registry import (
+    Credentials,
+    KeyChanged,
+    KeyExists,
+    Registry,
+    UnknownUser,
+    UsernameTaken,
+)
+from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
+from mpcsim.rng import SeededRng
+from tests.helpers.repo import ROOT
+
+PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
+NOBODY = "00" * 16
+
+
+def key_id(n):
+    return f"{n:064x}"
+
+
+class Clock:
+    """One second later at every look."""
+
+    def __init__(self):
+        self.now = 1_800_000_000.0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+@pytest.fixture(params=["memory", "file"])
+def registry(request, tmp_path):
+    path = ":memory:" if request.param == "memory" else tmp_path / "gateway.sqlite"
+    with closing(Registry(path, now=Clock())) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "gateway.sqlite"
+
+
+# --- users --------------------------------------------------------------------------------------
+
+
+def test_a_user_is_found_by_name_and_identifier(registry):
+    alice = registry.sign_up("alice")
+    assert alice.username == "alice"
+    assert registry.user_by_name("alice") == registry.user(alice.user_id) == alice
+    assert registry.user_by_name("bob") is None
+    assert registry.user(NOBODY) is None
+    assert datetime.fromisoformat(alice.created_at).timestamp() == 1_800_000_001
+    assert alice.created_at == "2027-01-15T08:00:01.000+00:00"
+
+
+def test_a_name_is_taken_once(registry):
+    alice = registry.sign_up("alice")
+    with pytest.raises(UsernameTaken, match="taken"):
+        registry.sign_up("alice")
+    assert registry.user_by_name("alice") == alice
+    others = {registry.sign_up(name).user_id for name in ("Alice", "alice ", "bob")}
+    assert len(others | {alice.user_id}) == 4
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a" * 64, "안녕", "Zoë", "a b", "𝒜" * 64, "'; DROP TABLE users"]
+)
+def test_good_names(registry, name):
+    assert registry.user_by_name(name) is None
+    assert registry.sign_up(name) == registry.user_by_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a" * 65, "a\n", "\x00", "a\x7f", "\u200b", "\ud800", "\u2028"]
+)
+def test_bad_names(registry, name):
+    for method in (registry.sign_up, registry.user_by_name):
+        with pytest.raises(UsageError, match="1 to 64 printable"):
+            method(name)
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def test_a_key_of_each_curve(registry):
+    user = registry.sign_up("alice").user_id
+    assert registry.keys(user) == ()
+    made = tuple(
+        registry.register(user, key_id(n), curve, public_key)
+        for n, (curve, public_key) in enumerate(PUBLIC_KEYS.items())
+    )
+    assert registry.keys(user) == made
+    for n, (curve, public_key) in enumerate(PUBLIC_KEYS.items()):
+        key = registry.key(user, curve)
+        assert key == made[n]
+        assert (key.user_id, key.key_id, key.public_key) == (user, key_id(n), public_key)
+        assert key.created_at.startswith("2027-01-15T08:00:0")
+        assert registry.owns(user, key_id(n))
+    assert not registry.owns(user, key_id(2))
+
+
+def test_one_key_a_curve(registry):
+    user = registry.sign_up("alice").user_id
+    first = registry.register(user, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+    for again in (1, 2):
+        with pytest.raises(KeyExists, match=r"^ed25519 key already exists for this user$"):
+            registry.register(user, key_id(again), "ed25519", PUBLIC_KEYS["ed25519"])
+    assert registry.keys(user) == (first,)
+
+
+def test_a_key_id_is_one_users(registry):
+    alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
+    registry.register(alice, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+    registry.register(bob, key_id(2), "ed25519", PUBLIC_KEYS["ed25519"])
+    with pytest.raises(KeyExists, match="registered already"):
+        registry.register(bob, key_id(1), "secp256k1", PUBLIC_KEYS["secp256k1"])
+    with pytest.raises(KeyExists, match="registered already"):
+        registry.replace(bob, "ed25519", key_id(2), key_id(1))
+    assert not registry.owns(bob, key_id(1))
+    assert not registry.owns(alice, key_id(2))
+    assert registry.key(bob, "ed25519").key_id == key_id(2)
+
+
+def test_a_recovery_changes_the_key_id_alone(registry):
+    user = registry.sign_up("alice").user_id
+    key = registry.register(user, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+    registry.replace(user, "ed25519", key_id(1), key_id(2))
+    assert registry.keys(user) == (replace(key, key_id=key_id(2)),)
+    assert not registry.owns(user, key_id(1))
+    assert registry.owns(user, key_id(2))
+
+
+def test_only_the_present_key_is_replaced(registry):
+    alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
+    registry.register(alice, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+    registry.replace(alice, "ed25519", key_id(1), key_id(2))
+    before = registry.keys(alice)
+    for user, curve, old, new in [
+        (alice, "ed25519", key_id(1), key_id(3)),  # retired
+        (alice, "ed25519", key_id(1), key_id(2)),  # the same recovery again
+        (alice, "ed25519", key_id(9), key_id(3)),  # never was
+        (alice, "secp256k1", key_id(2), key_id(3)),  # another curve
+        (bob, "ed25519", key_id(2), key_id(3)),  # another user's
+        (NOBODY, "ed25519", key_id(2), key_id(3)),
+    ]:
+        with pytest.raises(KeyChanged, match=curve):
+            registry.replace(user, curve, old, new)
+    assert registry.keys(alice) == before
+
+
+def test_an_unknown_user_has_no_keys_and_gets_none(registry):
+    assert registry.keys(NOBODY) == ()
+    assert registry.key(NOBODY, "ed25519") is None
+    assert not registry.owns(NOBODY, key_id(1))
+    with pytest.raises(UnknownUser):
+        registry.register(NOBODY, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+
+
+@pytest.mark.parametrize("bad", ["", "a" * 63, "A" * 64, "g" * 64, "a" * 65, "a" * 64 + "\n"])
+def test_a_bad_key_id_is_refused(registry, bad):
+    user = registry.sign_up("alice").user_id
+    with pytest.raises(UsageError, match="key_id"):
+        registry.register(user, bad, "ed25519", PUBLIC_KEYS["ed25519"])
+    registry.register(user, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+    with pytest.raises(UsageError, match="key_id"):
+        registry.replace(user, "ed25519", key_id(1), bad)
+
+
+def test_what_is_no_key_is_refused(registry):
+    user = registry.sign_up("alice").user_id
+    with pytest.raises(UsageError, match="unknown curve"):
+        registry.register(user, key_id(1), "p256", PUBLIC_KEYS["ed25519"])
+    with pytest.raises(InvalidEncoding):
+        registry.register(user, key_id(1), "ed25519", PUBLIC_KEYS["secp256k1"])
+    with pytest.raises(InvalidEncoding):
+        registry.register(user, key_id(1), "secp256k1", b"\x02" + b"\xff" * 32)
+    assert registry.keys(user) == ()
+
+
+# --- the gateway's own secrets ------------------------------------------------------------------
+
+
+def test_the_signing_key_signs_tokens(registry):
+    issuer = TokenIssuer(registry.signing_key())
+    token = issuer.access("u1", "alice", 60)
+    assert TokenVerifier(issuer.jwks(), "node").verify(token).username == "alice"
+
+
+def test_every_registry_has_secrets_of_its_own():
+    with closing(Registry()) as one, closing(Registry()) as other:
+        assert one.signing_key() != other.signing_key()
+        mine, theirs = one.credentials(), other.credentials()
+        assert mine.match(mine.api_key, mine.api_secret)
+        assert not mine.match(theirs.api_key, mine.api_secret)
+        assert not mine.match(mine.api_key, theirs.api_secret)
+        assert not mine.match(mine.api_key, "")
+        assert not mine.match("ä", "ä")
+
+
+def test_the_generator_is_injected():
+    with closing(Registry(rng=SeededRng(1))) as one, closing(Registry(rng=SeededRng(1))) as other:
+        assert one.credentials() == other.credentials()
+        assert one.signing_key() == other.signing_key()
+        assert one.sign_up("alice").user_id == other.sign_up("bob").user_id
+
+
+def test_reprs_show_no_secret(registry):
+    credentials = registry.credentials()
+    assert credentials.api_secret not in repr(credentials)
+    assert len(credentials.api_secret) == 64
+    assert ":" not in credentials.api_key
+    assert credentials.api_secret not in repr(registry)
+    assert repr(Credentials("key", "hush")) == "Credentials(api_key='key')"
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+def test_everything_is_there_after_a_restart(file):
+    with closing(Registry(file)) as first:
+        alice = first.sign_up("alice")
+        key = first.register(alice.user_id, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+        secrets = first.signing_key(), first.credentials()
+    with closing(Registry(str(file))) as second:
+        assert second.user_by_name("alice") == alice
+        assert second.keys(alice.user_id) == (key,)
+        assert (second.signing_key(), second.credentials()) == secrets
+
+
+def test_the_files_are_for_their_owner_only(file):
+    old = os.umask(0)
+    try:
+        with closing(Registry(file)) as registry:
+            registry.sign_up("alice")
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in file.parent.iterdir()}
+    finally:
+        os.umask(old)
+    assert file.name + "-wal" in modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_what_is_no_registry_is_refused(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("not a database\n" * 1000)
+    for path in (other, tmp_path / "no" / "such" / "folder", tmp_path):
+        with pytest.raises(UsageError, match=r"^registry .*: "):
+            Registry(path)
+    assert other.read_text() == "not a database\n" * 1000
+
+
+# --- any order of calls -------------------------------------------------------------------------
+
+
+class AgainstADict(RuleBasedStateMachine):
+    """The registry does what two dicts would, whenever it is closed and opened again."""
+
+    users = Bundle("users")
+    live = Bundle("live")
+
+    @initialize()
+    def start(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.registry = Registry(self.folder / "gateway.sqlite")
+        self.secrets = self.registry.signing_key(), self.registry.credentials()
+        self.names = {}  # name -> User
+        self.keys = {}  # (user_id, curve) -> RegisteredKey
+        self.count = 0
+
+    def fresh(self):
+        self.count += 1
+        return key_id(self.count)
+
+    @rule(target=users, name=st.sampled_from(["a", "b", "c", "d"]))
+    def sign_up(self, name):
+        if name in self.names:
+            with pytest.raises(UsernameTaken):
+                self.registry.sign_up(name)
+        else:
+            self.names[name] = self.registry.sign_up(name)
+        return self.names[name].user_id
+
+    @rule(target=live, user=users, curve=st.sampled_from(list(CURVES)))
+    def register(self, user, curve):
+        new = self.fresh()
+        if (user, curve) in self.keys:
+            with pytest.raises(KeyExists):
+                self.registry.register(user, new, curve, PUBLIC_KEYS[curve])
+        else:
+            key = self.registry.register(user, new, curve, PUBLIC_KEYS[curve])
+            self.keys[user, curve] = key
+        return user, curve, self.keys[user, curve].key_id
+
+    @rule(target=live, key=consumes(live))
+    def recover(self, key):
+        user, curve, old = key
+        new = self.fresh()
+        if self.keys[user, curve].key_id == old:
+            self.registry.replace(user, curve, old, new)
+            self.keys[user, curve] = replace(self.keys[user, curve], key_id=new)
+        else:
+            with pytest.raises(KeyChanged):
+                self.registry.replace(user, curve, old, new)
+        return user, curve, self.keys[user, curve].key_id
+
+    @rule(user=users, key=live)
+    def steal(self, user, key):
+        owner, curve, known = key
+        present = self.keys[owner, curve].key_id
+        owned = user == owner and known == present
+        assert self.registry.owns(user, known) == owned
+        if not owned:
+            with pytest.raises((KeyChanged, KeyExists)):
+                self.registry.replace(user, curve, known, self.fresh())
+            with pytest.raises(KeyExists):
+                self.registry.register(user, present, curve, PUBLIC_KEYS[curve])
+
+    @rule()
+    def restart(self):
+        self.registry.close()
+        self.registry = Registry(self.folder / "gateway.sqlite")
+
+    @invariant()
+    def same(self):
+        assert (self.registry.signing_key(), self.registry.credentials()) == self.secrets
+        for name in "abcd":
+            assert self.registry.user_by_name(name) == self.names.get(name)
+        for user in self.names.values():
+            assert self.registry.user(user.user_id) == user
+            for curve in CURVES:
+                key = self.registry.key(user.user_id, curve)
+                assert key == self.keys.get((user.user_id, curve))
+            owned = {key for (owner, _), key in self.keys.items() if owner == user.user_id}
+            assert set(self.registry.keys(user.user_id)) == owned
+
+    def teardown(self):
+        self.registry.close()
+        shutil.rmtree(self.folder)
+
+
+TestAgainstADict = AgainstADict.TestCase
+TestAgainstADict.settings = settings(
+    max_examples=40,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+def test_of_many_threads_one_wins(registry):
+    user = registry.sign_up("alice").user_id
+    begin = threading.Barrier(8)
+
+    def race(n):
+        begin.wait(10)
+        won = []
+        for turn in range(5):
+            with suppress(UsernameTaken):
+                won.append(registry.sign_up(f"user {turn}").username)
+        with suppress(KeyExists):
+            key = registry.register(user, key_id(n), "ed25519", PUBLIC_KEYS["ed25519"])
+            won.append(key.key_id)
+        return won
+
+    with ThreadPoolExecutor(8) as pool:
+        won = [name for names in pool.map(race, range(8)) for name in names]
+    kept = registry.key(user, "ed25519").key_id
+    assert sorted(won) == sorted([kept, *(f"user {turn}" for turn in range(5))])
+
+
+def test_readers_and_writers_do_not_disturb_each_other(registry):
+    def write(n):
+        for i in range(10):
+            user = registry.sign_up(f"{n} {i}").user_id
+            registry.register(user, key_id(100 * n + i), "ed25519", PUBLIC_KEYS["ed25519"])
+            registry.replace(user, "ed25519", key_id(100 * n + i), key_id(100 * n + i + 50))
+
+    def read(n):
+        found = 0
+        for i in range(10):
+            user = registry.user_by_name(f"{n} {i}")
+            found += bool(user and registry.owns(user.user_id, key_id(100 * n + i + 50)))
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        writers = [pool.submit(write, n) for n in range(3)]
+        readers = [pool.submit(read, n) for n in range(3)]
+        for done in (*writers, *readers):
+            done.result(60)
+    assert [read(n) for n in range(3)] == [10, 10, 10]
+
+
+def test_a_failure_in_a_transaction_undoes_it(registry, monkeypatch):
+    """Whatever breaks before the commit leaves no trace, and the registry goes on."""
+    user = registry.sign_up("alice").user_id
+    monkeypatch.setattr(registry, "_check_unused", lambda key_id: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        registry.register(user, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+    monkeypatch.undo()
+    assert registry.keys(user) == ()
+    registry.register(user, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+
+
+# --- kills --------------------------------------------------------------------------------------
+
+# Works until it is killed, and tells of each step as soon as the registry has returned.
+WORKER = """
+import sys
+from mpcsim.algebra.curves import CURVES
+from mpcsim.gateway.registry import Registry
+
+registry = Registry(sys.argv[1])
+print(registry.credentials().api_secret, flush=True)
+for n in range(int(sys.argv[2]), 10**9, 10):
+    user = registry.sign_up(f"user {n}").user_id
+    print(flush=True)
+    for m, group in enumerate(CURVES.values(), n):
+        registry.register(user, f"{m:064x}", group.name, group.base(group.scalar(7)).encode())
+        print(flush=True)
+        registry.replace(user, group.name, f"{m:064x}", f"{m + 5:064x}")
+        print(flush=True)
+"""
+
+
+def after(first, steps):
+    """What the worker has registered after so many steps: by user, the keys by curve."""
+    users = {}
+    for step in range(steps):
+        n, part = first + step // 5 * 10, step % 5
+        keys = users.setdefault(f"user {n}", {})
+        if part:
+            m = n + (part - 1) // 2
+            keys[list(CURVES)[m - n]] = key_id(m if part % 2 else m + 5)
+    return users
+
+
+def kill_a_worker(file, first, lines):
+    """What a worker told before SIGKILL met it, at some instant after that many lines."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(file), str(first)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        told = [worker.stdout.readline() for _ in range(lines)]
+        worker.kill()
+        told += worker.stdout.readlines()
+    assert worker.returncode == -signal.SIGKILL
+    return [line.strip() for line in told if line.endswith("\n")]
+
+
+def registered(file):
+    """All users with their keys, read past the registry."""
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        users = {name: {} for (name,) in database.execute("SELECT username FROM users")}
+        query = "SELECT username, curve, key_id FROM keys JOIN users USING (user_id)"
+        for name, curve, key in database.execute(query):
+            users[name][curve] = key
+    return users
+
+
+def test_a_kill_leaves_nothing_half_registered(file):
+    before, secrets = {}, set()
+    for turn, lines in enumerate([1, 2, 3, 5, 12, 40]):
+        secret, *steps = kill_a_worker(file, turn * 10**6, lines)
+        secrets.add(secret)
+        possible = [{**before, **after(turn * 10**6, len(steps) + more)} for more in (0, 1)]
+        before = registered(file)
+        assert before in possible
+        with closing(Registry(file)) as registry:
+            secrets.add(registry.credentials().api_secret)
+            for name, keys in before.items():
+                user = registry.user_by_name(name).user_id
+                assert {key.curve: key.key_id for key in registry.keys(user)} == keys
+    assert len(before) > 10
+    assert len(secrets) == 1
+
+
+def test_a_crash_at_any_instant_of_the_first_start(file):
+    """Whatever prefix of the log reached the disk: the secrets are whole, or made anew."""
+    log = file.with_name(file.name + "-wal")
+    with closing(Registry(file)) as registry:
+        registry.sign_up("alice")
+        made = registry.signing_key(), registry.credentials()
+        content, written = file.read_bytes(), log.read_bytes()
+    outcomes = set()
+    for length in [*range(0, len(written), 1009), len(written)]:
+        file.write_bytes(content)
+        log.write_bytes(written[:length])
+        with closing(Registry(file)) as registry:
+            found = registry.signing_key(), registry.credentials()
+            TokenIssuer(found[0])
+            assert found[1].api_key
+            assert found[1].api_secret
+            user_is_there = registry.user_by_name("alice") is not None
+            assert found == made or not user_is_there
+            outcomes.add((found == made, user_is_there))
+    assert outcomes == {(False, False), (True, False), (True, True)}

@@ -1,0 +1,630 @@
+"""Tokens: what another JOSE implementation says, every way to forge one, and time."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+from joserfc import jwk as jose_jwk
+from joserfc import jwt as jose_jwt
+
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.gateway import tokens
+from mpcsim.gateway.tokens import (
+    ACCESS_AUDIENCE,
+    KEY_AUDIENCE,
+    MAX_TOKEN_CHARS,
+    Claims,
+    TokenError,
+    TokenIssuer,
+    TokenVerifier,
+    UnknownSigningKey,
+    bearer,
+    make_signing_key,
+)
+from mpcsim.rng import SeededRng
+
+NOW = 1_800_000_000
+KEY_ID = "5a" * 32
+PEM = make_signing_key(SeededRng("tokens"))
+OTHER_PEM = make_signing_key(SeededRng("other tokens"))
+
+
+class Clock:
+    def __init__(self, now: float = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+ISSUER = TokenIssuer(PEM, Clock())
+OTHER = TokenIssuer(OTHER_PEM, Clock())
+(JWK,) = ISSUER.jwks()["keys"]
+KID = JWK["kid"]
+PAYLOAD = {
+    "sub": "u1",
+    "username": "alice",
+    "use": "access",
+    "aud": list(ACCESS_AUDIENCE),
+    "iat": NOW,
+    "exp": NOW + 60,
+}
+TOKEN = ISSUER.access("u1", "alice", 60)
+
+
+def verifier(audience="gateway", clock=None, jwks=None):
+    return TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock())
+
+
+def refused(token, audience="gateway", code=756, **options):
+    with pytest.raises(TokenError) as caught:
+        verifier(audience, **options).verify(token)
+    assert caught.value.code == code
+    if token and len(token) > 8:
+        assert token not in str(caught.value)
+    return caught.value
+
+
+def signed(payload=None, *, pem=PEM, **header):
+    """A token as the issuer signs it, with anything in it."""
+    return jwt.encode(PAYLOAD if payload is None else payload, pem, "ES256", {"kid": KID, **header})
+
+
+def b64(data):
+    if not isinstance(data, bytes):
+        data = json.dumps(data).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def assembled(header, payload=None, sign=lambda data: b""):
+    """A token put together by hand."""
+    text = f"{b64(header)}.{b64(PAYLOAD if payload is None else payload)}"
+    return f"{text}.{b64(sign(text.encode()))}"
+
+
+# --- good tokens --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("audience", ["gateway", "operator", "institution", "node"])
+def test_an_access_token_is_taken_everywhere(audience):
+    claims = verifier(audience).verify(TOKEN)
+    assert claims == Claims("u1", "alice", "access", None, NOW + 60)
+
+
+@pytest.mark.parametrize("audience", ["operator", "institution"])
+def test_a_key_token_is_taken_by_the_mpc_nodes(audience):
+    claims = verifier(audience).verify(ISSUER.key("u1", "alice", KEY_ID, 60))
+    assert claims == Claims("u1", "alice", "key", KEY_ID, NOW + 60)
+
+
+@pytest.mark.parametrize("audience", ["gateway", "node", "", "operators", "client"])
+def test_a_key_token_is_refused_elsewhere(audience):
+    refused(ISSUER.key("u1", "alice", KEY_ID, 60), audience)
+
+
+def test_an_access_token_is_refused_by_an_unknown_audience():
+    refused(TOKEN, "bank")
+
+
+def test_the_audiences():
+    assert ACCESS_AUDIENCE == ("gateway", "operator", "institution", "node")
+    assert KEY_AUDIENCE == ("operator", "institution")
+
+
+@given(
+    user_id=st.text(min_size=1, max_size=64),
+    username=st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=64),
+)
+def test_any_name_comes_back_and_every_token_fits(user_id, username):
+    token = ISSUER.key("0" * 32, username, KEY_ID, 1e9)
+    assert len(token) < MAX_TOKEN_CHARS / 2
+    assert verifier("operator").verify(token).username == username
+    assert verifier().verify(ISSUER.access(user_id, "x", 60)).user_id == user_id
+
+
+def test_two_key_sets_work_side_by_side():
+    both = {"keys": [*ISSUER.jwks()["keys"], *OTHER.jwks()["keys"]]}
+    for issuer in (ISSUER, OTHER):
+        assert verifier(jwks=both).verify(issuer.access("u1", "alice", 60)).user_id == "u1"
+
+
+# --- another implementation ---------------------------------------------------------------------
+
+
+def test_another_implementation_takes_our_tokens_and_key_set():
+    keys = jose_jwk.KeySet.import_key_set(json.loads(json.dumps(ISSUER.jwks())))
+    token = jose_jwt.decode(TOKEN, keys, algorithms=["ES256"])
+    assert token.header == {"alg": "ES256", "kid": KID, "typ": "JWT"}
+    assert token.claims == PAYLOAD
+
+
+def test_another_implementation_agrees_on_the_name_of_the_key():
+    assert jose_jwk.ECKey.import_key(PEM).thumbprint() == KID
+    assert OTHER.jwks()["keys"][0]["kid"] != KID
+
+
+def test_we_take_the_tokens_of_another_implementation():
+    key = jose_jwk.ECKey.import_key(PEM)
+    token = jose_jwt.encode({"alg": "ES256", "kid": KID}, PAYLOAD, key)
+    assert verifier().verify(token) == Claims("u1", "alice", "access", None, NOW + 60)
+
+
+def test_the_key_set_is_public_only():
+    assert set(JWK) == {"kty", "crv", "x", "y", "kid", "use", "alg"}
+    assert (JWK["kty"], JWK["crv"], JWK["use"], JWK["alg"]) == ("EC", "P-256", "sig", "ES256")
+
+
+# --- forgeries ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", "", None, 0, "ES256K"])
+@pytest.mark.parametrize("signature", [b"", bytes(64), b"\x01" * 64])
+def test_unsigned_tokens_are_refused(alg, signature):
+    refused(assembled({"alg": alg, "typ": "JWT", "kid": KID}, sign=lambda _: signature))
+
+
+def public_forms():
+    """Everything public that an HMAC key could be made of."""
+    public = serialization.load_pem_private_key(PEM.encode(), None).public_key()
+    formats = serialization.PublicFormat
+    pem = public.public_bytes(serialization.Encoding.PEM, formats.SubjectPublicKeyInfo)
+    der = public.public_bytes(serialization.Encoding.DER, formats.SubjectPublicKeyInfo)
+    point = public.public_bytes(serialization.Encoding.X962, formats.UncompressedPoint)
+    return [pem, pem.strip(), der, point, json.dumps(JWK).encode(), JWK["x"].encode(), b""]
+
+
+@pytest.mark.parametrize("secret", public_forms())
+@pytest.mark.parametrize("alg", ["HS256", "ES256"])
+def test_a_mac_under_the_public_key_is_refused(secret, alg):
+    def sign(data):
+        return hmac.digest(secret, data, hashlib.sha256)
+
+    refused(assembled({"alg": alg, "typ": "JWT", "kid": KID}, sign=sign))
+
+
+@pytest.fixture(scope="module")
+def rsa_key():
+    return rsa.generate_private_key(65537, 2048)
+
+
+@pytest.mark.parametrize("alg", ["RS256", "PS256"])
+def test_rsa_tokens_are_refused(rsa_key, alg):
+    refused(jwt.encode(PAYLOAD, rsa_key, alg, {"kid": KID}))
+
+
+@pytest.mark.parametrize(("alg", "curve"), [("ES384", ec.SECP384R1()), ("ES512", ec.SECP521R1())])
+def test_tokens_of_other_curves_are_refused(alg, curve):
+    refused(jwt.encode(PAYLOAD, ec.generate_private_key(curve), alg, {"kid": KID}))
+
+
+def test_another_key_of_the_same_name_is_refused():
+    refused(signed(pem=OTHER_PEM))
+
+
+def test_a_key_that_travels_in_the_token_is_refused():
+    other = OTHER.jwks()["keys"][0]
+    refused(signed(pem=OTHER_PEM, jwk=other))
+    refused(signed(pem=OTHER_PEM, jku="https://example.com/jwks.json", x5u="https://example.com"))
+
+
+def test_a_token_under_the_name_of_another_known_key_is_refused():
+    both = {"keys": [*ISSUER.jwks()["keys"], *OTHER.jwks()["keys"]]}
+    refused(signed(kid=OTHER.jwks()["keys"][0]["kid"]), jwks=both)
+
+
+@pytest.mark.parametrize("kid", ["", "unknown", KID + "\x00", KID.swapcase(), "../key", "' OR 1=1"])
+def test_an_unknown_key_name_says_so(kid):
+    assert isinstance(refused(signed(kid=kid)), UnknownSigningKey)
+
+
+@pytest.mark.parametrize("kid", [None, 0, [KID], {"kid": KID}, True])
+def test_a_key_name_that_is_no_text_is_refused(kid):
+    header = {"alg": "ES256", "typ": "JWT", "kid": kid}
+    assert not isinstance(refused(assembled(header)), UnknownSigningKey)
+
+
+def test_a_token_that_names_no_key_is_refused():
+    assert not isinstance(refused(jwt.encode(PAYLOAD, PEM, "ES256")), UnknownSigningKey)
+
+
+def test_an_unknown_critical_extension_is_refused():
+    refused(signed(crit=["exp"], exp=1))
+
+
+@given(data=st.data())
+def test_any_altered_character_is_refused(data):
+    i = data.draw(st.integers(0, len(TOKEN) - 1))
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=~"
+    new = data.draw(st.sampled_from(alphabet).filter(lambda c: c != TOKEN[i]))
+    refused(TOKEN[:i] + new + TOKEN[i + 1 :])
+
+
+@given(cut=st.integers(1, len(TOKEN) - 1))
+def test_a_shortened_token_is_refused(cut):
+    refused(TOKEN[:cut])
+    refused(TOKEN[cut:])
+
+
+@pytest.mark.parametrize("part", [1, 2])
+def test_parts_of_two_good_tokens_do_not_mix(part):
+    one, other = TOKEN.split("."), ISSUER.key("u2", "bob", KEY_ID, 60).split(".")
+    one[part] = other[part]
+    refused(".".join(one), "operator")
+
+
+@given(st.text(min_size=1) | st.text("abcABC019-_.=", min_size=1))
+def test_garbage_is_refused(text):
+    refused(text)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        ".",
+        "..",
+        "...",
+        "a.b.c",
+        "\ud800.\ud800.\ud800",
+        "\x00" * 10,
+        b64(b"[" * 2900) + ".e30.AAAA",
+        b64(b'{"a":' * 500) + ".e30.AAAA",
+        b64(b"\xff\xfe") + ".e30.AAAA",
+        b64([]) + ".e30.AAAA",
+        b64("text") + ".e30.AAAA",
+        assembled({"alg": "ES256", "kid": KID}, b"not json", lambda _: bytes(64)),
+        TOKEN + ".",
+        "." + TOKEN,
+        TOKEN + "." + TOKEN,
+        TOKEN + "\n",
+        " " + TOKEN,
+    ],
+)
+def test_what_is_no_token_is_refused(token):
+    refused(token)
+
+
+def test_a_huge_token_is_refused_unread():
+    def unread(*_):
+        raise AssertionError("the token was read")
+
+    checking = verifier()
+    checking._check_signature = checking._signed = unread
+    for token in ("a" * (MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
+        with pytest.raises(TokenError, match="longer than any"):
+            checking.verify(token)
+
+
+@pytest.mark.parametrize("token", [None, ""])
+def test_no_token_at_all(token):
+    error = refused(token, code=755)
+    assert error.detail() == {"code": 755, "message": "JWT_MISSING"}
+
+
+def test_what_goes_out_in_the_401():
+    assert refused("x").detail() == {"code": 756, "message": "JWT_INVALID"}
+    old = refused(TOKEN, clock=Clock(NOW + 60), code=757)
+    assert old.detail() == {"code": 757, "message": "JWT_EXPIRED"}
+    assert (old.code, old.message) == (757, "JWT_EXPIRED")
+
+
+# --- claims of tokens that are signed well ------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", ["sub", "username", "use", "aud", "exp"])
+def test_a_missing_claim_is_refused(claim):
+    refused(signed({name: value for name, value in PAYLOAD.items() if name != claim}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sub": ""},
+        {"sub": 7},
+        {"sub": None},
+        {"username": ""},
+        {"username": ["alice"]},
+        {"use": "admin"},
+        {"use": None},
+        {"use": "key"},
+        {"use": "key", "key_id": KEY_ID.upper()},
+        {"use": "key", "key_id": KEY_ID[:-1]},
+        {"use": "key", "key_id": KEY_ID + "\n"},
+        {"use": "key", "key_id": 5},
+        {"use": "access", "key_id": KEY_ID},
+        {"aud": "node"},
+        {"aud": "gateways"},
+        {"aud": []},
+        {"aud": None},
+        {"aud": {"gateway": True}},
+        {"aud": [["gateway"]]},
+        {"exp": str(NOW + 60)},
+        {"exp": NOW + 60.5},
+        {"exp": float("nan")},
+        {"exp": float("inf")},
+        {"exp": True},
+        {"exp": None},
+        {"exp": [NOW + 60]},
+        {"nbf": "0"},
+        {"nbf": float("nan")},
+        {"nbf": NOW + 1},
+    ],
+)
+def test_a_bad_claim_is_refused(change):
+    refused(signed({**PAYLOAD, **change}))
+
+
+def test_one_audience_need_not_be_a_list():
+    assert verifier().verify(signed({**PAYLOAD, "aud": "gateway"})).user_id == "u1"
+
+
+@pytest.mark.parametrize("payload", [b"[]", b'"text"', b"1", b"null", b"not json", b"[" * 2000])
+def test_a_payload_that_is_no_object_is_refused(payload):
+    token = jwt.PyJWS(["ES256"]).encode(payload, PEM, "ES256", {"kid": KID})
+    refused(token)
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+def test_a_token_holds_up_to_its_last_second():
+    assert verifier(clock=Clock(NOW + 59.999)).verify(TOKEN).expires_at == NOW + 60
+    for late in (60, 60.001, 61, 1e9):
+        refused(TOKEN, clock=Clock(NOW + late), code=757)
+
+
+def test_a_token_from_a_clock_that_is_ahead_is_taken():
+    """``iat`` is no promise: the gateway's clock may be a little ahead of the verifier's."""
+    assert verifier(clock=Clock(NOW - 30)).verify(TOKEN).user_id == "u1"
+
+
+def test_not_before():
+    token = signed({**PAYLOAD, "nbf": NOW + 5})
+    clock = Clock()
+    checking = verifier(clock=clock)
+    for now in (NOW, NOW + 4.9):
+        clock.now = now
+        with pytest.raises(TokenError, match="not valid yet"):
+            checking.verify(token)
+    clock.now = NOW + 5
+    assert checking.verify(token).user_id == "u1"
+
+
+def test_a_remembered_token_still_expires_and_still_begins():
+    clock = Clock()
+    checking = verifier(clock=clock)
+    checking.verify(TOKEN)
+    clock.now = NOW + 60
+    for _ in range(2):
+        with pytest.raises(TokenError, match="JWT_EXPIRED"):
+            checking.verify(TOKEN)
+    clock.now = NOW
+    assert checking.verify(TOKEN).user_id == "u1"
+
+
+def test_a_forged_expired_token_is_invalid_rather_than_expired():
+    refused(TOKEN[:-4] + "AAAA", clock=Clock(NOW + 999), code=756)
+
+
+@given(now=st.floats(0, 4e9), lifetime_s=st.floats(0.001, 1e9))
+def test_a_token_holds_its_lifetime_and_less_than_a_second_more(now, lifetime_s):
+    claims = verifier(clock=Clock(now)).verify(
+        TokenIssuer(PEM, Clock(now)).access("u1", "alice", lifetime_s)
+    )
+    assert now + lifetime_s <= claims.expires_at < now + lifetime_s + 1
+
+
+@pytest.mark.parametrize("lifetime_s", [0, -1, float("nan"), float("inf")])
+def test_a_lifetime_that_is_none_is_refused(lifetime_s):
+    with pytest.raises(UsageError, match="lifetime_s"):
+        ISSUER.access("u1", "alice", lifetime_s)
+
+
+def test_the_system_clock_by_default():
+    token = TokenIssuer(PEM).access("u1", "alice", 3600)
+    claims = TokenVerifier(ISSUER.jwks(), "node").verify(token)
+    assert 3500 < claims.expires_at - time.time() < 3700
+
+
+# --- remembering --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """Every token whose signature was checked."""
+    seen = []
+    decode = jwt.decode
+
+    def counting(token, *args, **options):
+        seen.append(token)
+        return decode(token, *args, **options)
+
+    monkeypatch.setattr(tokens.jwt, "decode", counting)
+    return seen
+
+
+def test_a_signature_is_checked_once(checks):
+    checking = verifier()
+    for _ in range(5):
+        checking.verify(TOKEN)
+    assert checks == [TOKEN]
+
+
+def test_a_failure_is_not_remembered(checks):
+    forged = signed(pem=OTHER_PEM)
+    checking = verifier()
+    for _ in range(3):
+        with pytest.raises(TokenError):
+            checking.verify(forged)
+    assert checks == [forged] * 3
+
+
+def test_only_so_many_tokens_are_remembered(checks, monkeypatch):
+    monkeypatch.setattr(tokens, "REMEMBERED_TOKENS", 4)
+    checking = verifier()
+    made = [ISSUER.access(f"u{i}", "alice", 60) for i in range(6)]
+    for token in made:
+        checking.verify(token)
+    assert [checking.verify(token).user_id for token in reversed(made)] == [
+        f"u{i}" for i in reversed(range(6))
+    ]
+    assert len(checks) == 8
+
+
+# --- keys and key sets --------------------------------------------------------------------------
+
+
+def test_signing_keys_are_fresh_and_of_p256():
+    made = {make_signing_key() for _ in range(3)}
+    assert len(made) == 3
+    for pem in made:
+        key = serialization.load_pem_private_key(pem.encode(), None)
+        assert key.curve.name == "secp256r1"
+    assert make_signing_key(SeededRng(1)) == make_signing_key(SeededRng(1))
+
+
+def pem_of(key, password=None):
+    protection = (
+        serialization.BestAvailableEncryption(password)
+        if password
+        else serialization.NoEncryption()
+    )
+    formats = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    return key.private_bytes(*formats, protection).decode()
+
+
+def test_what_is_no_signing_key_is_refused_without_showing_it(rsa_key):
+    bad = [
+        "",
+        "secret words",
+        PEM[:-40],
+        pem_of(rsa_key),
+        pem_of(ec.generate_private_key(ec.SECP256K1())),
+        pem_of(ec.generate_private_key(ec.SECP256R1()), b"password"),
+    ]
+    for pem in bad:
+        with pytest.raises(UsageError, match="signing key") as caught:
+            TokenIssuer(pem)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+def test_reprs_show_no_secret():
+    d = serialization.load_pem_private_key(PEM.encode(), None).private_numbers().private_value
+    checking = verifier()
+    checking.verify(TOKEN)
+    for shown in (repr(ISSUER), repr(checking), repr(checking.verify(TOKEN))):
+        assert TOKEN not in shown
+        assert str(d) not in shown
+        assert PEM.splitlines()[1] not in shown
+
+
+def koblitz_jwk():
+    """A key of another curve that claims to be for ES256."""
+    public = ec.generate_private_key(ec.SECP256K1()).public_key()
+    return {**jwt.algorithms.ECAlgorithm.to_jwk(public, True), "kid": KID, "alg": "ES256"}
+
+
+@pytest.mark.parametrize(
+    "jwks",
+    [
+        {},
+        {"keys": []},
+        {"keys": None},
+        {"keys": "text"},
+        {"keys": [1, None, "x"]},
+        {"keys": [{}]},
+        {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": KID, "alg": "HS256"}]},
+        {"keys": [{name: value for name, value in JWK.items() if name != "kid"}]},
+        {"keys": [{**JWK, "x": JWK["x"][:-4]}]},
+        {"keys": [{**JWK, "x": 5}]},
+        {"keys": [{**JWK, "crv": "P-384"}]},
+        {"keys": [{**JWK, "y": JWK["x"]}]},
+        {"keys": [{**JWK, "kid": 5}]},
+        {"keys": [{**JWK, "alg": "ES384"}]},
+        {"keys": [{**JWK, "alg": ["ES256"]}]},
+        {"keys": [{**JWK, "kty": ["EC"]}]},
+        {"keys": [koblitz_jwk()]},
+        [],
+        [1],
+        "text",
+    ],
+)
+def test_what_is_no_key_set_is_refused(jwks):
+    with pytest.raises(InvalidEncoding, match="Key Set"):
+        TokenVerifier(jwks, "gateway")
+
+
+def test_other_keys_in_the_set_verify_nothing(rsa_key):
+    secret = b"a secret of thirty-two bytes, ok"
+    rsa_jwk = jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key.public_key(), as_dict=True)
+    others = [
+        {"kty": "oct", "k": b64(secret), "kid": "mac", "alg": "HS256"},
+        {"kty": "oct", "k": b64(secret), "kid": "mac as ec", "alg": "ES256"},
+        {**rsa_jwk, "kid": "rsa", "alg": "RS256"},
+    ]
+    jwks = {"keys": [*others, *ISSUER.jwks()["keys"]]}
+    assert verifier(jwks=jwks).verify(TOKEN).user_id == "u1"
+    for kid in ("mac", "mac as ec"):
+        refused(jwt.encode(PAYLOAD, secret, "HS256", {"kid": kid}), jwks=jwks)
+    refused(jwt.encode(PAYLOAD, rsa_key, "RS256", {"kid": "rsa"}), jwks=jwks)
+
+
+@pytest.mark.parametrize("key_id", ["", KEY_ID[:-1], KEY_ID + "a", KEY_ID.upper(), KEY_ID + "\n"])
+def test_a_key_token_needs_a_key_id(key_id):
+    with pytest.raises(UsageError, match="key_id"):
+        ISSUER.key("u1", "alice", key_id, 60)
+
+
+# --- the Authorization header -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["Bearer abc.def-_", "bearer abc.def-_", "BEARER   abc.def-_ "])
+def test_bearer(header):
+    assert bearer(header) == "abc.def-_"
+
+
+def test_bearer_of_a_token():
+    assert bearer(f"Bearer {TOKEN}") == TOKEN
+
+
+@pytest.mark.parametrize("header", [None, "", "  ", "Bearer", "Bearer  "])
+def test_no_bearer(header):
+    with pytest.raises(TokenError) as caught:
+        bearer(header)
+    assert caught.value.code == 755
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Basic YTpi",
+        "abc.def",
+        "Bearerabc",
+        "Bearer a b",
+        "Bearer a,b",
+        "Bearer ä",
+        "Token Bearer a",
+    ],
+)
+def test_not_a_bearer(header):
+    with pytest.raises(TokenError, match="Bearer <token>") as caught:
+        bearer(header)
+    assert caught.value.code == 756
+
+
+@given(st.text())
+def test_any_header_is_a_bearer_or_refused(header):
+    try:
+        token = bearer(header)
+    except TokenError:
+        return
+    assert token.isascii()
+    assert token in header

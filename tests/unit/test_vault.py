@@ -1,0 +1,731 @@
+"""The vault: what it seals opens again, and nothing else does."""
+
+import base64
+import hashlib
+import hmac
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+
+import nacl.bindings
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nacl.public import Box, PrivateKey, PublicKey, SealedBox
+
+from mpcsim import vault
+from mpcsim.encoding import NO_CONTEXT
+from mpcsim.errors import UsageError
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.keyshare import KeyShare
+from mpcsim.rng import SeededRng, SystemRng
+from mpcsim.vault import (
+    INTERACTIVE,
+    Argon2Cost,
+    MalformedVault,
+    ReplyKey,
+    SecretStore,
+    VaultError,
+    VaultKey,
+    WrongKey,
+    check_encrypted_share,
+    make_seal_key,
+    new_salt,
+    open_share,
+    password_matches,
+    rewrap_half,
+    seal_public_key,
+    seal_share,
+    stretch,
+)
+from tests.helpers.keys import keys
+
+CHEAP = Argon2Cost(operations=1, memory_kib=8)
+SECRETS = {j: make_seal_key(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
+NODE_KEYS = {j: seal_public_key(secret) for j, secret in SECRETS.items()}
+KEY_ID, OTHER_KEY_ID = "c1" * 32, "c2" * 32
+USER, PASSWORD, SALT, SHARE = "user-7", "correct horse", bytes(range(16)), bytes(range(60))
+
+
+def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
+    """The two strings of a vault."""
+    arguments = {
+        "salt": SALT,
+        "cost": CHEAP,
+        "key_id": KEY_ID,
+        "curve": "ed25519",
+        "user_id": USER,
+        "node_keys": NODE_KEYS,
+        "rng": SystemRng() if seed is None else SeededRng(seed),
+        **changes,
+    }
+    if "pw_key" not in arguments:
+        arguments["pw_key"] = stretch(password, arguments["salt"], arguments["cost"])
+    return seal_share(share, **arguments)
+
+
+def rewrap(half, me, *, key_id=KEY_ID, user_id=USER, reply_key=NODE_KEYS[OPERATOR]):
+    """The half as MPC node ``me`` passes it on."""
+    names = {"key_id": key_id, "user_id": user_id}
+    return rewrap_half(half, SECRETS[me], me=me, reply_key=reply_key, rng=SystemRng(), **names)
+
+
+def rewrapped(store, reply, **names):
+    names = {"key_id": store.key_id, **names}
+    return {j: rewrap(store.halves[j], j, reply_key=reply.public, **names) for j in MPC_NODES}
+
+
+def unlocked(store, **changes) -> VaultKey:
+    """The store opened by way of both MPC nodes."""
+    reply = ReplyKey(SystemRng())
+    return reply.combine(rewrapped(store, reply, **changes), NODE_KEYS)
+
+
+def raw(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def bit_flips(data: bytes):
+    for i in range(len(data)):
+        for bit in range(8):
+            yield data[:i] + bytes([data[i] ^ (1 << bit)]) + data[i + 1 :]
+
+
+# --- what is sealed opens -----------------------------------------------------------------------
+
+
+@given(
+    share=st.binary(min_size=1, max_size=300),
+    password=st.text(alphabet=st.characters(), max_size=30),
+    user_id=st.text(max_size=20),
+    key_id=st.binary(min_size=32, max_size=32).map(bytes.hex),
+    curve=st.sampled_from(["ed25519", "secp256k1"]),
+)
+@settings(max_examples=50)
+def test_round_trip(share, password, user_id, key_id, curve):
+    encrypted, packed = sealed(
+        share=share, password=password, user_id=user_id, key_id=key_id, curve=curve
+    )
+    store = SecretStore.from_text(packed)
+    assert store.to_text() == packed
+    assert (store.key_id, store.curve, store.cost) == (key_id, curve, CHEAP)
+    with unlocked(store, user_id=user_id) as key:
+        assert open_share(encrypted, store, key, user_id) == share
+        assert password_matches(store, key, password)
+        assert not password_matches(store, key, password + "x")
+
+
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_real_client_shares(curve):
+    share = keys(curve)[1]
+    encrypted, packed = sealed(share=share.to_bytes(), curve=curve, key_id=share.record.epoch.hex())
+    store = SecretStore.from_text(packed)
+    opened = open_share(encrypted, store, unlocked(store), USER)
+    assert KeyShare.from_bytes(opened).to_bytes() == share.to_bytes()
+
+
+def test_largest_share():
+    share = bytes(vault.MAX_SHARE_BYTES)
+    encrypted, packed = sealed(share=share)
+    store = SecretStore.from_text(packed)
+    assert open_share(encrypted, store, unlocked(store), USER) == share
+    longer = raw(encrypted) + b"x"
+    with pytest.raises(MalformedVault, match="more than"):
+        check_encrypted_share(text(longer))
+
+
+@pytest.mark.parametrize("password", ["", "a\0b", "pa\udc80ss", "пароль", "x" * 5000])
+def test_any_password(password):
+    store = SecretStore.from_text(sealed(password=password)[1])
+    key = unlocked(store)
+    assert password_matches(store, key, password)
+    assert not password_matches(store, key, PASSWORD)
+
+
+def test_a_password_is_taken_as_it_is():
+    salt = bytes(16)
+    composed, decomposed = "\u00e9", "e\u0301"
+    assert stretch(composed, salt, CHEAP) != stretch(decomposed, salt, CHEAP)
+    assert stretch("a\0b", salt, CHEAP) != stretch("a", salt, CHEAP)
+    assert stretch("a ", salt, CHEAP) != stretch("a", salt, CHEAP)
+
+
+def test_all_randomness_is_injected():
+    assert sealed("same") == sealed("same")
+    assert new_salt(SeededRng("same")) == new_salt(SeededRng("same"))
+    one, two = (SecretStore.from_text(sealed(seed)[1]) for seed in ("one", "two"))
+    assert one.confirmation != two.confirmation
+    boxes = [half for store in (one, two) for half in store.halves.values()]
+    assert len({box[:32] for box in boxes}) == 4, "an ephemeral key was used twice"
+    shares = [raw(sealed(seed)[0]) for seed in ("one", "two")]
+    assert shares[0][1:25] != shares[1][1:25], "a nonce was used twice"
+    replies = [rewrap(one.halves[OPERATOR], OPERATOR) for _ in range(2)]
+    assert replies[0][:24] != replies[1][:24], "a nonce was used twice"
+
+
+# --- against implementations that are not ours --------------------------------------------------
+
+
+def framed(tag: str, *parts: bytes) -> bytes:
+    return b"".join(len(p).to_bytes(8, "big") + p for p in (tag.encode(), *parts))
+
+
+def hkdf(secret: bytes, info: bytes) -> bytes:
+    """RFC 5869, 64 bytes, no salt."""
+    prk = hmac.digest(bytes(32), secret, "sha256")
+    first = hmac.digest(prk, info + b"\1", "sha256")
+    return first + hmac.digest(prk, first + info + b"\2", "sha256")
+
+
+@pytest.mark.parametrize("cost", [CHEAP, INTERACTIVE], ids=["cheap", "interactive"])
+def test_recomputed_from_the_strings_alone(cost):
+    salt = new_salt(SystemRng())
+    encrypted, packed = sealed(salt=salt, cost=cost, pw_key=stretch(PASSWORD, salt, cost))
+    data = raw(packed)
+
+    # version, key id, curve, salt, operations, memory, confirmation, two numbered halves
+    key_id, name = data[1:33], data[37:44]
+    assert (data[0], data[33:37], name) == (1, b"\0\0\0\7", b"ed25519")
+    assert data[44:60] == salt
+    operations, memory = data[60], int.from_bytes(data[61:65], "big")
+    assert data[97:101] == b"\0\2\0\2"
+    assert data[245:247] == b"\0\3"
+    boxes = {OPERATOR: data[101:245], INSTITUTION: data[247:]}
+
+    halves = []
+    for node, box in boxes.items():
+        opened = SealedBox(PrivateKey(SECRETS[node])).decrypt(box)
+        binding = framed("mpcsim/vault/half/v1", node.to_bytes(4, "big"), key_id, USER.encode())
+        assert opened[:32] == hashlib.sha256(binding).digest()
+        halves.append(opened[32:])
+    secret = bytes(a ^ b for a, b in zip(*halves, strict=True))
+
+    argon2 = Argon2id(salt=salt, length=32, iterations=operations, lanes=1, memory_cost=memory)
+    assert secret[:32] == argon2.derive(PASSWORD.encode())
+
+    info = framed(
+        "mpcsim/vault/keys/v1",
+        b"\1",
+        key_id,
+        name,
+        salt,
+        operations.to_bytes(4, "big"),
+        memory.to_bytes(4, "big"),
+    )
+    okm = hkdf(secret, hashlib.sha256(info).digest())
+    assert okm[32:] == data[65:97]
+    associated = framed("mpcsim/vault/share/v1", b"\1", key_id, name, USER.encode())
+    share = raw(encrypted)
+    assert share[0] == 1
+    opened = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+        share[25:], hashlib.sha256(associated).digest(), share[1:25], okm[:32]
+    )
+    assert opened == SHARE
+
+
+def test_libsodium_opens_our_seal():
+    store = SecretStore.from_text(sealed()[1])
+    for j in MPC_NODES:
+        opened = nacl.bindings.crypto_box_seal_open(store.halves[j], NODE_KEYS[j], SECRETS[j])
+        assert opened[:32] == vault._binding(j, KEY_ID, USER)
+
+
+def test_we_open_libsodiums_seal():
+    half = bytes(range(64))
+    plain = vault._binding(OPERATOR, KEY_ID, USER) + half
+    box = nacl.bindings.crypto_box_seal(plain, NODE_KEYS[OPERATOR])
+    reply = PrivateKey.generate()
+    wrapped = rewrap(box, OPERATOR, reply_key=bytes(reply.public_key))
+    assert Box(reply, PublicKey(NODE_KEYS[OPERATOR])).decrypt(wrapped) == half
+
+
+def test_public_keys_are_x25519():
+    secret = make_seal_key(SystemRng())
+    assert len(secret) == 32
+    public = X25519PrivateKey.from_private_bytes(secret).public_key()
+    assert seal_public_key(secret) == public.public_bytes_raw()
+
+
+# --- nothing else opens -------------------------------------------------------------------------
+
+
+def test_every_changed_bit_of_the_share():
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    key = unlocked(store)
+    for changed in bit_flips(raw(encrypted)):
+        with pytest.raises(VaultError) as caught:
+            open_share(text(changed), store, key, USER)
+        assert caught.type is (WrongKey if changed[0] == 1 else MalformedVault)
+
+
+def test_every_changed_bit_of_the_store(monkeypatch):
+    encrypted, packed = sealed()
+    intact = SecretStore.from_text(packed)
+    key = unlocked(intact)
+    monkeypatch.setattr(vault, "stretch", lambda *_: pytest.fail("Argon2id on an altered store"))
+    outcomes = Counter()
+    for changed in bit_flips(raw(packed)):
+        try:
+            store = SecretStore.from_text(text(changed))
+        except MalformedVault:
+            outcomes["malformed"] += 1
+            continue
+        if store.halves != intact.halves:
+            outcomes["half"] += 1
+            with pytest.raises(WrongKey, match="does not open"):
+                unlocked(store)
+        else:
+            outcomes["public part"] += 1
+            with pytest.raises(WrongKey, match="altered"):
+                open_share(encrypted, store, key, USER)
+            with pytest.raises(WrongKey, match="altered"):
+                password_matches(store, key, PASSWORD)
+    assert outcomes["half"] == 2 * 144 * 8
+    # all of key id, salt and confirmation, and whatever leaves the cost in range
+    assert outcomes["public part"] >= (32 + 16 + 32) * 8
+
+
+def test_an_altered_key_id_opens_no_half():
+    store = replace(SecretStore.from_text(sealed()[1]), key_id=OTHER_KEY_ID)
+    with pytest.raises(WrongKey, match="belongs to another"):
+        unlocked(store)
+
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["encrypted_share", "secret_store"])
+def test_every_changed_character(which):
+    strings = sealed("characters")
+    intact = strings[which]
+    key = unlocked(SecretStore.from_text(strings[1]))
+
+    def use(changed: str) -> None:
+        encrypted, packed = [(changed, strings[1]), (strings[0], changed)][which]
+        store = SecretStore.from_text(packed)
+        # with the right halves throughout, all that is not in a half must be noticed
+        if which == 1 and store.halves != SecretStore.from_text(intact).halves:
+            unlocked(store)
+        open_share(encrypted, store, key, USER)
+
+    use(intact)
+    for i, character in enumerate(intact):
+        other = ALPHABET[(ALPHABET.index(character) + 1 + i % 62) % 64]
+        with pytest.raises(VaultError):
+            use(intact[:i] + other + intact[i + 1 :])
+        with pytest.raises(VaultError):
+            use(intact[:i])
+        for noise in ("=", " ", "\n", "+", "/", ".", "\0", "é", "Ａ", "\udc41"):
+            with pytest.raises(MalformedVault):
+                use(intact[:i] + noise + intact[i + 1 :])
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["encrypted_share", "secret_store"])
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda s: "", "empty"),
+        (lambda s: "A", "base64"),
+        (lambda s: s + "=", "base64"),
+        (lambda s: s + "==", "base64"),
+        (lambda s: s + "\n", "base64"),
+        (lambda s: " " + s, "base64"),
+        (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
+        (lambda s: s[:8] + "====" + s[8:], "base64"),
+        (lambda s: s + "\u0100", "base64"),
+        (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected 1"),
+        (lambda s: text(b"\2" + raw(s)[1:]), "version 2, expected 1"),
+        (lambda s: text(raw(s)[:20]), "too short|truncated"),
+        (lambda s: s * 2000, "more than"),
+        (lambda s: "A" * 10**7, "more than"),
+    ],
+)
+def test_malformed_text(which, spoil, reason):
+    name, read = [
+        ("encrypted_share", check_encrypted_share),
+        ("secret_store", SecretStore.from_text),
+    ][which]
+    with pytest.raises(MalformedVault, match=rf"^{name}: .*({reason})"):
+        read(spoil(sealed("malformed")[which]))
+
+
+@pytest.mark.parametrize(("length", "spellings"), [(58, 1), (59, 16), (60, 4)])
+def test_one_spelling_only(length, spellings):
+    """The last character may have bits that decode to nothing: they must be zero."""
+    encrypted, _ = sealed(share=bytes(length))
+    twins = [encrypted[:-1] + c for c in ALPHABET if raw(encrypted[:-1] + c) == raw(encrypted)]
+    assert len(twins) == spellings
+    assert check_encrypted_share(encrypted) == raw(encrypted)
+    for twin in set(twins) - {encrypted}:
+        with pytest.raises(MalformedVault, match="base64"):
+            check_encrypted_share(twin)
+
+
+def test_shortest_encrypted_share():
+    shortest, _ = sealed(share=b"x")
+    assert check_encrypted_share(shortest) == raw(shortest)
+    with pytest.raises(MalformedVault, match="too short"):
+        check_encrypted_share(text(raw(shortest)[:-1]))
+
+
+def spoilt_stores():
+    data = raw(sealed("spoilt")[1])
+    yield data + b"\0", "trailing"
+    yield data[:37] + b"ed25518" + data[44:], "unknown curve"
+    yield data[:37] + b"\xff" * 7 + data[44:], "UTF-8"
+    yield data[:60] + b"\0" + data[61:], "operations are outside 1..4"
+    yield data[:60] + b"\5" + data[61:], "operations are outside 1..4"
+    yield data[:61] + (7).to_bytes(4, "big") + data[65:], "memory is outside 8..262144 KiB"
+    yield data[:61] + (2**18 + 1).to_bytes(4, "big") + data[65:], "memory is outside"
+    yield data[:61] + (2**28).to_bytes(4, "big") + data[65:], "memory is outside"
+    yield data[:61] + b"\xff" * 4 + data[65:], "memory is outside"
+    yield data[:98] + b"\1" + data[99:245], "one half for each MPC node"
+    yield data[:98] + b"\0", "one half for each MPC node"
+    yield data[:98] + b"\3" + data[99:] + b"\0\4" + bytes(144), "more than|for each MPC node"
+    yield data[:99] + b"\0\1" + data[101:], "one half for each MPC node"
+    yield data[:245] + b"\0\2" + data[247:], "not strictly increasing"
+
+
+@pytest.mark.parametrize(("data", "reason"), list(spoilt_stores()), ids=lambda v: str(v)[:30])
+def test_malformed_stores(data, reason):
+    with pytest.raises(MalformedVault, match=reason):
+        SecretStore.from_text(text(data))
+
+
+@given(
+    st.text(st.characters(), max_size=80)
+    | st.text(ALPHABET, max_size=800)
+    | st.binary(max_size=600).map(lambda body: text(b"\1" + body))
+)
+def test_any_text_is_read_or_refused(anything):
+    with suppress(MalformedVault):
+        assert text(check_encrypted_share(anything)) == anything
+    with pytest.raises(MalformedVault):
+        SecretStore.from_text(anything)
+
+
+@pytest.mark.parametrize("cost", [Argon2Cost(2, 8), Argon2Cost(1, 9), Argon2Cost(4, 1 << 18)])
+def test_an_altered_cost_is_never_spent(cost, monkeypatch):
+    store = replace(SecretStore.from_text(sealed()[1]), cost=cost)
+    key = unlocked(store)
+    monkeypatch.setattr(vault, "stretch", lambda *_: pytest.fail("spent"))
+    with pytest.raises(WrongKey):
+        password_matches(store, key, PASSWORD)
+
+
+def test_cost_bounds():
+    for operations, memory in [(0, 8), (5, 8), (-1, 8), (1, 7), (1, 2**18 + 1), (1, 0)]:
+        with pytest.raises(UsageError):
+            Argon2Cost(operations, memory)
+    assert (INTERACTIVE.operations, INTERACTIVE.memory_kib) == (2, 65536)
+
+
+# --- halves -------------------------------------------------------------------------------------
+
+
+class Replayed:
+    """Answers like ``rng``, with another answer for one length."""
+
+    reproducible = True
+
+    def __init__(self, seed, length, answer):
+        self.rng, self.length, self.answer = SeededRng(seed), length, answer
+
+    def bytes(self, n):
+        drawn = self.rng.bytes(n)
+        return self.answer if n == self.length else drawn
+
+
+def plain_half(store: SecretStore, node) -> bytes:
+    opened = nacl.bindings.crypto_box_seal_open(store.halves[node], NODE_KEYS[node], SECRETS[node])
+    return opened[32:]
+
+
+def xor(*values: bytes) -> bytes:
+    return bytes(a ^ b ^ c for a, b, c in zip(*values, strict=True))
+
+
+def test_a_half_alone_says_nothing():
+    """For every pair of secrets and every half there is one pad under which both give that half."""
+    pw_keys = [stretch(word, SALT, CHEAP) for word in ("one", "two")]
+    stores = [SecretStore.from_text(sealed("pad", pw_key=pw_key)[1]) for pw_key in pw_keys]
+    # the operator's half is the pad itself, drawn without regard to the secret
+    pad = plain_half(stores[0], OPERATOR)
+    assert pad == plain_half(stores[1], OPERATOR)
+    assert plain_half(stores[0], INSTITUTION) != plain_half(stores[1], INSTITUTION)
+
+    # the institution's: under another pad the other secret looks the same
+    other_pad = xor(pad, *(w + bytes(32) for w in pw_keys))
+    rng = Replayed("pad", vault.HALF_BYTES, other_pad)
+    twin = SecretStore.from_text(sealed(rng=rng, pw_key=pw_keys[1])[1])
+    assert plain_half(twin, INSTITUTION) == plain_half(stores[0], INSTITUTION)
+    assert not password_matches(twin, unlocked(twin), "one")
+    assert password_matches(twin, unlocked(twin), "two")
+
+
+def test_no_string_holds_the_secret():
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    key = unlocked(store)
+    visible = raw(encrypted) + raw(packed)
+    for secret in (key.secret[:32], key.secret[32:], SHARE, PASSWORD.encode()):
+        assert bytes(secret) not in visible
+    for j in MPC_NODES:
+        assert plain_half(store, j) not in visible
+
+
+def test_swapped_halves():
+    store = SecretStore.from_text(sealed()[1])
+    swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: store.halves[OPERATOR]}
+    with pytest.raises(WrongKey, match="does not open"):
+        unlocked(replace(store, halves=swapped))
+
+
+def test_a_half_is_bound_to_its_role():
+    """Even if both nodes had the same seal key."""
+    same = dict.fromkeys(MPC_NODES, NODE_KEYS[OPERATOR])
+    store = SecretStore.from_text(sealed(node_keys=same)[1])
+    assert rewrap(store.halves[OPERATOR], OPERATOR)
+    with pytest.raises(WrongKey, match="belongs to another"):
+        rewrap(store.halves[INSTITUTION], OPERATOR)
+
+
+def test_another_user():
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    with pytest.raises(WrongKey, match="belongs to another key, user or node"):
+        unlocked(store, user_id="user-8")
+    with pytest.raises(WrongKey, match="does not open with this secret_store"):
+        open_share(encrypted, store, unlocked(store), "user-8")
+
+
+def test_another_key():
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    with pytest.raises(WrongKey, match="belongs to another key, user or node"):
+        unlocked(store, key_id=OTHER_KEY_ID)
+    other = SecretStore.from_text(sealed(key_id=OTHER_KEY_ID)[1])
+    with pytest.raises(WrongKey, match="altered"):
+        open_share(encrypted, store, unlocked(other), USER)
+    with pytest.raises(WrongKey, match="does not open with this secret_store"):
+        open_share(encrypted, other, unlocked(other), USER)
+
+
+def test_halves_of_two_vaults_of_one_key():
+    encrypted, packed = sealed("first")
+    first = SecretStore.from_text(packed)
+    second = SecretStore.from_text(sealed("second")[1])
+    mixed = replace(first, halves={**first.halves, OPERATOR: second.halves[OPERATOR]})
+    key = unlocked(mixed)
+    with pytest.raises(WrongKey, match="do not belong together"):
+        open_share(encrypted, mixed, key, USER)
+    with pytest.raises(WrongKey, match="do not belong together"):
+        password_matches(mixed, key, PASSWORD)
+
+
+def test_the_share_of_another_vault_of_one_key():
+    store = SecretStore.from_text(sealed("first")[1])
+    with pytest.raises(WrongKey, match="does not open with this secret_store"):
+        open_share(sealed("second")[0], store, unlocked(store), USER)
+
+
+# --- transit ------------------------------------------------------------------------------------
+
+
+def test_a_reply_opens_for_its_request_only():
+    store = SecretStore.from_text(sealed()[1])
+    reply, other = ReplyKey(SystemRng()), ReplyKey(SystemRng())
+    wrapped = rewrapped(store, reply)
+    assert reply.combine(wrapped, NODE_KEYS).secret == unlocked(store).secret
+    with pytest.raises(WrongKey, match="operator's half"):
+        other.combine(wrapped, NODE_KEYS)
+
+
+def test_a_reply_is_authenticated_by_its_node():
+    store = SecretStore.from_text(sealed()[1])
+    reply = ReplyKey(SystemRng())
+    wrapped = rewrapped(store, reply)
+    forger = Box(PrivateKey.generate(), PublicKey(reply.public))
+    forged = bytes(forger.encrypt(bytes(64)))
+    assert len(forged) == len(wrapped[INSTITUTION])
+    for bad in [
+        {**wrapped, INSTITUTION: forged},
+        {**wrapped, INSTITUTION: wrapped[OPERATOR]},
+        {OPERATOR: wrapped[INSTITUTION], INSTITUTION: wrapped[OPERATOR]},
+        {OPERATOR: wrapped[OPERATOR]},
+        {},
+    ]:
+        with pytest.raises(WrongKey, match="did not arrive intact"):
+            reply.combine(bad, NODE_KEYS)
+    for changed in bit_flips(wrapped[INSTITUTION]):
+        with pytest.raises(WrongKey, match="institution's half"):
+            reply.combine({**wrapped, INSTITUTION: changed}, NODE_KEYS)
+    for length in range(len(wrapped[INSTITUTION])):
+        with pytest.raises(WrongKey, match="institution's half"):
+            reply.combine({**wrapped, INSTITUTION: wrapped[INSTITUTION][:length]}, NODE_KEYS)
+
+
+def test_a_reply_of_another_length():
+    """From the right node, for the right request."""
+    reply = ReplyKey(SystemRng())
+    for length in (0, 63, 65, 96):
+        wrapped = {
+            j: bytes(Box(PrivateKey(SECRETS[j]), PublicKey(reply.public)).encrypt(bytes(length)))
+            for j in MPC_NODES
+        }
+        with pytest.raises(WrongKey, match="did not arrive intact"):
+            reply.combine(wrapped, NODE_KEYS)
+
+
+def test_a_reply_needs_the_keys_of_both_nodes():
+    store = SecretStore.from_text(sealed()[1])
+    reply = ReplyKey(SystemRng())
+    wrapped = rewrapped(store, reply)
+    with pytest.raises(UsageError):
+        reply.combine(wrapped, {OPERATOR: NODE_KEYS[OPERATOR]})
+    for bad in (bytes(32), b"", bytes(31)):
+        with pytest.raises(WrongKey):
+            reply.combine(wrapped, {**NODE_KEYS, OPERATOR: bad})
+
+
+# Points of small order: every shared secret with them is zero.
+LOW_ORDER = [bytes(32), b"\1" + bytes(31), bytes.fromhex("ec" + "ff" * 30 + "7f")]
+
+
+@pytest.mark.parametrize("reply_key", [*LOW_ORDER, b"", bytes(31), bytes(33)])
+def test_unusable_reply_keys(reply_key):
+    store = SecretStore.from_text(sealed()[1])
+    with pytest.raises(MalformedVault, match="reply key"):
+        rewrap(store.halves[OPERATOR], OPERATOR, reply_key=reply_key)
+
+
+@pytest.mark.parametrize("length", [0, 1, 47, 48, 143, 145, 1024])
+def test_halves_of_another_length(length):
+    with pytest.raises(MalformedVault, match=f"half of {length} bytes"):
+        rewrap(bytes(length), OPERATOR)
+
+
+# --- usage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"share": b""}, "share of 0 bytes"),
+        ({"share": bytes((1 << 16) + 1)}, "share of 65537 bytes"),
+        ({"pw_key": bytes(31)}, "pw_key of 31 bytes"),
+        ({"salt": bytes(15)}, "salt of 15 bytes"),
+        ({"salt": bytes(17), "pw_key": bytes(32)}, "salt of 17 bytes"),
+        ({"curve": "p256"}, "unknown curve"),
+        ({"key_id": "C1" * 32}, "lower-case hex"),
+        ({"key_id": "c1" * 31}, "lower-case hex"),
+        ({"key_id": "c1 " * 32}, "lower-case hex"),
+        ({"key_id": "zz" * 32}, "lower-case hex"),
+        ({"node_keys": {OPERATOR: NODE_KEYS[OPERATOR]}}, "one seal key for each"),
+        ({"node_keys": {**NODE_KEYS, 1: bytes(32)}}, "one seal key for each"),
+        ({"node_keys": {**NODE_KEYS, OPERATOR: bytes(31)}}, "seal key of 31 bytes"),
+        *(({"node_keys": {**NODE_KEYS, INSTITUTION: p}}, "low order") for p in LOW_ORDER),
+    ],
+    ids=lambda v: str(v)[:40],
+)
+def test_sealing_refuses(changes, reason):
+    with pytest.raises(UsageError, match=reason):
+        sealed(**changes)
+
+
+def test_reprs_and_errors_show_no_secret():
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    reply = ReplyKey(SystemRng())
+    key = unlocked(store)
+    assert repr(key) == "VaultKey(<redacted>)"
+    assert repr(store) == f"SecretStore<ed25519, key {KEY_ID}, sealed>"
+    assert repr(reply) == f"ReplyKey(public={reply.public.hex()})"
+    with pytest.raises(WrongKey) as caught:
+        open_share(encrypted, store, VaultKey(bytearray(64)), USER)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert str(caught.value) == "secret_store was altered, or its halves do not belong together"
+
+
+# --- wiping -------------------------------------------------------------------------------------
+
+
+def test_a_key_is_wiped_at_the_end_of_its_block():
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    with unlocked(store) as key:
+        secret = key.secret
+        assert any(secret)
+    assert secret == bytes(64)
+    with pytest.raises(WrongKey):
+        open_share(encrypted, store, key, USER)
+    with pytest.raises(WrongKey):
+        password_matches(store, key, PASSWORD)
+    with pytest.raises(LookupError), unlocked(store) as key:
+        raise LookupError
+    assert key.secret == bytes(64)
+
+
+def recorded(monkeypatch, name):
+    """The bytearrays that a function of the vault takes first or returns, from now on."""
+    seen = []
+    original = getattr(vault, name)
+
+    def spy(first, *rest):
+        if isinstance(first, bytearray):
+            seen.append(first)
+        result = original(first, *rest)
+        if isinstance(result, bytearray):
+            seen.append(result)
+        return result
+
+    monkeypatch.setattr(vault, name, spy)
+    return seen
+
+
+def test_a_candidate_is_wiped(monkeypatch):
+    store = SecretStore.from_text(sealed()[1])
+    key = unlocked(store)
+    before = bytes(key.secret)
+    candidates = recorded(monkeypatch, "stretch")
+    assert password_matches(store, key, PASSWORD)
+    assert not password_matches(store, key, "wrong")
+    assert candidates == [bytes(32)] * 2
+    assert key.secret == before
+
+
+def test_sealing_wipes_its_copy_and_leaves_the_callers(monkeypatch):
+    secrets = recorded(monkeypatch, "_derive")
+    pw_key = stretch(PASSWORD, SALT, CHEAP)
+    sealed(pw_key=pw_key)
+    with pytest.raises(UsageError):
+        sealed(pw_key=pw_key, key_id="no hex")
+    assert secrets == [bytes(64)] * 2
+    assert pw_key == stretch(PASSWORD, SALT, CHEAP)
+
+
+def test_a_failed_combine_is_wiped(monkeypatch):
+    store = SecretStore.from_text(sealed()[1])
+    reply = ReplyKey(SystemRng())
+    wrapped = rewrapped(store, reply)
+    targets = recorded(monkeypatch, "_xor")
+    with pytest.raises(WrongKey):
+        reply.combine({OPERATOR: wrapped[OPERATOR]}, NODE_KEYS)
+    assert targets == [bytes(64)]
+
+
+def test_the_encoding_has_a_fixed_size():
+    """Nothing in a store's length depends on user or password."""
+    sizes = {
+        len(SecretStore.from_text(sealed(password=p, user_id=u)[1]).encode(NO_CONTEXT))
+        for p in ("", "long" * 100)
+        for u in ("", "someone" * 10)
+    }
+    assert len(sizes) == 1
