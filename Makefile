@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install up serve test test-slow check bench lock clean
+.PHONY: help install up serve images test test-slow check bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-slow  run the extra-long tests"
 	@echo "make check      ruff check, ruff format --check, mypy"
 	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
+	@echo "make images     build the container images of node and gateway"
 	@echo "make lock       resolve requirements.lock anew"
 	@echo "make clean      remove $(VENV), caches and results"
 
@@ -73,21 +74,35 @@ check: install
 bench: install
 	$(BIN)/mpcsim bench --json bench.json $(BENCH_ARGS)
 
-# One lock for every platform and every supported Python; versions already locked are kept
-# unless LOCK_ARGS=--upgrade is given.
+# One lock for every platform and every supported Python, and its part that the services need;
+# versions already locked are kept unless LOCK_ARGS=--upgrade is given.
 LOCK_ARGS ?=
+COMPILE := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+    --no-emit-index-url --no-emit-find-links
 lock:
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp/venv"; \
 	"$$tmp/venv/bin/python" -m pip install --quiet uv; \
 	sed '/^#/d' requirements.lock > "$$tmp/lock" 2>/dev/null || true; \
-	"$$tmp/venv/bin/uv" pip compile pyproject.toml --quiet --all-extras --universal \
-	    --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --no-emit-index-url --no-emit-find-links $(LOCK_ARGS) -o "$$tmp/lock" >/dev/null; \
-	{ echo "# Resolved by \`make lock\` from pyproject.toml with all extras; installed by \`make install\`."; \
-	  echo "# Do not edit by hand."; \
-	  cat "$$tmp/lock"; } > requirements.lock.new; \
-	mv requirements.lock.new requirements.lock
+	"$$tmp/venv/bin/uv" pip compile pyproject.toml --all-extras $(COMPILE) $(LOCK_ARGS) \
+	    -o "$$tmp/lock" >/dev/null; \
+	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra build $(COMPILE) -c "$$tmp/lock" \
+	    -o "$$tmp/service" >/dev/null; \
+	header() { echo "# Resolved by \`make lock\` from pyproject.toml $$1"; echo "# Do not edit by hand."; }; \
+	{ header "with all extras; installed by \`make install\`."; cat "$$tmp/lock"; } > requirements.lock; \
+	{ header "for the services alone; a part of requirements.lock, installed by the Dockerfile."; \
+	  cat "$$tmp/service"; } > requirements-service.lock
+
+# Tags: latest, <version>, <version>-<git-sha>.
+DOCKER ?= docker
+images:
+	@set -e; version=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml); \
+	sha=$$(git rev-parse --short HEAD); \
+	for target in node gateway; do \
+	    image=mpcsim-$$target; \
+	    $(DOCKER) build --target $$target -t $$image:latest -t $$image:$$version \
+	        -t $$image:$$version-$$sha .; \
+	done
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist bench.json

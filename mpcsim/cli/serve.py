@@ -109,7 +109,7 @@ def _start(processes: Running, options: argparse.Namespace) -> None:
     ]
     if options.lab:
         lab, address = _lab_program(gateway, node)
-        processes.start(lab, quiet=True)
+        processes.start(lab)
         lines.append(f"lab      {address}")
     known = credentials(options.data)
     token = access_token(gateway.address, known.api_key, known.api_secret, DEMO_USER)
@@ -140,6 +140,9 @@ def _lab_program(gateway: Program, node: Program) -> tuple[Program, str]:
     lab_port, token = port("LAB_PORT", 8888), secrets.token_hex(16)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ip={HOST}"]
     command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
+    command.append("--log-level=ERROR")
+    if os.geteuid() == 0:
+        command.append("--allow-root")  # in a container; it listens on loopback, and asks for a token
     first = next(iter(sorted(Path("notebooks").glob("*.ipynb"))), None)
     if first is not None:
         command.append(f"--LabApp.default_url=/lab/tree/{first.as_posix()}")

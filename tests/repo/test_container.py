@@ -1,0 +1,147 @@
+"""The Dockerfile and compose.yml: what can be checked without a container engine.
+
+The Dockerfile's build steps are carried out in a clean directory with only the files that it
+copies, and both images' commands are run there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from mpcsim.system import HOST, Program, free_port, running
+from tests.helpers.repo import ROOT
+from tests.repo.test_lock import read_lock
+
+DOCKERFILE = ROOT / "Dockerfile"
+
+
+def stages() -> dict[str, list[tuple[str, str]]]:
+    """Instructions of each stage, continued lines joined."""
+    text = re.sub(r"\\\n\s*", "", DOCKERFILE.read_text())
+    found: dict[str, list[tuple[str, str]]] = {}
+    name = ""
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        instruction, _, rest = line.partition(" ")
+        if instruction == "FROM":
+            name = rest.split(" AS ")[1]
+            found[name] = []
+        else:
+            found[name].append((instruction, rest))
+    return found
+
+
+def test_the_service_lock_is_part_of_the_lock():
+    whole = {(str(r.name), str(r.specifier)): hashes for r, hashes in _pins("requirements.lock")}
+    service = _pins("requirements-service.lock")
+    assert len(service) > 10
+    for requirement, hashes in service:
+        assert whole[str(requirement.name), str(requirement.specifier)] == hashes
+    names = {requirement.name for requirement, _ in service}
+    assert {"fastapi", "coincurve", "pynacl", "hatchling"} <= names
+    assert not {"pytest", "jupyterlab", "matplotlib", "mypy"} & names
+
+
+def _pins(name: str):
+    return read_lock((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_health_checks():
+    compose = yaml.safe_load((ROOT / "compose.yml").read_text())
+    for service in ("node", "gateway"):
+        check = compose["services"][service]["healthcheck"]
+        assert (check["interval"], check["timeout"], check["retries"]) == ("30s", "5s", 3)
+        (flags,) = (rest for what, rest in stages()[service] if what == "HEALTHCHECK")
+        assert flags.startswith("--interval=30s --timeout=5s --retries=3 CMD ")
+
+
+def test_image_tags(tmp_path):
+    """``make images`` gives the three tags of the specification."""
+    log = tmp_path / "docker.log"
+    engine = tmp_path / "docker"
+    engine.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(log))}\n')
+    engine.chmod(0o755)
+    subprocess.run(
+        ["make", "-s", "images", f"DOCKER={engine}"], cwd=ROOT, check=True, capture_output=True
+    )
+    commands = log.read_text()
+    from mpcsim import __version__
+
+    for image in ("mpcsim-node", "mpcsim-gateway"):
+        for tag in ("latest", __version__, rf"{re.escape(__version__)}-[0-9a-f]+"):
+            assert re.search(rf"-t {image}:{tag}( |$)", commands), (image, tag)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_build_step_works_in_a_clean_directory(tmp_path):
+    venv, source, home = tmp_path / "venv", tmp_path / "src", tmp_path / "home"
+    source.mkdir()
+    home.mkdir()
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    path = f"{venv / 'bin'}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    environment = {"PATH": path, "HOME": str(home), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environment |= {name: v for name, v in os.environ.items() if name.startswith("PIP_")}
+    for instruction, rest in stages()["build"]:
+        if instruction == "COPY":
+            *files, target = rest.split()
+            for file in files:
+                assert f"!{file}" in ignored, f".dockerignore keeps {file} out"
+                _copy(ROOT / file, source / target / ("" if (ROOT / file).is_file() else "."))
+        elif instruction == "RUN":
+            command = rest.replace("/venv", str(venv)).replace(
+                "python -m venv", f"{shlex.quote(sys.executable)} -m venv"
+            )
+            subprocess.run(command, shell=True, cwd=source, env=environment, check=True)
+    shutil.rmtree(source)
+
+    gateway_port, node_port = free_port(), free_port()
+    environment |= {"GATEWAY_PORT": str(gateway_port), "APP_PORT": str(node_port)}
+    environment["WAAS_API_URL"] = f"http://{HOST}:{gateway_port}"
+    with running() as processes:
+        for name, port, ready in (
+            ("gateway", gateway_port, "/.well-known/jwks.json"),
+            ("node", node_port, "/"),
+        ):
+            (command,) = (rest for what, rest in stages()[name] if what == "CMD")
+            program, *arguments = yaml.safe_load(command)
+            run = ["/usr/bin/env", "-i", *(f"{k}={v}" for k, v in environment.items())]
+            run += ["sh", "-c", 'cd "$HOME" && exec "$0" "$@"', str(venv / "bin" / program)]
+            processes.start(Program(name, [*run, *arguments], port, "", ready))
+            (check,) = (rest for what, rest in stages()[name] if what == "HEALTHCHECK")
+            probe = yaml.safe_load(check.partition("CMD ")[2])
+            subprocess.run([venv / "bin" / probe[0], *probe[1:]], env=environment, check=True)
+        health = httpx.get(f"http://{HOST}:{node_port}/", trust_env=False).json()
+        assert health["version"]
+        token = subprocess.run(
+            [venv / "bin" / "mpcsim", "token", "alice", "--data", "data"],
+            cwd=home,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        answer = httpx.get(
+            f"http://{HOST}:{node_port}/v3/wallet/user",
+            headers={"Authorization": f"Bearer {token}"},
+            trust_env=False,
+        )
+        assert answer.json()["username"] == "alice"
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
