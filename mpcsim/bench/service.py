@@ -60,11 +60,15 @@ class _Key:
         return {**fields, "curve": self.curve, "message": message}
 
 
-def service_figures(requests: int = REQUESTS) -> dict[str, float]:
+def service_figures(
+    requests: int = REQUESTS, *, keys: int = KEYS, runs: int = SEQUENTIAL
+) -> dict[str, float]:
     """Start the system, measure, stop it.
 
     Args:
         requests: signing requests on each curve in the sustained part.
+        keys: how many keys are in flight in it.
+        runs: requests behind each median of calls one after the other.
 
     Returns:
         Milliseconds, requests a second, megabytes and errors, by name.
@@ -82,24 +86,25 @@ def service_figures(requests: int = REQUESTS) -> dict[str, float]:
         registry.close()
         tokens = [
             access_token(gateway.address, known.api_key, known.api_secret, f"user {n}")
-            for n in range(KEYS)
+            for n in range(keys)
         ]
         ids = {name: processes.process_id(name) for name in ("gateway", "node")}
-        load = _Load(node.address, ids)
+        load = _Load(node.address, ids, runs)
         return asyncio.run(load.measure(tokens, requests))
 
 
 class _Load:
     """The sender of requests."""
 
-    def __init__(self, address: str, process_ids: dict[str, int]) -> None:
+    def __init__(self, address: str, process_ids: dict[str, int], runs: int) -> None:
         self._address = address
+        self._runs = runs
         self._process_ids = process_ids
         self._http: aiohttp.ClientSession
         self._figures: dict[str, float] = {}
 
     async def measure(self, tokens: list[str], requests: int) -> dict[str, float]:
-        connector = aiohttp.TCPConnector(limit=KEYS)
+        connector = aiohttp.TCPConnector(limit=len(tokens))
         async with aiohttp.ClientSession(connector=connector, trust_env=False) as self._http:
             keys = {curve: await self._generate(tokens, curve) for curve in CURVES}
             for curve in CURVES:
@@ -163,13 +168,14 @@ class _Load:
         await self._time(
             "service_validate_password",
             post("/v3/wallet/validate/password", "password", "secret_store"),
-            30,
+            max(1, self._runs // 10),
         )
 
     async def _time(
-        self, name: str, call: Callable[[int], Awaitable[None]], runs: int = SEQUENTIAL
+        self, name: str, call: Callable[[int], Awaitable[None]], runs: int | None = None
     ) -> None:
         """Median and 99th percentile of calls one after the other."""
+        runs = runs or self._runs
         for n in range(min(WARM_UP, runs)):
             await call(n)
         took = []
@@ -178,22 +184,26 @@ class _Load:
             await call(n)
             took.append((time.perf_counter() - began) * 1000)
         self._figures[f"{name}_p50_ms"] = median(took)
-        self._figures[f"{name}_p99_ms"] = quantiles(took, n=100)[98]
+        self._figures[f"{name}_p99_ms"] = quantiles([*took, took[-1]], n=100)[98]
 
     async def _sustained(self, keys: list[_Key], requests: int) -> int:
-        """Every key signs as fast as it is answered; returns the number of errors."""
+        """Every key signs as fast as it is answered; returns the number of errors.
+
+        The node's memory is read after a tenth of the requests and at the end.
+        """
         curve = keys[0].curve
         numbers = iter(range(requests))
         errors = 0
+        node = self._process_ids["node"]
 
         async def keep_signing(key: _Key) -> None:
             nonlocal errors
             for n in numbers:
+                if n == requests // 10:
+                    self._figures[f"service_node_{curve}_tenth_mb"] = _resident_mb(node)
                 status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
                 errors += status != 200
 
-        node = self._process_ids["node"]
-        before_mb = _resident_mb(node)
         cpu_s = {name: _cpu_s(number) for name, number in self._process_ids.items()}
         began = time.perf_counter()
         await asyncio.gather(*(keep_signing(key) for key in keys))
@@ -201,8 +211,7 @@ class _Load:
         for name, number in self._process_ids.items():
             spent_ms = (_cpu_s(number) - cpu_s[name]) * 1000
             self._figures[f"service_sign_{curve}_{name}_cpu_ms"] = spent_ms / requests
-        self._figures[f"service_node_{curve}_before_mb"] = before_mb
-        self._figures[f"service_node_{curve}_after_mb"] = _resident_mb(node)
+        self._figures[f"service_node_{curve}_end_mb"] = _resident_mb(node)
         return errors
 
 
@@ -226,7 +235,7 @@ def _cpu_s(process_id: int) -> float:
 
 def table(figures: dict[str, float]) -> str:
     """The figures as text."""
-    lines = [f"the service over loopback HTTP; {KEYS} keys in flight in the sustained part", ""]
+    lines = ["the service over loopback HTTP", ""]
     for name, value in figures.items():
         target = ""
         if name in TARGETS:

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except UsageError as error:
-        sys.stderr.write(f"mpcsim {options.command}: {error}\n")
+        sys.stderr.write(f"mpcsim {options.command}: error: {error}\n")
         return 2
     except KeyboardInterrupt:
         return 130

@@ -142,7 +142,9 @@ def _lab_program(gateway: Program, node: Program) -> tuple[Program, str]:
     command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
     command.append("--log-level=ERROR")
     if os.geteuid() == 0:
-        command.append("--allow-root")  # in a container; it listens on loopback, and asks for a token
+        command.append(
+            "--allow-root"
+        )  # in a container; it listens on loopback, and asks for a token
     first = next(iter(sorted(Path("notebooks").glob("*.ipynb"))), None)
     if first is not None:
         command.append(f"--LabApp.default_url=/lab/tree/{first.as_posix()}")

@@ -1,0 +1,190 @@
+"""The ``mpcsim`` command, and the system it starts."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mpcsim.bench.service import TARGETS, service_figures, table
+from mpcsim.cli import main
+from mpcsim.cli.network import parse
+from mpcsim.errors import UsageError
+from mpcsim.gateway.serving import listen
+from mpcsim.gateway.tokens import TokenVerifier
+from mpcsim.system import HOST, Program, free_port, gateway_program, node_program, running
+
+LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
+SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
+
+
+@dataclass(frozen=True)
+class System:
+    gateway: str
+    node: str
+    data: Path
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    data = tmp_path_factory.mktemp("system") / "data"
+    gateway = gateway_program(free_port(), ["--data", str(data)])
+    node = node_program(free_port(), gateway)
+    with running() as processes:
+        processes.start(gateway)
+        processes.start(node)
+        yield System(gateway.address, node.address, data)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "--runs", "0"],
+        ["bench", "--json", "/no/such/dir/x"],
+        ["bench", "--only", "nothing"],
+        ["serve", "--network", "atlantis"],
+        ["serve", "--network", "seoul,weather=fine"],
+        ["demo", "--network", "seoul,loss=much"],
+        ["token", "alice", "--data", "/no/such/folder"],
+        ["token"],
+        [],
+        ["nonsense"],
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
+    try:
+        status = main(arguments)
+    except SystemExit as stopped:  # argparse's own
+        status = stopped.code
+    assert status == 2
+    out, err = capsys.readouterr()
+    assert "error:" in err
+    assert not out
+
+
+def test_network_presets():
+    assert parse(None) is None
+    network = parse("seoul,institution=frankfurt,access=lte,loss=0.01")
+    assert network is not None
+    assert "frankfurt" in network.name
+    assert network.links[0].loss == 0.01
+    with pytest.raises(UsageError, match="did you mean"):
+        parse("soul")
+
+
+def test_token_prints_the_token_alone(system, capsys):
+    tokens = []
+    for _ in range(2):  # the second time the user is there already
+        arguments = ["token", "carol", "--gateway", system.gateway, "--data", str(system.data)]
+        assert main(arguments) == 0
+        out, err = capsys.readouterr()
+        assert not err
+        tokens.append(out.removesuffix("\n"))
+        assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", tokens[-1])
+    jwks = httpx.get(f"{system.gateway}/.well-known/jwks.json", trust_env=False).json()
+    claims = [TokenVerifier(jwks, "node").verify(token) for token in tokens]
+    assert {claim.username for claim in claims} == {"carol"}
+    assert len({claim.user_id for claim in claims}) == 1
+
+
+def test_token_with_credentials_from_the_environment(system, monkeypatch, capsys):
+    monkeypatch.setenv("WAAS_API_KEY", "somebody")
+    monkeypatch.setenv("WAAS_API_SECRET", "guesses")
+    assert main(["token", "carol", "--gateway", system.gateway]) == 2
+    assert "login" in capsys.readouterr().err
+
+
+def test_token_of_a_gateway_that_is_not_there(system, capsys):
+    arguments = ["token", "carol", "--data", str(system.data)]
+    assert main([*arguments, "--gateway", f"http://{HOST}:{free_port()}"]) == 2
+    assert "gateway at http" in capsys.readouterr().err
+
+
+def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
+    with listen(HOST, 0) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("GATEWAY_PORT", str(port))
+        assert main(["serve", "--data", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert str(port) in err
+    assert "GATEWAY_PORT=..." in err
+
+
+def test_a_port_that_is_none(monkeypatch, capsys):
+    monkeypatch.setenv("APP_PORT", "http")
+    monkeypatch.setenv("GATEWAY_PORT", str(free_port()))
+    assert main(["serve"]) == 2
+    assert "APP_PORT is 'http'" in capsys.readouterr().err
+
+
+def test_serve_stops_everything_when_one_part_ends(tmp_path):
+    ports = {name: str(free_port()) for name in ("GATEWAY_PORT", "APP_PORT")}
+    command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
+    serve = subprocess.Popen(
+        ["/usr/bin/env", *(f"{k}={v}" for k, v in ports.items()), *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert serve.stdout is not None
+        for line in serve.stdout:
+            if "Ctrl-C" in line:
+                break
+        address = f"http://{HOST}:{ports['APP_PORT']}"
+        assert httpx.get(address, trust_env=False).status_code == 200
+        serve.send_signal(signal.SIGTERM)
+        _, err = serve.communicate(timeout=30)
+        assert serve.returncode == 0
+        assert "stopping" in err
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(address, trust_env=False)
+    finally:
+        if serve.poll() is None:
+            serve.kill()
+            serve.communicate()
+
+
+def test_a_program_that_ends_at_once():
+    program = Program(
+        "sleeper", [sys.executable, "-c", "raise SystemExit(3)"], free_port(), "", "/"
+    )
+    with running() as processes, pytest.raises(UsageError, match="sleeper ended with status 3"):
+        processes.start(program)
+
+
+def test_killed_and_started_again(system, tmp_path):
+    gateway = gateway_program(free_port(), ["--data", str(tmp_path)])
+    with running() as processes:
+        processes.start(gateway)
+        processes.kill("gateway")
+        assert processes.ended() is None
+        processes.start(gateway)
+        time.sleep(0.01)
+        assert processes.ended() is None
+
+
+def test_demo_goes_through_a_wallets_life(capsys):
+    assert main(["demo", "--network", "seoul"]) == 0
+    out = capsys.readouterr().out
+    rows = re.findall(r"^(secp256k1|ed25519) +(generate|sign|recover)((?: +[\d.]+)+)$", out, re.M)
+    assert [what for _, what, _ in rows] == 2 * LIFE
+    # call, vault, compute, and as many rounds as the protocols have
+    assert {len(ms.split()) for curve, what, ms in rows if (curve, what) == SLOW} == {5}
+    assert {len(ms.split()) for curve, what, ms in rows if (curve, what) == FAST} == {4}
+    assert "seoul" in out
+
+
+def test_the_service_benchmark_reports_its_figures():
+    figures = service_figures(8, keys=2, runs=4)
+    assert figures.keys() >= TARGETS.keys()
+    assert figures["service_sign_errors"] == 0
+    assert "service_sign_secp256k1_p50_ms" in table(figures)
