@@ -24,7 +24,7 @@ LAYERS: list[list[str]] = [
     ["smart_account"],
     ["gateway"],
     ["system"],
-    ["attacks", "bench"],
+    ["attacks", "bench", "explorer", "testing"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,115 @@
+"""The node as an ASGI application."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mpcsim import __version__
+from node import logs, routes
+from node.auth import Authenticator
+from node.docs import TITLE, openapi_document, page_routes
+from node.errors import NotConfigured
+from node.gateway import GatewayClient
+from node.protected import error_answer
+from node.settings import Settings
+from node.transport import HttpTransport, Limits, Reply, Transport
+from node.wallet import Wallet
+
+
+class NodeApp(FastAPI):
+    """FastAPI, with the document of ``node.docs``."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = openapi_document(self.routes)
+        return self.openapi_schema
+
+
+class NoGateway:
+    """The transport of a node that was not told where its gateway is."""
+
+    async def request(
+        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+    ) -> Reply:
+        raise NotConfigured
+
+    async def close(self) -> None:
+        pass
+
+
+def create_app(
+    settings: Settings, gateway: GatewayClient | None = None, wallet: Wallet | None = None
+) -> FastAPI:
+    """The node's application.
+
+    Args:
+        gateway: by default the one at the settings' address.
+        wallet: what the endpoints do; by default over that gateway.
+    """
+    gateway = gateway or GatewayClient(_transport(settings))
+    wallet = wallet or Wallet(gateway)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if settings.waas_api_url is None:
+            logs.logger.error(NotConfigured().message)
+        yield
+        await wallet.close()
+        await gateway.close()
+
+    app = NodeApp(
+        title=TITLE,
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        middleware=[Middleware(logs.RequestLog)],
+        exception_handlers={HTTPException: _http_error},
+        # It would record requests and the messages of exceptions.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
+    app.state.settings = settings
+    app.state.wallet = wallet
+    app.state.authenticator = Authenticator(gateway)
+    app.include_router(routes.public)
+    app.include_router(routes.wallet)
+    app.router.routes.extend(page_routes())
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The application as the environment variables want it, with its logs: a worker's own.
+
+    Raises:
+        SettingsError: a variable has an impossible value.
+    """
+    settings = Settings.from_environment(os.environ)
+    logs.configure(settings.log_level)
+    return create_app(settings)
+
+
+def _transport(settings: Settings) -> Transport:
+    if settings.waas_api_url is None:
+        return NoGateway()
+    return HttpTransport(settings.waas_api_url, Limits(total_s=settings.gateway_timeout_s))
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    return error_answer(request, error)

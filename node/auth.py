@@ -1,0 +1,88 @@
+"""Who is calling: access tokens, checked with the gateway's public keys.
+
+The gateway's keys, which are public, and which of the last tokens were good are all that the node
+keeps between requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.gateway.tokens import TokenError, TokenVerifier, UnknownSigningKey, bearer
+from node.errors import Unauthorized, Upstream
+from node.gateway import GatewayClient
+from node.wallet import Caller
+
+AUDIENCE: Final = "node"
+REFETCH_AFTER_S: Final = 1.0
+"""Tokens that name an unknown key make the node ask the gateway for its keys at most this often."""
+
+
+class Authenticator:
+    """Checks bearer tokens; fetches the gateway's keys when it first needs them.
+
+    Args:
+        now: seconds since 1970 UTC, for the tokens' expiry.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        gateway: GatewayClient,
+        *,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._gateway = gateway
+        self._now = now
+        self._clock = clock
+        self._verifier: TokenVerifier | None = None
+        self._fetched_at = 0.0
+        self._fetching: asyncio.Task[TokenVerifier] | None = None
+
+    async def caller(self, authorization: str | None) -> Caller:
+        """The caller that an ``Authorization`` header names.
+
+        Raises:
+            Unauthorized: the token is missing, expired, invalid, or not an access token.
+            ApiError: the gateway's keys cannot be had.
+        """
+        try:
+            token = bearer(authorization)
+            verifier = self._verifier or await self._fetch()
+            try:
+                claims = verifier.verify(token)
+            except UnknownSigningKey:
+                if self._clock() - self._fetched_at < REFETCH_AFTER_S:
+                    raise
+                claims = (await self._fetch()).verify(token)
+        except TokenError as error:
+            raise Unauthorized(error.detail()) from None
+        if claims.use != "access":
+            raise Unauthorized({"code": 756, "message": "JWT_INVALID"})
+        return Caller(token, claims)
+
+    async def _fetch(self) -> TokenVerifier:
+        """Ask for the keys; requests that come meanwhile wait for the same answer."""
+        if self._fetching is None:
+            self._fetching = asyncio.create_task(self._fetch_now())
+            self._fetching.add_done_callback(self._fetched)
+        return await asyncio.shield(self._fetching)
+
+    async def _fetch_now(self) -> TokenVerifier:
+        self._fetched_at = self._clock()
+        jwks = await self._gateway.jwks()
+        try:
+            self._verifier = TokenVerifier(jwks, AUDIENCE, self._now)
+        except InvalidEncoding as error:
+            raise Upstream(200, "OK", str(error)) from None
+        return self._verifier
+
+    def _fetched(self, task: asyncio.Task[TokenVerifier]) -> None:
+        self._fetching = None
+        if not task.cancelled():
+            task.exception()  # everyone who waited has it; nobody left is no reason to complain

@@ -1,0 +1,135 @@
+"""What must hold of stored strings, shares, records and signatures before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from coincurve import PublicKey as Secp256k1Key
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.vault import (
+    MalformedVault,
+    SecretStore,
+    VaultError,
+    VaultKey,
+    WrongKey,
+    check_encrypted_share,
+    open_share,
+)
+from node.errors import ApiError, BadRequest
+from node.models import RegisteredKey
+
+THRESHOLD: Final = 2
+HOLDERS: Final = (CLIENT, OPERATOR, INSTITUTION)
+
+
+def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
+    """Whether a signature is one of the message under the key, by libsecp256k1 or libsodium.
+
+    Args:
+        message: the 32-byte hash on secp256k1, the message on ed25519.
+        signature: 65 bytes r, s, v (v = 27 or 28 must recover the key), or 64 bytes.
+    """
+    public_key = record.public_key.encode()
+    try:
+        if record.curve_name == "secp256k1":
+            recoverable = signature[:64] + bytes([signature[64] - 27])
+            found = Secp256k1Key.from_signature_and_message(recoverable, message, hasher=None)
+            return found.format() == public_key
+        VerifyKey(public_key).verify(message, signature)
+    except (ValueError, BadSignatureError):
+        return False
+    return True
+
+
+def parse_store(secret_store: str) -> SecretStore:
+    """
+    Raises:
+        BadRequest: not a well-formed secret store.
+    """
+    try:
+        return SecretStore.from_text(secret_store)
+    except MalformedVault:
+        raise BadRequest("Invalid secret_store") from None
+
+
+def check_well_formed(encrypted_share: str) -> None:
+    """
+    Raises:
+        BadRequest: not a well-formed encrypted share.
+    """
+    try:
+        check_encrypted_share(encrypted_share)
+    except MalformedVault:
+        raise BadRequest("Invalid encrypted_share") from None
+
+
+def opened_share(
+    encrypted_share: str, store: SecretStore, key: VaultKey, user_id: str, key_id: str, curve: str
+) -> KeyShare:
+    """The share of that key.
+
+    Raises:
+        BadRequest: it does not open, or is of another key or curve.
+    """
+    if store.key_id != key_id:
+        raise BadRequest("Invalid secret_store: it is of another key")
+    try:
+        share = KeyShare.from_bytes(open_share(encrypted_share, store, key, user_id))
+        check_share(share, key_id)
+    except WrongKey:
+        raise BadRequest(
+            "Invalid encrypted_share: it does not open with this secret_store"
+        ) from None
+    except (InvalidEncoding, VaultError, UsageError):
+        raise BadRequest("Invalid encrypted_share") from None
+    if share.record.curve_name != curve:
+        raise BadRequest("Invalid curve")
+    return share
+
+
+def check_share(share: KeyShare, key_id: str) -> None:
+    """The client's share of a key of this service, and of this key.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    record = share.record
+    if (share.identifier, record.threshold, record.holders) != (CLIENT, THRESHOLD, HOLDERS):
+        raise UsageError("not the client's share of a wallet's key")
+    if record.epoch.hex() != key_id:
+        raise UsageError("a share of another key")
+
+
+def agreed_record(records: Mapping[PartyId, bytes], registered: RegisteredKey) -> PublicKeyRecord:
+    """The public record of the registered key, on which both MPC nodes must agree.
+
+    Raises:
+        ApiError: they do not, or it is of another key.
+    """
+    if set(records) != set(MPC_NODES) or len(set(records.values())) != 1:
+        raise ApiError(500, "The MPC nodes do not agree on the key to recover")
+    try:
+        record = PublicKeyRecord.from_bytes(next(iter(records.values())))
+    except InvalidEncoding:
+        raise ApiError(500, "The MPC nodes' record of the key is damaged") from None
+    if (record.curve_name, record.threshold, record.holders) != (
+        registered.curve,
+        THRESHOLD,
+        HOLDERS,
+    ):
+        raise ApiError(500, "The MPC nodes hold a key of another kind")
+    found = record.epoch.hex(), public_key_text(record)
+    if found != (registered.key_id, registered.public_key):
+        raise ApiError(500, "The MPC nodes hold shares of another key than the registered one")
+    return record
+
+
+def public_key_text(record: PublicKeyRecord) -> str:
+    """In hex with ``0x``, compressed."""
+    return "0x" + record.public_key.encode().hex()

@@ -1,0 +1,250 @@
+"""What the node asks of the gateway, one method a request; and what its errors mean to a caller."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ValidationError
+
+from mpcsim.algebra.curves import CURVES
+from mpcsim.errors import InvalidEncoding
+from mpcsim.gateway import wire
+from mpcsim.gateway.errors import (
+    BAD_REQUEST,
+    CONFLICT,
+    NOT_FOUND,
+    key_exists,
+)
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from node.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    NotFound,
+    Unauthorized,
+    Upstream,
+)
+from node.models import KeyToken, RegisteredKey, RegisteredKeys, UserInformation, WalletInformation
+from node.transport import ConnectionLost, Reply, Transport
+
+SEAL_KEY_BYTES: Final = 32
+_KEY_EXISTS: Final = frozenset(str(key_exists(curve)) for curve in CURVES)
+
+B = TypeVar("B", bound=wire.Body)
+M = TypeVar("M", bound=BaseModel)
+
+
+class GatewayClient:
+    """Typed requests to one gateway.
+
+    Every method may raise ``Unauthorized`` (the gateway refuses the token), ``NotFound``,
+    ``Conflict`` (the user has a key of that curve), ``Upstream`` (any other error of the gateway,
+    or an answer that is none), ``Unreachable`` and ``UpstreamTimeout``.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._nodes: Mapping[PartyId, bytes] | None = None
+        self.requests: Counter[str] = Counter()
+        """Requests sent so far, by method and path."""
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    # ------------------------------------------------------------------ public data
+
+    async def jwks(self) -> dict[str, Any]:
+        """The public keys of access tokens (RFC 7517)."""
+        return _object(await self._get("/.well-known/jwks.json", None))
+
+    async def nodes(self, *, fresh: bool = False) -> Mapping[PartyId, bytes]:
+        """The public keys that both MPC nodes have secrets sealed to.
+
+        Args:
+            fresh: ask, even if they are known.
+        """
+        if self._nodes is None or fresh:
+            self._nodes = _seal_keys(await self._get("/mpc/v1/nodes", None))
+        return self._nodes
+
+    # ------------------------------------------------------------------ about the user
+
+    async def user(self, token: str) -> UserInformation:
+        return _model(UserInformation, await self._get("/wallet/v1/user", token))
+
+    async def keys(self, token: str) -> RegisteredKeys:
+        return _model(RegisteredKeys, await self._get("/wallet/v1/keys", token))
+
+    async def key(self, token: str, curve: str) -> RegisteredKey | None:
+        """The user's key on a curve, if there is one."""
+        registered = await self.keys(token)
+        return next((key for key in registered.keys if key.curve == curve), None)
+
+    async def wallet(self, token: str) -> WalletInformation:
+        return _model(WalletInformation, await self._get("/wallet/v1/wallet", token))
+
+    async def key_token(self, token: str, key_id: str) -> KeyToken:
+        """A token for calls to the MPC nodes about one key."""
+        path = "/wallet/v1/token?" + urlencode({"id": key_id})
+        return _model(KeyToken, await self._get(path, token))
+
+    # ------------------------------------------------------------------ the vault
+
+    async def open(
+        self, token: str, key_id: bytes, reply_key: bytes, halves: Mapping[PartyId, bytes]
+    ) -> Mapping[PartyId, bytes]:
+        """Have both MPC nodes unseal their halves of a secret store, and seal them to a key.
+
+        Raises:
+            BadRequest: a half is not what the node once sealed for this key and user.
+        """
+        body = wire.OpenVault(key_id, reply_key, halves)
+        try:
+            data = await self._post("open", token, body, again=True)
+        except Upstream as error:
+            if error.upstream_status == BAD_REQUEST:
+                raise BadRequest("Invalid secret_store") from None
+            raise
+        return _decode(wire.VaultOpened, data).halves
+
+    async def suspend(self, token: str, key_id: bytes, culprit: int | None) -> None:
+        """Have both MPC nodes refuse to work with a key until it is recovered."""
+        await self._post("suspend", token, wire.Suspend(key_id, culprit), again=True)
+
+    # ------------------------------------------------------------------ sessions
+
+    async def generate(
+        self, token: str, session_id: bytes, curve: str, messages: tuple[bytes, ...]
+    ) -> tuple[bytes, ...]:
+        """Begin a key generation with the client's first messages; those for the client."""
+        return await self._mail("generate", token, wire.Generate(session_id, curve, messages))
+
+    async def recover(self, token: str, session_id: bytes, curve: str) -> wire.Recovering:
+        """Begin a recovery: the key's record at each MPC node, and their first messages."""
+        data = await self._post("recover", token, wire.Recover(session_id, curve))
+        return _decode(wire.Recovering, data)
+
+    async def sign(
+        self,
+        token: str,
+        session_id: bytes,
+        key_id: bytes,
+        signer: PartyId,
+        message: bytes,
+        messages: tuple[bytes, ...],
+    ) -> tuple[bytes, ...]:
+        """Begin a signing session with one MPC node; the messages for the client."""
+        body = wire.Sign(session_id, key_id, signer, message, messages)
+        return await self._mail("sign", token, body)
+
+    async def exchange(
+        self, token: str, session_id: bytes, messages: tuple[bytes, ...]
+    ) -> tuple[bytes, ...]:
+        """Send further messages of an open session; those for the client."""
+        return await self._mail("exchange", token, wire.Exchange(session_id, messages))
+
+    async def activate(self, token: str, session_id: bytes, key_id: bytes) -> None:
+        """Make the key of a finished session the user's key."""
+        await self._post("activate", token, wire.Activate(session_id, key_id))
+
+    # ------------------------------------------------------------------ one request
+
+    async def _mail(self, verb: str, token: str, body: wire.Body) -> tuple[bytes, ...]:
+        return _decode(wire.Mail, await self._post(verb, token, body)).messages
+
+    async def _get(self, path: str, token: str | None) -> bytes:
+        return await self._request("GET", path, token)
+
+    async def _post(self, verb: str, token: str, body: wire.Body, *, again: bool = False) -> bytes:
+        """POST a body to a verb.
+
+        Args:
+            again: doing it twice changes nothing, so it is sent anew if the connection breaks: a
+                kept-alive one may have ended just then.
+        """
+        path, data = wire.PREFIX + verb, body.to_bytes()
+        try:
+            return await self._request("POST", path, token, data)
+        except ConnectionLost:
+            if not again:
+                raise
+        return await self._request("POST", path, token, data)
+
+    async def _request(
+        self, method: str, path: str, token: str | None, body: bytes | None = None
+    ) -> bytes:
+        self.requests[f"{method} {path.partition('?')[0]}"] += 1
+        reply = await self._transport.request(method, path, token=token, body=body)
+        if not 200 <= reply.status < 300:
+            raise _refusal(reply)
+        return reply.body
+
+
+def _refusal(reply: Reply) -> ApiError:
+    """What an error of the gateway is to a caller of the node."""
+    try:
+        said = json.loads(reply.body)
+    except ValueError:
+        said = None
+    # Of an answer that is not the gateway's, nothing is passed on: who knows what is in it.
+    said = said if isinstance(said, dict) else {}
+    if reply.status == 401 and {"code", "message"} <= said.keys():
+        return Unauthorized(said)
+    text = said.get("error")
+    if not isinstance(text, str):
+        return Upstream(reply.status, reply.reason, "no explanation")
+    if reply.status == NOT_FOUND:
+        return NotFound(text)
+    if reply.status == CONFLICT and text in _KEY_EXISTS:
+        return Conflict(text)
+    party = said.get("party")
+    return Upstream(reply.status, reply.reason, text, party if party in MPC_NODES else None)
+
+
+def _unintelligible(what: str) -> Upstream:
+    """For an answer of status 200 that says something else."""
+    return Upstream(200, "OK", f"the answer is not {what}")
+
+
+def _decode(kind: type[B], data: bytes) -> B:
+    try:
+        return kind.from_bytes(data)
+    except InvalidEncoding:
+        raise _unintelligible(f"a {kind.__name__} message") from None
+
+
+def _model(kind: type[M], data: bytes) -> M:
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError:
+        raise _unintelligible(f"a {kind.__name__} object") from None
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise _unintelligible("a JSON object")
+    return value
+
+
+def _seal_keys(data: bytes) -> Mapping[PartyId, bytes]:
+    said = _object(data)
+    keys: dict[PartyId, bytes] = {}
+    for i in MPC_NODES:
+        entry = said.get(ROLES[i])
+        if not isinstance(entry, dict) or entry.get("identifier") != i:
+            raise _unintelligible("the MPC nodes' keys")
+        try:
+            keys[i] = bytes.fromhex(entry.get("seal_key", ""))
+        except (ValueError, TypeError):
+            raise _unintelligible("the MPC nodes' keys") from None
+        if len(keys[i]) != SEAL_KEY_BYTES:
+            raise _unintelligible("the MPC nodes' keys")
+    return keys

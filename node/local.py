@@ -1,0 +1,457 @@
+"""The whole service in this process, without sockets: for notebooks and tests.
+
+    >>> from mpcsim import Network
+    >>> from node.local import LocalService
+    >>> service = LocalService(Network.preset("seoul", institution="frankfurt"))
+    >>> alice = service.user("alice")
+    >>> new = {"curve": "secp256k1", "password": "correct horse"}
+    >>> share = alice.post("/v3/wallet/generate", json=new).json()
+    >>> order = {**share, "message": "00" * 32, "signer": "institution"}
+    >>> alice.post("/v3/wallet/sign", json=order).elapsed.total_seconds()
+
+The node, the gateway, both MPC nodes and their stores are those that ``make serve`` starts; only
+the ways between them are calls. The network and the faults act on the links as they do there, in
+virtual time (``mpcsim.sim.clock``) or in real time.
+
+In virtual time the clock moves only while a call runs: requests cost what the links cost, and the
+same seed gives the same times. Computation takes no time unless ``cpu_factor`` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeVar
+
+import anyio.to_thread
+import httpx
+from fastapi import FastAPI
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway import OpenGateway, open_gateway
+from mpcsim.rng import Rng, SeededRng, SystemRng
+from mpcsim.sim.clock import Deadlock, TimeStandsStill, VirtualLoop
+from mpcsim.sim.faults import Fault
+from mpcsim.sim.network import Network
+from mpcsim.vault import INTERACTIVE, Argon2Cost
+from node.app import create_app
+from node.auth import Authenticator
+from node.gateway import GatewayClient
+from node.settings import Settings
+from node.transport import AsgiTransport, Limits
+from node.wallet import Wallet
+
+T = TypeVar("T")
+
+ADDRESS: Final = "http://node"
+"""Base address of the clients; nothing is looked up."""
+VIRTUAL_START: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+"""What tokens and records take for the time of day when the virtual clock is at 0."""
+NAME: Final = "local service"
+"""Of the service's thread."""
+CLOSING_S: Final = 5.0
+"""How long requests that nobody waits for any more may take at the end."""
+
+# The node logs for whoever operates it. Without this, Python would print its errors in a notebook.
+logging.getLogger("node").addHandler(logging.NullHandler())
+
+
+class LocalService:
+    """A node and its gateway, and clients that call them in process. A context manager."""
+
+    gateway: OpenGateway
+    """To be reached into: ``conditions``, ``links``, ``gateway``, ``credentials``."""
+    app: FastAPI
+    """The node."""
+    http: httpx.Client
+    """A client without a token."""
+
+    def __init__(
+        self,
+        network: Network | None = None,
+        faults: Iterable[Fault] = (),
+        *,
+        clock: Literal["virtual", "real"] = "virtual",
+        seed: int = 0,
+        cpu_factor: float = 0.0,
+        secrets_seed: str | None = None,
+        folder: Path | str | None = None,
+        cost: Argon2Cost = INTERACTIVE,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        """Start the service; it runs until ``close``.
+
+        Works beside a running event loop, too (Jupyter's): the service has a thread of its own.
+
+        Args:
+            network: what the links cost; nothing by default.
+            faults: what goes wrong on them.
+            clock: ``virtual``, or ``real``: then every call takes as long as it takes.
+            seed: of latencies, losses and random faults.
+            cpu_factor: virtual seconds for each second of CPU time: 0, 1 for this machine, 2 for
+                one half as fast. All of node, gateway and MPC nodes share one core, except for
+                what they compute in threads (Argon2id, key generation).
+            secrets_seed: REPRODUCIBLE SECRETS for experiments in virtual time; by default the
+                operating system's randomness.
+            folder: where the gateway's databases are; None keeps everything in memory.
+            cost: of Argon2id, for new vaults.
+            settings: of the node.
+            options: further ones of ``mpcsim.gateway.open_gateway``, such as ``queue``,
+                ``token_lifetime_s``, ``link_timeout_s``, ``listener``.
+
+        Raises:
+            UsageError: options that are impossible or do not go together.
+        """
+        if clock not in ("virtual", "real"):
+            raise UsageError(f"clock is {clock!r}: 'virtual' or 'real'")
+        if clock == "real" and (cpu_factor or secrets_seed is not None):
+            raise UsageError("cpu_factor and secrets_seed need virtual time")
+        self.clock = clock
+        self.elapsed_ms = 0.0
+        """How long the last call took, by the service's clock."""
+        self._thread: _Thread = _VirtualThread(cpu_factor) if clock == "virtual" else _RealThread()
+        self._began_s = self._thread.loop.time()
+        self._closed = False
+        self._asking: set[asyncio.Task[httpx.Response]] = set()
+        opening = self._open(
+            settings or Settings(waas_api_url="http://gateway"),
+            cost,
+            secrets_seed,
+            partial(open_gateway, folder, network=network, faults=faults, seed=seed, **options),
+        )
+        try:
+            self._thread.run(opening)
+        except BaseException:
+            self._closed = True
+            self._thread.close()
+            raise
+        self.http = self._client({})
+
+    async def _open(
+        self,
+        settings: Settings,
+        cost: Argon2Cost,
+        secrets_seed: str | None,
+        opened: Callable[..., OpenGateway],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        clock, now = loop.time, time.time
+        if isinstance(loop, VirtualLoop):
+            now = lambda: VIRTUAL_START + loop.time()  # noqa: E731
+            # FileResponse (the documentation page's parts) reads in threads of anyio's.
+            limiter = anyio.to_thread.current_default_thread_limiter()
+            loop.also_busy = lambda: limiter.borrowed_tokens > 0
+
+        def rng(of: str) -> Rng:
+            return SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, {of}")
+
+        self.gateway = opened(rng=rng("gateway"), clock=clock, now=now)
+        transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
+        client = GatewayClient(transport)
+        wallet = Wallet(client, rng=rng("node"), cost=cost)
+        self.app = create_app(settings, client, wallet)
+        self.app.state.authenticator = Authenticator(client, now=now, clock=clock)
+        self._asgi = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        self._lifespan = self.app.router.lifespan_context(self.app)
+        await self._lifespan.__aenter__()
+
+    # ------------------------------------------------------------------ clients
+
+    def user(self, username: str) -> httpx.Client:
+        """A client whose requests carry an access token of that user, who is signed up first if
+        need be.
+
+        ``elapsed`` of its responses is by the service's clock. It waits for ever unless told
+        otherwise (``timeout=2.0``, by the same clock).
+
+        Raises:
+            UsageError: the name is not 1 to 64 printable characters.
+        """
+        return self._client(self._authorization(username))
+
+    def async_user(self, username: str | None = None) -> httpx.AsyncClient:
+        """The same for coroutines, those given to ``run`` or a notebook's; None: without a token.
+
+        Raises:
+            UsageError: the name is not 1 to 64 printable characters.
+        """
+        headers = {} if username is None else self._authorization(username)
+        return httpx.AsyncClient(
+            transport=_AsyncDoor(self), base_url=ADDRESS, headers=headers, timeout=None
+        )
+
+    def _client(self, headers: dict[str, str]) -> httpx.Client:
+        return httpx.Client(transport=_Door(self), base_url=ADDRESS, headers=headers, timeout=None)
+
+    def _authorization(self, username: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.gateway.token(username)}"}
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the service's event loop and time, and wait for it.
+
+        An interrupt cancels it.
+
+        Raises:
+            UsageError: the service is closed, or this is its own thread (there, ``await``).
+            mpcsim.sim.clock.Deadlock: it waits for what will never happen.
+        """
+        self._check(work)
+        if self._thread.here():
+            work.close()
+            raise UsageError("this is the service's own event loop: await it")
+        return self._thread.run(self._timed(work))
+
+    def at_once(self, requests: Sequence[httpx.Request]) -> list[httpx.Response]:
+        """Send several requests at the same moment, and wait for all answers.
+
+        Args:
+            requests: from ``build_request`` of this service's clients.
+
+        Raises:
+            httpx.ReadTimeout: a request with a timeout had no answer in time.
+        """
+        for request in requests:
+            request.read()
+
+        async def all_of_them() -> list[httpx.Response]:
+            calls = [self.answer(request) for request in requests]
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            for answer in found:
+                if isinstance(answer, BaseException):
+                    raise answer
+            return [answer for answer in found if isinstance(answer, httpx.Response)]
+
+        return self.run(all_of_them())
+
+    def wait(self, ms: float) -> None:
+        """Let time pass, by the service's clock."""
+        self.run(asyncio.sleep(ms / 1000))
+
+    def change(
+        self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
+    ) -> None:
+        """Put another network and other faults in force, from now on.
+
+        Raises:
+            UsageError: a share holder has no site in the network.
+        """
+
+        async def changed() -> None:
+            self.gateway.conditions.change(network, faults, seed)
+
+        self.run(changed())
+
+    @property
+    def now_ms(self) -> float:
+        """The service's clock, since its start."""
+        return (self._thread.loop.time() - self._began_s) * 1000
+
+    async def answer(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request, in the service's event loop.
+
+        As over a socket, a caller who goes away does not stop what the service has begun.
+
+        Raises:
+            httpx.ReadTimeout: the request's timeout is over.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        asking = loop.create_task(self._ask(request))
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        try:
+            async with asyncio.timeout(request.extensions.get("timeout", {}).get("read")):
+                found = await asyncio.shield(asking)
+        except TimeoutError:
+            raise httpx.ReadTimeout("no answer in time", request=request) from None
+        found.request = request
+        found.elapsed = timedelta(seconds=loop.time() - began)
+        return found
+
+    async def answer_anywhere(self, request: httpx.Request) -> httpx.Response:
+        """``answer``, whichever event loop the caller runs in."""
+        if self._thread.here():
+            return await self.answer(request)
+        asking = self._timed(self.answer(request))
+        self._check(asking)
+        return await asyncio.wrap_future(self._thread.begin(asking))
+
+    def _check(self, work: Coroutine[Any, Any, Any]) -> None:
+        if self._closed:
+            work.close()
+            raise UsageError("the service is closed")
+
+    async def _ask(self, request: httpx.Request) -> httpx.Response:
+        found = await self._asgi.handle_async_request(request)
+        content = b"".join([chunk async for chunk in found.aiter_raw()])
+        return httpx.Response(found.status_code, headers=found.headers, content=content)
+
+    async def _timed(self, work: Coroutine[Any, Any, T]) -> T:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            return await work
+        finally:
+            self.elapsed_ms = (loop.time() - began) * 1000
+
+    # ------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """Let what was begun come to an end, and close everything. Twice does no harm."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._thread.run(self._end())
+        finally:
+            self._thread.close()
+            self.gateway.close()
+
+    async def _end(self) -> None:
+        if self._asking:
+            await asyncio.wait(self._asking, timeout=CLOSING_S)
+        await self._lifespan.__aexit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        network = self.gateway.conditions.network
+        return f"LocalService({self.clock} time, network {network.name if network else 'none'})"
+
+
+class _Door(httpx.BaseTransport):
+    """Takes a blocking client's requests to the service."""
+
+    def __init__(self, service: LocalService) -> None:
+        self._service = service
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        return self._service.run(self._service.answer(request))
+
+
+class _AsyncDoor(httpx.AsyncBaseTransport):
+    """Takes a coroutine's requests to the service."""
+
+    def __init__(self, service: LocalService) -> None:
+        self._service = service
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        return await self._service.answer_anywhere(request)
+
+
+# ---------------------------------------------------------------------- the service's thread
+
+
+class _Thread(ABC):
+    """An event loop in a thread of its own."""
+
+    loop: asyncio.AbstractEventLoop
+
+    @abstractmethod
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Cancel what still runs; the thread ends."""
+
+    def here(self) -> bool:
+        """Whether the caller is in that loop."""
+        try:
+            return asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            return False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there, and wait for it; an interrupt cancels it."""
+        running: list[asyncio.Task[Any] | None] = []
+
+        async def watched() -> T:
+            running.append(asyncio.current_task())
+            return await work
+
+        begun = self.begin(watched())
+        try:
+            return begun.result()
+        except BaseException:
+            if not begun.done():
+                for task in filter(None, running):
+                    self.loop.call_soon_threadsafe(task.cancel)
+                wait([begun])
+            raise
+
+
+class _VirtualThread(_Thread):
+    """One coroutine behind the other; in between, time stands still."""
+
+    def __init__(self, cpu_factor: float) -> None:
+        make = partial(VirtualLoop, cpu_factor=cpu_factor)
+        self._runner = asyncio.Runner(loop_factory=make)
+        self.loop = self._runner.get_loop()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return self._pool.submit(self._complete, work)
+
+    def _complete(self, work: Coroutine[Any, Any, T]) -> T:
+        task = self.loop.create_task(work)
+        try:
+            return self.loop.run_until_complete(task)
+        except (Deadlock, TimeStandsStill):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                self.loop.run_until_complete(task)
+            raise
+
+    def close(self) -> None:
+        self._pool.submit(self._runner.close).result()
+        self._pool.shutdown()
+
+
+class _RealThread(_Thread):
+    """The loop runs all the time; the thread does not keep the program alive."""
+
+    def __init__(self) -> None:
+        running: Future[asyncio.AbstractEventLoop] = Future()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=self._main, args=(running,), name=NAME, daemon=True)
+        self._thread.start()
+        self.loop = running.result()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def _main(self, running: Future[asyncio.AbstractEventLoop]) -> None:
+        asyncio.run(self._until_over(running))
+
+    async def _until_over(self, running: Future[asyncio.AbstractEventLoop]) -> None:
+        running.set_result(asyncio.get_running_loop())
+        await self._over.wait()
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()

@@ -1,0 +1,330 @@
+"""Requests and responses of the REST interface.
+
+Members that a request has beyond those listed are ignored: a caller may send a stored key share
+record back as it is. Fields that hold secrets are left out of every repr, and no validation error
+shows its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from mpcsim.gateway.wire import MAX_MESSAGE_BYTES
+
+MAX_PASSWORD: Final = 256
+"""Characters."""
+MAX_ENCRYPTED_SHARE: Final = 1 << 16
+"""Characters; a secp256k1 share with its multiplication state takes about 17,000."""
+MAX_SECRET_STORE: Final = 1 << 12
+"""Characters."""
+HASH_DIGITS: Final = 64
+"""Hex digits of the hash that ECDSA signs."""
+
+KEY_ID_PATTERN: Final = r"^[0-9a-f]{64}$"
+BASE64URL_PATTERN: Final = r"^[A-Za-z0-9_-]+$"
+HEX_PATTERN: Final = r"^([0-9A-Fa-f]{2})+$"
+PUBLIC_KEY_PATTERN: Final = r"^0x([0-9a-f]{64}|[0-9a-f]{66})$"
+
+_IDENTIFIER = "64 lower-case hex digits"
+_BASE64URL = "URL-safe base64 without padding, at most {} characters"
+EXPECTED: Final[Mapping[str, str]] = {
+    "password": f"a string of 1 to {MAX_PASSWORD} characters",
+    "key_id": _IDENTIFIER,
+    "id": _IDENTIFIER,
+    "encrypted_share": _BASE64URL.format(MAX_ENCRYPTED_SHARE),
+    "secret_store": _BASE64URL.format(MAX_SECRET_STORE),
+    "message": f"hex without 0x, 1 to {MAX_MESSAGE_BYTES} bytes",
+    "signer": "operator or institution",
+}
+"""What a request's field must be, for the message that refuses it."""
+
+EXAMPLE_KEY_ID: Final = "e8bba4b719167bb50bbbdebda30268a11223454024073977b9ed0b9a4eb71fc6"
+EXAMPLE_SHARE: Final = "AWR1c3R5LWV4YW1wbGUtc2hhcmUtbm90LWEtcmVhbC1vbmU"
+EXAMPLE_STORE: Final = "AXNhbHQtYW5kLXR3by1zZWFsZWQtaGFsdmVz"
+EXAMPLE_PUBLIC_KEY: Final = "0x031b84c5567b126440995d3ed5aaba0565d71e1834604819ff9c17f5e9d5dd078f"
+EXAMPLE_HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
+EXAMPLE_SIGNATURE: Final = (
+    "71360258436354d4f7cdc21fc907ee23007383c49785f1fb190e71858e22b15a"
+    "0e77567d843672786109824c898e4a0d07f13fe1c429801f5199689ba0e456811c"
+)
+
+Curve = Annotated[
+    Literal["secp256k1", "ed25519"],
+    Field(description="Curve of the key.", examples=["secp256k1"]),
+]
+Password = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_PASSWORD,
+        repr=False,
+        description="The user's password. It encrypts the key share and is stored nowhere.",
+        examples=["correct horse battery staple"],
+    ),
+]
+KeyId = Annotated[
+    str,
+    Field(
+        pattern=KEY_ID_PATTERN,
+        description="Key identifier, as generate or recover returned it.",
+        examples=[EXAMPLE_KEY_ID],
+    ),
+]
+EncryptedShare = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_ENCRYPTED_SHARE,
+        pattern=BASE64URL_PATTERN,
+        repr=False,
+        description="Encrypted key share, URL-safe base64 without padding.",
+        examples=[EXAMPLE_SHARE],
+    ),
+]
+SecretStore = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_SECRET_STORE,
+        pattern=BASE64URL_PATTERN,
+        repr=False,
+        description="Secret data needed to decrypt the share, URL-safe base64 without padding.",
+        examples=[EXAMPLE_STORE],
+    ),
+]
+PublicKeyText = Annotated[
+    str,
+    Field(
+        pattern=PUBLIC_KEY_PATTERN,
+        description="Public key in hex with `0x`: 33 bytes compressed (secp256k1) or 32 (ed25519).",
+        examples=[EXAMPLE_PUBLIC_KEY],
+    ),
+]
+UserId = Annotated[str, Field(description="User identifier.", examples=["3f0c9d8e5b7a4c21"])]
+Moment = Annotated[
+    str,
+    Field(
+        description="ISO 8601 timestamp.",
+        examples=["2026-11-21T09:30:00.123456+00:00"],
+        json_schema_extra={"format": "date-time"},
+    ),
+]
+
+
+class Body(BaseModel):
+    """What all requests and responses have in common."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+class NewKeyRequest(Body):
+    """For generate and recover."""
+
+    curve: Curve
+    password: Password
+
+
+class SignRequest(Body):
+    """A stored key share record, and what to sign with it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "key_id": EXAMPLE_KEY_ID,
+                    "encrypted_share": EXAMPLE_SHARE,
+                    "secret_store": EXAMPLE_STORE,
+                    "curve": "secp256k1",
+                    "message": EXAMPLE_HASH,
+                }
+            ]
+        }
+    )
+
+    key_id: KeyId
+    encrypted_share: EncryptedShare
+    secret_store: SecretStore
+    curve: Curve
+    message: Annotated[
+        str,
+        Field(
+            min_length=2,
+            max_length=2 * MAX_MESSAGE_BYTES,
+            pattern=HEX_PATTERN,
+            repr=False,
+            description=(
+                "Hash of the data to sign, in hex without `0x`. For secp256k1 exactly 32 bytes; "
+                "for ed25519 1 byte to 64 KiB, signed as they are (RFC 8032)."
+            ),
+            examples=[EXAMPLE_HASH],
+        ),
+    ]
+    signer: Annotated[
+        Literal["operator", "institution"] | None,
+        Field(
+            description=(
+                "Which MPC node signs along. Without it the operator's does, or the institution's "
+                "while the operator's cannot be reached."
+            ),
+        ),
+    ] = None
+
+    @field_validator("message")
+    @classmethod
+    def _hash_for_ecdsa(cls, message: str, info: ValidationInfo) -> str:
+        if info.data.get("curve") == "secp256k1" and len(message) != HASH_DIGITS:
+            raise PydanticCustomError(
+                "hash_length", f"must have {HASH_DIGITS} hex digits for secp256k1"
+            )
+        return message
+
+
+class PublicKeyRequest(Body):
+    """A stored key share record and its password."""
+
+    key_id: KeyId
+    encrypted_share: EncryptedShare
+    secret_store: SecretStore
+    curve: Curve
+    password: Password
+
+
+class ValidatePasswordRequest(Body):
+    """Does this password open this secret store?"""
+
+    password: Password
+    secret_store: SecretStore
+
+
+class ValidateShareRequest(Body):
+    """Is this share whole, and does it belong to this secret store?"""
+
+    encrypted_share: EncryptedShare
+    secret_store: SecretStore
+
+
+# --- responses ----------------------------------------------------------------------------------
+
+
+class Health(Body):
+    """Which build is running."""
+
+    name: Annotated[str, Field(description="Service name.", examples=["mpc-node"])]
+    version: Annotated[str, Field(description="Build version.", examples=["0.1.0"])]
+    build_type: Annotated[str, Field(description="Kind of build.", examples=["release"])]
+    time: Moment
+
+
+class KeyShareRecord(Body):
+    """A key share, for the caller to keep encrypted: the node keeps nothing."""
+
+    key_id: KeyId
+    encrypted_share: EncryptedShare
+    secret_store: SecretStore
+    public_key: PublicKeyText
+    curve: Curve
+
+
+class Signature(Body):
+    """A signature that the node has verified under the key."""
+
+    signature: Annotated[
+        str,
+        Field(
+            pattern=r"^([0-9a-f]{128}|[0-9a-f]{130})$",
+            description=(
+                "secp256k1: r, s (low) and v (1b or 1c), 65 bytes of hex; ed25519: 64 bytes of hex."
+            ),
+            examples=[EXAMPLE_SIGNATURE],
+        ),
+    ]
+
+
+class PublicKey(Body):
+    """A key's public half."""
+
+    public_key: PublicKeyText
+
+
+class ValidationResult(Body):
+    """Whether it matched; a mismatch is not an error."""
+
+    result: Annotated[bool, Field(description="True if it matches.", examples=[True])]
+
+
+class WalletKey(Body):
+    """A key of a wallet."""
+
+    curve: Curve
+    public_key: PublicKeyText
+
+
+class WalletEntry(Body):
+    """One key and what it is called on each chain."""
+
+    key: WalletKey
+    address: Annotated[
+        dict[str, str],
+        Field(
+            description=(
+                "Blockchain addresses: `evm`, `btc`, `aptos`, `tron`, `xrp` of a secp256k1 key, "
+                "`solana` of an ed25519 key."
+            ),
+            examples=[{"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"}],
+        ),
+    ]
+
+
+class WalletInformation(Body):
+    """All keys of the user, with their addresses."""
+
+    user_id: UserId
+    wallets: list[WalletEntry]
+
+
+class RegisteredKey(Body):
+    """A key as the gateway has registered it."""
+
+    key_id: KeyId
+    curve: Curve
+    public_key: PublicKeyText
+    created_at: Moment
+
+
+class RegisteredKeys(Body):
+    """All keys of the user; the list may be empty."""
+
+    user_id: UserId
+    keys: list[RegisteredKey]
+
+
+class UserInformation(Body):
+    """The user of the access token."""
+
+    user_id: UserId
+    username: Annotated[str, Field(description="Name given at sign-up.", examples=["alice"])]
+    created_at: Moment
+
+
+class KeyToken(Body):
+    """A token for calls to the MPC nodes about one key."""
+
+    token: Annotated[
+        str, Field(repr=False, description="JSON Web Token.", examples=["eyJhbGciOi...hcQ"])
+    ]
+    token_type: Annotated[Literal["Bearer"], Field(description="How the token is to be sent.")]
+    expires_in: Annotated[int, Field(description="Lifetime in seconds.", examples=[300])]
+    key_id: KeyId
+
+
+class Error(Body):
+    """Every error of every status."""
+
+    error: Annotated[str, Field(description="What went wrong.", examples=["Invalid curve"])]

@@ -1,0 +1,165 @@
+"""Routes that need an access token: what happens around every one of their endpoints.
+
+FastAPI by itself reads and validates the body before anything else. Here the order is: token (401),
+content type (415), size (413), JSON and fields (400), endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, Final, cast
+
+from fastapi import Depends
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope
+
+from node.auth import Authenticator
+from node.errors import ApiError, BadRequest, error_body
+from node.logs import record_of
+from node.models import EXPECTED
+from node.timing import Timing
+from node.wallet import Caller, Wallet
+
+MAX_BODY_BYTES: Final = 1 << 18
+"""Of a request. The largest that makes sense carries a message of 64 KiB in hex."""
+
+JSON: Final = "application/json"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What an endpoint needs beside its parameters."""
+
+    wallet: Wallet
+    caller: Caller
+    timing: Timing
+
+
+async def this_call(request: Request) -> Call:
+    """The call that ``ProtectedRoute`` made of this request."""
+    return cast(Call, request.state.call)
+
+
+CurrentCall = Annotated[Call, Depends(this_call)]
+
+
+class ProtectedRoute(APIRoute):
+    """A route behind the access token; its answers carry a ``Server-Timing`` header."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        takes_body = self.body_field is not None
+
+        async def handler(request: Request) -> Response:
+            timing = Timing()
+            try:
+                authenticator: Authenticator = request.app.state.authenticator
+                caller = await authenticator.caller(request.headers.get("authorization"))
+                record_of(request).user_id = caller.claims.user_id
+                request.state.call = Call(request.app.state.wallet, caller, timing)
+                if takes_body:
+                    request = JsonRequest(request.scope, request.receive, await read_body(request))
+                response = await handle(request)
+            except (ApiError, HTTPException, RequestValidationError) as error:
+                response = error_answer(request, error)
+            response.headers["server-timing"] = timing.header()
+            # Shares, tokens and signatures are for the caller alone.
+            response.headers["cache-control"] = "no-store"
+            return response
+
+        return handler
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, if it is of the right type and size.
+
+    Raises:
+        ApiError: 415, 413, or 400 for a caller who is gone.
+    """
+    kind = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+    if kind != JSON:
+        raise ApiError(415, f"The content type must be {JSON}")
+    received = bytearray()
+    try:
+        async for chunk in request.stream():
+            received += chunk
+            if len(received) > MAX_BODY_BYTES:
+                # The server reads the rest and forgets it.
+                raise ApiError(413, f"The body has more than {MAX_BODY_BYTES} bytes")
+    except ClientDisconnect:
+        raise BadRequest("The connection ended before the body did") from None
+    return bytes(received)
+
+
+class JsonRequest(Request):
+    """A request whose body has been read, to be parsed as UTF-8 JSON."""
+
+    def __init__(self, scope: Scope, receive: Receive, body: bytes) -> None:
+        super().__init__(scope, receive)
+        self._received = body
+
+    async def body(self) -> bytes:
+        return self._received
+
+    async def json(self) -> Any:
+        try:
+            return from_json(self._received, allow_inf_nan=False)
+        except ValueError:
+            raise HTTPException(400, "The body is not valid JSON") from None
+
+
+def json_answer(model: BaseModel) -> Response:
+    """200 with the model as JSON."""
+    return Response(model.model_dump_json(), media_type=JSON)
+
+
+def error_answer(request: Request, error: Exception) -> Response:
+    """The answer to a call that failed, in the one form of all errors; notes it for the log."""
+    headers: dict[str, str] | None = None
+    match error:
+        case ApiError():
+            status, message, headers = error.status, error.message, error.headers
+        case RequestValidationError():
+            status, message = 400, explain(error)
+        case HTTPException():
+            status, message = error.status_code, _framework_message(error)
+            headers = dict(error.headers or {})
+        case _:
+            raise error
+    record_of(request).error = message
+    return Response(error_body(message), status, headers, JSON)
+
+
+def explain(error: RequestValidationError) -> str:
+    """What is wrong with a request's parameters: the first fault, without the value."""
+    fault = error.errors()[0]
+    source, *path = fault["loc"]
+    missing = fault["type"] == "missing"
+    if not path or not isinstance(path[0], str):
+        return "The body is missing" if missing else "The body must be a JSON object"
+    field = path[0]
+    if missing:
+        return f"Missing {'query parameter' if source == 'query' else 'field'}: {field}"
+    if field == "curve":
+        return "Invalid curve"
+    if fault["type"] == "hash_length":
+        return f"Invalid {field}: {fault['msg']}"
+    return f"Invalid {field}: must be {EXPECTED[field]}"
+
+
+def _framework_message(error: HTTPException) -> str:
+    match error.status_code:
+        case HTTPStatus.NOT_FOUND:
+            return "Not found"
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            return "Method not allowed"
+        case _:
+            return error.detail

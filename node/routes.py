@@ -1,0 +1,258 @@
+"""The endpoints: parse, ask the wallet, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mpcsim import __version__
+from node.models import (
+    KEY_ID_PATTERN,
+    Error,
+    Health,
+    KeyShareRecord,
+    KeyToken,
+    NewKeyRequest,
+    PublicKey,
+    PublicKeyRequest,
+    RegisteredKeys,
+    Signature,
+    SignRequest,
+    UserInformation,
+    ValidatePasswordRequest,
+    ValidateShareRequest,
+    ValidationResult,
+    WalletInformation,
+)
+from node.protected import CurrentCall, ProtectedRoute, json_answer
+
+SERVICE: Final = "mpc-node"
+
+ERROR_EXAMPLES: Final[Mapping[int, str]] = {
+    400: "Invalid curve",
+    401: 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
+    404: "no such key",
+    409: "secp256k1 key already exists for this user",
+    413: "The body has more than 262144 bytes",
+    415: "The content type must be application/json",
+    500: "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached",
+    502: "The gateway cannot be reached; check WAAS_API_URL",
+    504: "The gateway did not answer in time",
+}
+ERROR_MEANINGS: Final[Mapping[int, str]] = {
+    400: "A parameter is missing, malformed or does not fit the others.",
+    401: "The access token is missing (755), invalid (756) or expired (757): get a new one, retry.",
+    404: "No such key of this user, or no such user.",
+    409: "The user's keys do not allow this now.",
+    413: "The body is too long.",
+    415: "The body is not declared as JSON.",
+    500: "Internal error, or the gateway or an MPC node answered with an error.",
+    502: "The node cannot reach its gateway.",
+    504: "The gateway did not answer in time.",
+}
+ALWAYS: Final = (401, 500, 502, 504)
+WITH_BODY: Final = (400, 413, 415)
+
+
+def fails_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI responses for these error statuses and those that every protected route has."""
+    return {
+        status: {
+            "model": Error,
+            "description": f"{HTTPStatus(status).phrase}. {ERROR_MEANINGS[status]}",
+            "content": {"application/json": {"example": {"error": ERROR_EXAMPLES[status]}}},
+        }
+        for status in sorted({*statuses, *ALWAYS})
+    }
+
+
+public = APIRouter(tags=["health"])
+wallet = APIRouter(prefix="/v3/wallet", tags=["wallet"], route_class=ProtectedRoute)
+
+
+@public.get(
+    "/",
+    response_model=Health,
+    summary="Health check",
+    openapi_extra={"security": []},
+)
+async def health(request: Request) -> Response:
+    """The node runs; nothing is asked of the gateway. Needs no token."""
+    return json_answer(
+        Health(
+            name=SERVICE,
+            version=__version__,
+            build_type=request.app.state.settings.build_type,
+            time=datetime.now(UTC).isoformat(timespec="microseconds"),
+        )
+    )
+
+
+@wallet.post(
+    "/generate",
+    response_model=KeyShareRecord,
+    responses=fails_with(409, *WITH_BODY),
+    summary="Generate key share",
+)
+async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
+    """Make a key together with both MPC nodes and return the caller's share, encrypted.
+
+    Keep `key_id`, `encrypted_share` and `secret_store` encrypted: the node keeps nothing. A user
+    has one key a curve; where there is one already the answer is 409, and `recover` is what to use.
+    """
+    record = await call.wallet.generate(call.caller, body.curve, body.password, call.timing)
+    return json_answer(record)
+
+
+@wallet.post(
+    "/recover",
+    response_model=KeyShareRecord,
+    responses=fails_with(404, *WITH_BODY),
+    summary="Recover key share",
+)
+async def recover(body: NewKeyRequest, call: CurrentCall) -> Response:
+    """Replace a lost share: same public key, new `key_id`, new shares for all holders.
+
+    The old share no longer signs once this has succeeded.
+    """
+    record = await call.wallet.recover(call.caller, body.curve, body.password, call.timing)
+    return json_answer(record)
+
+
+@wallet.post(
+    "/sign",
+    response_model=Signature,
+    responses=fails_with(404, *WITH_BODY),
+    summary="Sign",
+)
+async def sign(body: SignRequest, call: CurrentCall) -> Response:
+    """Sign a hash (secp256k1, DKLs23 ECDSA) or a message (ed25519, FROST) with a key share.
+
+    One request at a time for one `key_id`: a second one while the first runs is refused.
+    """
+    signature = await call.wallet.sign(
+        call.caller,
+        key_id=body.key_id,
+        encrypted_share=body.encrypted_share,
+        secret_store=body.secret_store,
+        curve=body.curve,
+        message=bytes.fromhex(body.message),
+        signer=body.signer,
+        timing=call.timing,
+    )
+    return json_answer(Signature(signature=signature))
+
+
+@wallet.post(
+    "/publickey",
+    response_model=PublicKey,
+    responses=fails_with(404, *WITH_BODY),
+    summary="Get public key",
+)
+async def public_key(body: PublicKeyRequest, call: CurrentCall) -> Response:
+    """The public key of a share, from which blockchain addresses are derived."""
+    found = await call.wallet.public_key(
+        call.caller,
+        key_id=body.key_id,
+        encrypted_share=body.encrypted_share,
+        secret_store=body.secret_store,
+        curve=body.curve,
+        password=body.password,
+        timing=call.timing,
+    )
+    return json_answer(PublicKey(public_key=found))
+
+
+@wallet.post(
+    "/validate/password",
+    response_model=ValidationResult,
+    responses=fails_with(*WITH_BODY),
+    summary="Validate password",
+)
+async def validate_password(body: ValidatePasswordRequest, call: CurrentCall) -> Response:
+    """Whether the password is the one that the share was encrypted with.
+
+    False, too, for a secret store that is damaged, another user's, or of a key recovered since.
+    """
+    result = await call.wallet.validate_password(
+        call.caller,
+        password=body.password,
+        secret_store=body.secret_store,
+        timing=call.timing,
+    )
+    return json_answer(ValidationResult(result=result))
+
+
+@wallet.post(
+    "/validate/share",
+    response_model=ValidationResult,
+    responses=fails_with(*WITH_BODY),
+    summary="Validate key share",
+)
+async def validate_share(body: ValidateShareRequest, call: CurrentCall) -> Response:
+    """Whether the share is whole and opens with the secret store.
+
+    False, too, for strings that are another user's, or of a key recovered since.
+    """
+    result = await call.wallet.validate_share(
+        call.caller,
+        encrypted_share=body.encrypted_share,
+        secret_store=body.secret_store,
+        timing=call.timing,
+    )
+    return json_answer(ValidationResult(result=result))
+
+
+@wallet.get(
+    "",
+    response_model=WalletInformation,
+    responses=fails_with(404),
+    summary="Get wallet information",
+)
+async def wallet_information(call: CurrentCall) -> Response:
+    """The user's keys with their blockchain addresses; 404 while there is no key."""
+    return json_answer(await call.wallet.wallet_info(call.caller))
+
+
+@wallet.get(
+    "/key",
+    response_model=RegisteredKeys,
+    responses=fails_with(),
+    summary="Get registered keys",
+)
+async def registered_keys(call: CurrentCall) -> Response:
+    """The user's keys as the gateway has registered them; an empty list if there are none."""
+    return json_answer(await call.wallet.keys(call.caller))
+
+
+@wallet.get(
+    "/user",
+    response_model=UserInformation,
+    responses=fails_with(404),
+    summary="Get user information",
+)
+async def user_information(call: CurrentCall) -> Response:
+    """The user that the access token was issued for."""
+    return json_answer(await call.wallet.user(call.caller))
+
+
+@wallet.get(
+    "/token",
+    response_model=KeyToken,
+    responses=fails_with(400, 404),
+    summary="Issue MPC token",
+)
+async def key_token(
+    key_id: Annotated[
+        str, Query(alias="id", pattern=KEY_ID_PATTERN, description="The key's `key_id`.")
+    ],
+    call: CurrentCall,
+) -> Response:
+    """A token for calls to the MPC nodes about one key."""
+    return json_answer(await call.wallet.key_token(call.caller, key_id))

@@ -1,0 +1,41 @@
+"""Where a request spent its time, for the ``Server-Timing`` header (W3C Server Timing)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Timing:
+    """Named durations of one request, from the moment this object is made.
+
+    Spans of one name add up; spans may overlap (Argon2id runs beside the protocol's rounds), so
+    their sum may exceed the total.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._spans_s: dict[str, float] = {}
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Count the time inside towards ``name`` (an HTTP token), whatever is raised inside."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._spans_s[name] = self._spans_s.get(name, 0.0) + self._clock() - began
+
+    def total_ms(self) -> float:
+        """Milliseconds so far."""
+        return (self._clock() - self._began) * 1e3
+
+    def header(self) -> str:
+        """The header's value, in milliseconds: ``vault;dur=1.2, round1;dur=3.1, total;dur=8.0``."""
+        spans = [f"{name};dur={seconds * 1e3:.1f}" for name, seconds in self._spans_s.items()]
+        return ", ".join([*spans, f"total;dur={self.total_ms():.1f}"])

@@ -1,0 +1,472 @@
+"""What the endpoints do: make, recover and use a key of which the caller carries one share.
+
+Nothing is kept from one call to the next but public data. Key shares, passwords and vault keys
+live as long as their call; what is held in bytearrays is overwritten, and what Python keeps in
+immutable objects goes when the memory is used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.tokens import Claims
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Party
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import Rng, SystemRng
+from mpcsim.vault import (
+    INTERACTIVE,
+    Argon2Cost,
+    ReplyKey,
+    SecretStore,
+    VaultKey,
+    WrongKey,
+    new_salt,
+    password_matches,
+    seal_share,
+)
+from node.checks import (
+    HOLDERS,
+    THRESHOLD,
+    agreed_record,
+    check_share,
+    check_well_formed,
+    opened_share,
+    parse_store,
+    public_key_text,
+    verifies,
+)
+from node.client_party import ClientParty, Mail, OnCheat, Post, give_up, leaves_open
+from node.errors import ApiError, BadRequest, NotFound, Unreachable, Upstream, UpstreamTimeout
+from node.gateway import GatewayClient
+from node.models import (
+    Curve,
+    KeyShareRecord,
+    KeyToken,
+    RegisteredKey,
+    RegisteredKeys,
+    UserInformation,
+    WalletInformation,
+)
+from node.stretching import Stretching
+from node.timing import Timing
+from node.workers import Workers
+
+R = TypeVar("R")
+
+MESSAGE_HASH_BYTES: Final = 32
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls: a verified access token."""
+
+    token: str = field(repr=False)
+    claims: Claims
+
+
+class Wallet:
+    """The operations of the REST interface, over one gateway."""
+
+    def __init__(
+        self,
+        gateway: GatewayClient,
+        *,
+        rng: Rng | None = None,
+        cost: Argon2Cost = INTERACTIVE,
+        workers: Workers | None = None,
+    ) -> None:
+        """
+        Args:
+            cost: of Argon2id, for new vaults.
+        """
+        self._gateway = gateway
+        self._rng = rng or SystemRng()
+        self._cost = cost
+        self._workers = workers or Workers()
+
+    async def close(self) -> None:
+        """Let what was begun come to an end. The gateway's client stays open."""
+        await self._workers.close()
+
+    # ------------------------------------------------------------------ making keys
+
+    async def generate(
+        self, caller: Caller, curve: Curve, password: str, timing: Timing
+    ) -> KeyShareRecord:
+        """Generate a key with both MPC nodes.
+
+        Raises:
+            Conflict: the user has a key on that curve.
+            ApiError: it came to nothing; the user has no key on that curve.
+        """
+        async with self._stretching(password, timing) as stretching:
+            agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
+            party = dkg.party(agreed, CLIENT, session_id=self._session_id(), rng=self._rng)
+
+            async def begin(messages: Mail) -> Sequence[bytes]:
+                mail = await self._gateway.generate(caller.token, party.session_id, curve, messages)
+                stretching.start()  # not for a user who has a key already
+                return mail
+
+            async with self._client(caller, party, timing, threaded=True) as client:
+                share = await client.run(begin)
+                return await self._finish(caller, party.session_id, share, curve, stretching)
+
+    async def recover(
+        self, caller: Caller, curve: Curve, password: str, timing: Timing
+    ) -> KeyShareRecord:
+        """Have both MPC nodes deal new shares of the user's key; the old ones become useless.
+
+        Raises:
+            NotFound: the user has no key on that curve.
+            ApiError: it came to nothing; the old share works as before.
+        """
+        registered = await self._gateway.key(caller.token, curve)
+        if registered is None:
+            raise NotFound(f"No {curve} key is registered for this user")
+        session_id = self._session_id()
+        async with self._stretching(password, timing) as stretching:
+            party, mail = await self._begin_recovery(caller, session_id, registered, timing)
+            stretching.start()
+            async with self._client(caller, party, timing, threaded=True) as client:
+                share = await client.join(mail)
+                if share is None:
+                    raise ApiError(500, "The recovery ended without a share")
+                return await self._finish(caller, session_id, share, curve, stretching)
+
+    async def _begin_recovery(
+        self, caller: Caller, session_id: bytes, registered: RegisteredKey, timing: Timing
+    ) -> tuple[Party[Any, KeyShare | None], Sequence[bytes]]:
+        """The client's party, and its first mail. Nothing stays open if this fails."""
+        token, curve = caller.token, registered.curve
+        try:
+            with timing.span("round1"):
+                beginning = await self._gateway.recover(token, session_id, curve)
+            record = agreed_record(beginning.records, registered)
+            agreed = reshare.setup(record, MPC_NODES, receivers=HOLDERS, threshold=THRESHOLD)
+            party = reshare.party(agreed, CLIENT, session_id=session_id, rng=self._rng)
+        except BaseException as error:
+            if leaves_open(error):
+                exchange, others = self._exchange(token, session_id), dict.fromkeys(MPC_NODES)
+                number = reshare.RESHARE.number
+                self._workers.later(give_up(exchange, number, session_id, others, self._rng))
+            raise
+        return party, beginning.messages
+
+    async def _finish(
+        self,
+        caller: Caller,
+        session_id: bytes,
+        share: KeyShare,
+        curve: Curve,
+        stretching: Stretching,
+    ) -> KeyShareRecord:
+        """Seal a new share, then make its key the user's key."""
+        record, timing = share.record, stretching.timing
+        key_id = record.epoch.hex()
+        check_share(share, key_id)
+        node_keys = await self._gateway.nodes(fresh=True)
+        pw_key = await stretching.key()
+        with timing.span("vault"):
+            encrypted_share, secret_store = seal_share(
+                share.to_bytes(),
+                pw_key=pw_key,
+                salt=stretching.salt,
+                cost=stretching.cost,
+                key_id=key_id,
+                curve=curve,
+                user_id=caller.claims.user_id,
+                node_keys=node_keys,
+                rng=self._rng,
+            )
+        made = KeyShareRecord(
+            key_id=key_id,
+            encrypted_share=encrypted_share,
+            secret_store=secret_store,
+            public_key=public_key_text(record),
+            curve=curve,
+        )
+        with timing.span("activate"):
+            await self._activate(caller, session_id, made)
+        return made
+
+    async def _activate(self, caller: Caller, session_id: bytes, made: KeyShareRecord) -> None:
+        """Have the gateway register a key, and see that it did.
+
+        If there is no answer the key may still be registered: only the registry knows.
+        """
+        failure: ApiError | None = None
+        try:
+            await self._gateway.activate(caller.token, session_id, bytes.fromhex(made.key_id))
+        except (Unreachable, UpstreamTimeout, Upstream) as error:
+            failure = error
+        try:
+            registered = await self._gateway.key(caller.token, made.curve)
+        except ApiError:
+            if failure is None:
+                return  # it said that it did
+            raise failure from None
+        if registered is None or registered.key_id != made.key_id:
+            raise failure or ApiError(500, "The gateway has not registered the new key")
+        if registered.public_key != made.public_key:
+            raise ApiError(500, "The gateway has registered another public key than was made")
+
+    def _stretching(self, password: str, timing: Timing) -> Stretching:
+        return Stretching(password, new_salt(self._rng), self._cost, self._workers, timing)
+
+    # ------------------------------------------------------------------ signing
+
+    async def sign(
+        self,
+        caller: Caller,
+        *,
+        key_id: str,
+        encrypted_share: str,
+        secret_store: str,
+        curve: Curve,
+        message: bytes,
+        signer: str | None,
+        timing: Timing,
+    ) -> str:
+        """Sign with one MPC node.
+
+        Args:
+            message: the 32-byte hash on secp256k1, the message itself on ed25519.
+            signer: ``operator`` or ``institution``; None: the operator, or the institution if the
+                operator's node cannot be reached or is too slow.
+
+        Returns:
+            In hex: r, s, v with low s and v = 27 or 28 on secp256k1; R, S on ed25519. It has been
+            verified under the share's public key.
+        """
+        if curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
+            raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
+        share = await self._share(caller, key_id, encrypted_share, secret_store, curve, timing)
+        if signer is None:
+            try:
+                return await self._sign_with(caller, OPERATOR, share, message, timing)
+            except ApiError as error:
+                if not _is_down(error, OPERATOR):
+                    raise
+            return await self._sign_with(caller, INSTITUTION, share, message, timing)
+        party = next(i for i in MPC_NODES if ROLES[i] == signer)
+        return await self._sign_with(caller, party, share, message, timing)
+
+    async def _sign_with(
+        self, caller: Caller, signer: PartyId, share: KeyShare, message: bytes, timing: Timing
+    ) -> str:
+        session_id, signers, epoch = self._session_id(), (CLIENT, signer), share.record.epoch
+        party: Party[Any, Any]
+        client: ClientParty[Any]
+        try:
+            if share.record.curve_name == "secp256k1":
+                ecdsa_setup = ecdsa.setup(share, signers, message)
+                party = ecdsa.party(ecdsa_setup, session_id=session_id, rng=self._rng)
+            else:
+                frost_setup = frost.setup(share, signers, message)
+                party = frost.party(frost_setup, session_id=session_id, rng=self._rng)
+        except UsageError as error:
+            raise ApiError(500, f"MPC session cannot begin: {error}") from None
+
+        async def suspend(culprit: int | None) -> None:
+            await self._gateway.suspend(caller.token, epoch, culprit)
+
+        async def begin(messages: Mail) -> Sequence[bytes]:
+            return await self._gateway.sign(
+                caller.token, session_id, epoch, signer, message, messages
+            )
+
+        client = self._client(caller, party, timing, suspend=suspend)
+        async with client:
+            signature: bytes = (await client.run(begin, last_word=False)).encode()
+        with timing.span("compute"):
+            if not verifies(share.record, message, signature):
+                raise ApiError(500, "MPC session ended with a signature that does not verify")
+        return signature.hex()
+
+    # ------------------------------------------------------------------ looking into the vault
+
+    async def public_key(
+        self,
+        caller: Caller,
+        *,
+        key_id: str,
+        encrypted_share: str,
+        secret_store: str,
+        curve: Curve,
+        password: str,
+        timing: Timing,
+    ) -> str:
+        """The public key of a share, in hex with ``0x``, for whoever knows its password.
+
+        Raises:
+            BadRequest: strings that do not open, another curve, or a wrong password.
+            NotFound: not a present key of this user.
+        """
+        store = parse_store(secret_store)
+        check_well_formed(encrypted_share)
+        with await self._open(caller, key_id, store, timing) as key:
+            with timing.span("vault"):
+                share = opened_share(
+                    encrypted_share, store, key, caller.claims.user_id, key_id, curve
+                )
+            matches = await self._matches(store, key, password, timing)
+        if not matches:
+            raise BadRequest("Invalid password")
+        found = public_key_text(share.record)
+        registered = await self._gateway.key(caller.token, curve)
+        if registered is None or registered.key_id != key_id:
+            raise NotFound("No such key")
+        if registered.public_key != found:
+            raise BadRequest("Invalid encrypted_share: it is not of the registered key")
+        return found
+
+    async def validate_password(
+        self, caller: Caller, *, password: str, secret_store: str, timing: Timing
+    ) -> bool:
+        """Whether the password is the one a secret store was made with.
+
+        False for every other reason, too, for which it opens nothing: a store that is damaged,
+        another user's, or of a key that has been recovered since.
+        """
+        store = parse_store(secret_store)
+        try:
+            with await self._open(caller, store.key_id, store, timing) as key:
+                return await self._matches(store, key, password, timing)
+        except (BadRequest, NotFound):
+            return False
+
+    async def validate_share(
+        self, caller: Caller, *, encrypted_share: str, secret_store: str, timing: Timing
+    ) -> bool:
+        """Whether a share is whole and opens with its secret store; otherwise as
+        ``validate_password``."""
+        store = parse_store(secret_store)
+        check_well_formed(encrypted_share)
+        try:
+            with await self._open(caller, store.key_id, store, timing) as key, timing.span("vault"):
+                opened_share(
+                    encrypted_share, store, key, caller.claims.user_id, store.key_id, store.curve
+                )
+        except (BadRequest, NotFound):
+            return False
+        return True
+
+    async def _share(
+        self,
+        caller: Caller,
+        key_id: str,
+        encrypted_share: str,
+        secret_store: str,
+        curve: Curve,
+        timing: Timing,
+    ) -> KeyShare:
+        store = parse_store(secret_store)
+        check_well_formed(encrypted_share)
+        with await self._open(caller, key_id, store, timing) as key, timing.span("vault"):
+            return opened_share(encrypted_share, store, key, caller.claims.user_id, key_id, curve)
+
+    async def _open(
+        self, caller: Caller, key_id: str, store: SecretStore, timing: Timing
+    ) -> VaultKey:
+        """Have both MPC nodes open their halves of a secret store.
+
+        Raises:
+            NotFound: not a present key of this user.
+            BadRequest: the store is damaged, or of another key.
+        """
+        with timing.span("vault"):
+            node_keys = await self._gateway.nodes()
+            reply_key = ReplyKey(self._rng)
+            wrapped = await self._gateway.open(
+                caller.token, bytes.fromhex(key_id), reply_key.public, store.halves
+            )
+            try:
+                return reply_key.combine(wrapped, node_keys)
+            except WrongKey:
+                node_keys = await self._gateway.nodes(fresh=True)  # they may have changed
+            try:
+                return reply_key.combine(wrapped, node_keys)
+            except WrongKey:
+                raise ApiError(500, "The MPC nodes' parts of the vault key are damaged") from None
+
+    async def _matches(
+        self, store: SecretStore, key: VaultKey, password: str, timing: Timing
+    ) -> bool:
+        """Compute Argon2id in a thread and compare.
+
+        Raises:
+            BadRequest: the store was altered.
+        """
+        with timing.span("argon2"):
+            checking = self._workers.submit(lambda: password_matches(store, key, password))
+            try:
+                return await asyncio.shield(checking)
+            except WrongKey:
+                raise BadRequest("Invalid secret_store") from None
+
+    # ------------------------------------------------------------------ what the gateway knows
+
+    async def user(self, caller: Caller) -> UserInformation:
+        return await self._gateway.user(caller.token)
+
+    async def keys(self, caller: Caller) -> RegisteredKeys:
+        return await self._gateway.keys(caller.token)
+
+    async def wallet_info(self, caller: Caller) -> WalletInformation:
+        """The user's keys with their addresses.
+
+        Raises:
+            NotFound: the user has no key.
+        """
+        found = await self._gateway.wallet(caller.token)
+        if not found.wallets:
+            raise NotFound("This user has no key")
+        return found
+
+    async def key_token(self, caller: Caller, key_id: str) -> KeyToken:
+        """A token for calls to the MPC nodes about one key."""
+        return await self._gateway.key_token(caller.token, key_id)
+
+    # ------------------------------------------------------------------ sessions
+
+    def _session_id(self) -> bytes:
+        return self._rng.bytes(SESSION_ID_BYTES)
+
+    def _exchange(self, token: str, session_id: bytes) -> Post:
+        async def exchange(messages: Mail) -> Sequence[bytes]:
+            return await self._gateway.exchange(token, session_id, messages)
+
+        return exchange
+
+    def _client(
+        self,
+        caller: Caller,
+        party: Party[Any, R],
+        timing: Timing,
+        *,
+        threaded: bool = False,
+        suspend: OnCheat | None = None,
+    ) -> ClientParty[R]:
+        return ClientParty(
+            party,
+            self._exchange(caller.token, party.session_id),
+            workers=self._workers,
+            timing=timing,
+            threaded=threaded,
+            suspend=suspend,
+            rng=self._rng,
+        )
+
+
+def _is_down(error: ApiError, party: PartyId) -> bool:
+    """Whether signing failed because that MPC node does not answer."""
+    if isinstance(error, Upstream):
+        return error.upstream_status in (503, 504) and error.party == party
+    return isinstance(error, UpstreamTimeout)

@@ -1,0 +1,158 @@
+"""A wallet and a gateway client that answer from memory: for tests of the layer above them.
+
+They know three kinds of user by name: ``alice`` has a secp256k1 key, ``bob`` has none, and for
+``mallory`` the next error in ``errors`` is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from mpcsim.gateway.tokens import TokenIssuer, make_signing_key
+from node.errors import Conflict, NotFound
+from node.models import (
+    EXAMPLE_KEY_ID,
+    EXAMPLE_PUBLIC_KEY,
+    EXAMPLE_SHARE,
+    EXAMPLE_SIGNATURE,
+    EXAMPLE_STORE,
+    KeyShareRecord,
+    KeyToken,
+    RegisteredKey,
+    RegisteredKeys,
+    UserInformation,
+    WalletEntry,
+    WalletInformation,
+    WalletKey,
+)
+from node.timing import Timing
+from node.wallet import Caller
+
+CREATED = "2026-11-21T09:30:00.123456+00:00"
+PASSWORD = "correct horse"
+
+
+class GatewayDouble:
+    """Publishes the keys of one issuer of tokens."""
+
+    def __init__(self) -> None:
+        self.issuer = TokenIssuer(make_signing_key())
+        self.error: Exception | None = None
+        self.asked = 0
+        self.closed = False
+
+    def token(self, username: str = "alice", lifetime_s: float = 600) -> str:
+        return self.issuer.access(f"id-of-{username}", username, lifetime_s)
+
+    async def jwks(self) -> dict[str, Any]:
+        self.asked += 1
+        await asyncio.sleep(0.01)
+        if self.error is not None:
+            raise self.error
+        return self.issuer.jwks()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class WalletDouble:
+    """Checks nothing but who is calling and which key is meant."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+        self.signed: list[dict[str, Any]] = []
+        self.wait_s = 0.0
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def _enter(self, caller: Caller) -> bool:
+        """Whether the caller has a key."""
+        if self.wait_s:
+            await asyncio.sleep(self.wait_s)
+        if caller.claims.username == "mallory":
+            raise self.errors.pop(0)
+        return caller.claims.username == "alice"
+
+    async def _record(self, caller: Caller, curve: str) -> KeyShareRecord:
+        return KeyShareRecord(
+            key_id=EXAMPLE_KEY_ID,
+            encrypted_share=EXAMPLE_SHARE,
+            secret_store=EXAMPLE_STORE,
+            public_key=EXAMPLE_PUBLIC_KEY,
+            curve=curve,
+        )
+
+    async def generate(
+        self, caller: Caller, curve: str, password: str, timing: Timing
+    ) -> KeyShareRecord:
+        if await self._enter(caller) and curve == "secp256k1":
+            raise Conflict(f"{curve} key already exists for this user")
+        with timing.span("argon2"):
+            await asyncio.sleep(0)
+        return await self._record(caller, curve)
+
+    async def recover(
+        self, caller: Caller, curve: str, password: str, timing: Timing
+    ) -> KeyShareRecord:
+        if not await self._enter(caller) or curve != "secp256k1":
+            raise NotFound("No such key")
+        return await self._record(caller, curve)
+
+    async def sign(
+        self, caller: Caller, *, key_id: str, message: bytes, timing: Timing, **fields: Any
+    ) -> str:
+        if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
+            raise NotFound("No such key")
+        self.signed.append({"message": message, **fields})
+        with timing.span("vault"):
+            await asyncio.sleep(0)
+        with timing.span("round1"):
+            await asyncio.sleep(0)
+        return EXAMPLE_SIGNATURE
+
+    async def public_key(self, caller: Caller, *, key_id: str, **fields: Any) -> str:
+        if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
+            raise NotFound("No such key")
+        return EXAMPLE_PUBLIC_KEY
+
+    async def validate_password(
+        self, caller: Caller, *, password: str, secret_store: str, timing: Timing
+    ) -> bool:
+        await self._enter(caller)
+        return password == PASSWORD
+
+    async def validate_share(
+        self, caller: Caller, *, encrypted_share: str, secret_store: str, timing: Timing
+    ) -> bool:
+        await self._enter(caller)
+        return encrypted_share == EXAMPLE_SHARE
+
+    async def wallet_info(self, caller: Caller) -> WalletInformation:
+        if not await self._enter(caller):
+            raise NotFound("This user has no wallet")
+        key = WalletKey(curve="secp256k1", public_key=EXAMPLE_PUBLIC_KEY)
+        entry = WalletEntry(key=key, address={"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"})
+        return WalletInformation(user_id=caller.claims.user_id, wallets=[entry])
+
+    async def keys(self, caller: Caller) -> RegisteredKeys:
+        key = RegisteredKey(
+            key_id=EXAMPLE_KEY_ID,
+            curve="secp256k1",
+            public_key=EXAMPLE_PUBLIC_KEY,
+            created_at=CREATED,
+        )
+        keys = [key] if await self._enter(caller) else []
+        return RegisteredKeys(user_id=caller.claims.user_id, keys=keys)
+
+    async def user(self, caller: Caller) -> UserInformation:
+        await self._enter(caller)
+        claims = caller.claims
+        return UserInformation(user_id=claims.user_id, username=claims.username, created_at=CREATED)
+
+    async def key_token(self, caller: Caller, key_id: str) -> KeyToken:
+        if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
+            raise NotFound("No such key")
+        return KeyToken(token="a.b.c", token_type="Bearer", expires_in=300, key_id=key_id)

@@ -1,0 +1,456 @@
+"""The client's party against real peers in memory, with all that can happen on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from coincurve import PublicKey
+from nacl.signing import VerifyKey
+
+from mpcsim.errors import Aborted, Reason
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.protocol import Done, Party, Send, Waiting
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from node.client_party import ClientParty, SessionAborted, SessionStuck
+from node.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    NotFound,
+    Unauthorized,
+    Unreachable,
+    Upstream,
+    UpstreamTimeout,
+)
+from node.timing import Timing
+from node.workers import Workers
+from tests.helpers.adversary import Adversary, on
+from tests.helpers.keys import keys, session_id, unspoilt
+
+HASH = bytes(range(32))
+CURVES = ("secp256k1", "ed25519")
+ALL = (CLIENT, OPERATOR, INSTITUTION)
+
+
+@dataclass
+class Peers:
+    """The other parties, and what carries messages: as the gateway, but without one."""
+
+    parties: dict[PartyId, Any]
+    posts: list[Sequence[bytes]] = field(default_factory=list)
+    meddle: Callable[[int, list[bytes]], list[bytes]] = lambda number, mail: mail
+    """Gets the number of the post, and the client's mail."""
+    fail: Callable[[int], BaseException | None] = lambda number: None
+    told: list[tuple[str, object]] = field(default_factory=list)
+
+    def start(self) -> list[bytes]:
+        return self._carry([(m, o) for m, p in self.parties.items() for o in p.start()])
+
+    async def begin(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+        """Open the session with the client's first messages."""
+        mail = self.start()
+        return mail + list(await self.post(messages))
+
+    async def post(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+        self.posts.append(messages)
+        self.told.append(("post", len(messages)))
+        await asyncio.sleep(0)
+        if error := self.fail(len(self.posts)):
+            raise error
+        outputs: list[tuple[PartyId, Any]] = []
+        for data in messages:
+            receiver = Envelope.decode(data).receiver
+            outputs += [(receiver, o) for o in self.parties[receiver].receive(CLIENT, data)]
+        return self.meddle(len(self.posts), self._carry(outputs))
+
+    async def suspend(self, culprit: int | None) -> None:
+        self.told.append(("suspend", culprit))
+
+    def _carry(self, outputs: list[tuple[PartyId, Any]]) -> list[bytes]:
+        mail: list[bytes] = []
+        while outputs:
+            sender, output = outputs.pop(0)
+            if not isinstance(output, Send):
+                continue
+            if output.to == CLIENT:
+                mail.append(output.data)
+            else:
+                more = self.parties[output.to].receive(sender, output.data)
+                outputs += [(output.to, o) for o in more]
+        return mail
+
+    def aborted(self) -> set[PartyId]:
+        """Those that heard that the client gave up."""
+        found = set()
+        for i, party in self.parties.items():
+            if isinstance(party.outcome, Aborted):
+                assert party.outcome.reason is Reason.PEER_ABORTED
+                found.add(i)
+        return found
+
+
+def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]:
+    """Everyone who takes part in a session of a kind."""
+    sid = session_id(f"client party, {kind}")
+    held = {i: unspoilt(share) for i, share in keys(curve).items()}
+    if kind == "dkg":
+        agreed = dkg.setup(curve, 2, ALL)
+        return {i: dkg.party(agreed, i, session_id=sid) for i in ALL}
+    if kind == "reshare":
+        found = {}
+        for i in ALL:
+            share = held[i] if i != CLIENT else None
+            setup = reshare.setup(held[1].record, MPC_NODES, share=share, receivers=ALL)
+            found[i] = reshare.party(setup, i, session_id=sid)
+        return found
+    signers = (CLIENT, OPERATOR)
+    protocol: Any = ecdsa if kind == "ecdsa" else frost
+    return {
+        i: protocol.party(protocol.setup(held[i], signers, HASH), session_id=sid) for i in signers
+    }
+
+
+def drive(
+    kind: str,
+    curve: str,
+    prepare: Callable[[Peers], None] = lambda peers: None,
+    *,
+    threaded: bool = False,
+) -> tuple[Peers, Any]:
+    """A run with the client driven by a ``ClientParty``: the peers, and the result or error."""
+    everyone = parties(kind, curve)
+    peers = Peers({i: party for i, party in everyone.items() if i != CLIENT})
+    prepare(peers)
+
+    async def run() -> Any:
+        workers = Workers()
+        client: ClientParty[Any] = ClientParty(
+            everyone[CLIENT],
+            peers.post,
+            workers=workers,
+            timing=Timing(),
+            threaded=threaded,
+            suspend=peers.suspend,
+        )
+        try:
+            async with client:
+                if kind == "reshare":
+                    return await client.join(peers.start())
+                return await client.run(peers.begin, last_word=kind == "dkg")
+        except (ApiError, asyncio.CancelledError, ZeroDivisionError) as error:
+            return error
+        finally:
+            await workers.close()
+
+    return peers, asyncio.run(run())
+
+
+KINDS = [
+    ("dkg", "secp256k1"),
+    ("dkg", "ed25519"),
+    ("reshare", "secp256k1"),
+    ("reshare", "ed25519"),
+    ("ecdsa", "secp256k1"),
+    ("frost", "ed25519"),
+]
+
+
+# ---------------------------------------------------------------------- runs that end well
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "curve", "posts"),
+    [(*kind, posts) for kind, posts in zip(KINDS, (2, 2, 2, 2, 2, 1), strict=True)],
+)
+def test_everyone_is_done(kind, curve, posts, threaded):
+    peers, result = drive(kind, curve, threaded=threaded)
+    assert len(peers.posts) == posts
+    if kind in ("dkg", "reshare"):
+        for party in peers.parties.values():
+            assert isinstance(party.outcome, Done)
+            assert party.outcome.result.record == result.record
+    elif kind == "frost":
+        VerifyKey(keys(curve)[1].public_key.encode()).verify(HASH, result.encode())
+    else:
+        compact = result.compact() + bytes([result.recovery_id])
+        found = PublicKey.from_signature_and_message(compact, HASH, hasher=None)
+        assert found.format() == keys(curve)[1].public_key.encode()
+
+
+def test_long_steps_leave_the_event_loop_alone(monkeypatch):
+    where: list[str] = []
+    receive = Party.receive
+
+    def noting(self: Any, sender: int, data: bytes) -> Any:
+        if self.me == CLIENT:
+            where.append(threading.current_thread().name)
+        return receive(self, sender, data)
+
+    monkeypatch.setattr(Party, "receive", noting)
+    drive("dkg", "ed25519", threaded=True)
+    assert where
+    assert all(name.startswith("node worker") for name in where)
+    where.clear()
+    drive("dkg", "ed25519", threaded=False)
+    assert set(where) == {threading.current_thread().name}
+
+
+def test_the_last_word_of_a_recovery_is_heard():
+    """If a peer's share comes late, the client confirms only when it is done itself."""
+    late: list[bytes] = []
+
+    def delay(number: int, mail: list[bytes]) -> list[bytes]:
+        if number == 1:
+            late.append(mail.pop())
+            return mail
+        return [*late, *mail]
+
+    def prepare(peers: Peers) -> None:
+        peers.meddle = delay
+
+    peers, result = drive("reshare", "ed25519", prepare)
+    assert result.record == peers.parties[OPERATOR].outcome.result.record
+    assert len(peers.posts) == 3
+    assert all(isinstance(party.outcome, Done) for party in peers.parties.values())
+
+
+def test_who_leaves_early_does_not_leave_a_step_half_done(monkeypatch):
+    everyone = parties("dkg")
+    peers = Peers({i: party for i, party in everyone.items() if i != CLIENT})
+    at_work, go_on = threading.Event(), threading.Event()
+    receive = Party.receive
+
+    def slow(self: Any, sender: int, data: bytes) -> Any:
+        if self.me == CLIENT:
+            at_work.set()
+            go_on.wait(10)
+        return receive(self, sender, data)
+
+    monkeypatch.setattr(Party, "receive", slow)
+
+    async def run() -> None:
+        workers = Workers()
+        client: ClientParty[Any] = ClientParty(
+            everyone[CLIENT], peers.post, workers=workers, timing=Timing(), threaded=True
+        )
+
+        async def work() -> None:
+            async with client:
+                await client.run(peers.begin)
+
+        task = asyncio.create_task(work())
+        while not at_work.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await asyncio.sleep(0.01)
+        assert len(peers.posts) == 1
+        go_on.set()
+        await workers.close()
+
+    asyncio.run(run())
+    assert len(peers.posts) == 2
+    assert peers.aborted() == peers.parties.keys()
+
+
+@pytest.mark.parametrize(("kind", "curve"), KINDS)
+def test_noise_in_the_mail_is_ignored(kind, curve):
+    def prepare(peers: Peers) -> None:
+        peers.meddle = lambda number, mail: [b"", b"noise", b"\x01" * 60, *mail, *mail]
+
+    _, result = drive(kind, curve, prepare)
+    assert not isinstance(result, BaseException)
+
+
+# ---------------------------------------------------------------------- runs that fail
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize("post", [1, 2])
+@pytest.mark.parametrize("why", ["caller gone", "no reply", "lost connection", "bug", "busy proxy"])
+@pytest.mark.parametrize(("kind", "curve"), [k for k in KINDS if k != ("frost", "ed25519")])
+def test_the_others_hear_of_a_run_that_is_given_up(kind, curve, post, why, threaded):
+    errors = {
+        "caller gone": asyncio.CancelledError(),
+        "no reply": UpstreamTimeout(),
+        "lost connection": Unreachable(),
+        "bug": ZeroDivisionError(),
+        "busy proxy": Upstream(502, "Bad Gateway", "no explanation"),
+    }
+
+    def prepare(peers: Peers) -> None:
+        peers.fail = lambda number: errors[why] if number == post else None
+
+    peers, result = drive(kind, curve, prepare, threaded=threaded)
+    assert result is errors[why]
+    assert len(peers.posts) == post + 1
+    # Prepared parties do not end for that (they may not); the gateway's registry decides.
+    waiting = {i for i, p in peers.parties.items() if isinstance(p.waiting(), Waiting)}
+    assert peers.aborted() | waiting == peers.parties.keys()
+    assert not waiting or kind == "reshare"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Conflict("secp256k1 key already exists for this user"),
+        Upstream(409, "Conflict", "busy"),
+        Upstream(410, "Gone", "expired"),
+        NotFound("no such key"),
+        BadRequest("Invalid curve"),
+        Unauthorized({"code": 757, "message": "JWT_EXPIRED"}),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_nobody_is_told_where_there_is_no_session(error):
+    def prepare(peers: Peers) -> None:
+        peers.fail = lambda number: error
+
+    peers, result = drive("dkg", "ed25519", prepare)
+    assert result is error
+    assert len(peers.posts) == 1
+
+
+def test_a_gateway_that_is_gone_for_good():
+    def prepare(peers: Peers) -> None:
+        peers.fail = lambda number: Unreachable()
+
+    peers, result = drive("dkg", "ed25519", prepare)
+    assert isinstance(result, Unreachable)
+    assert len(peers.posts) == 2
+
+
+def test_a_cheat_is_named_and_the_others_hear_of_it():
+    def prepare(peers: Peers) -> None:
+        honest = peers.parties[OPERATOR]
+        spoil = on("Reveal", lambda m: m.encode(honest.wire)[:-1], to={CLIENT})
+        peers.parties[OPERATOR] = Adversary(honest, spoil)
+
+    peers, result = drive("dkg", "ed25519", prepare)
+    assert isinstance(result, SessionAborted)
+    assert result.status == 500
+    assert result.message.startswith(
+        "MPC session aborted in receiving from party 2: message does not decode (Reveal: "
+    )
+    assert result.message.endswith("; party 2 (operator); try again")  # sealed it was not yet
+    assert peers.aborted() == {OPERATOR, INSTITUTION}
+    assert ("suspend", 2) not in peers.told
+
+
+def test_what_must_not_be_tried_again_is_acted_on_before_anyone_hears():
+    def prepare(peers: Peers) -> None:
+        def spoil(message: Any) -> Any:
+            offer = message.encode(honest.wire)
+            at = len(offer) - 1
+            return offer[:at] + bytes([offer[at] ^ 1])
+
+        honest = peers.parties[OPERATOR]
+        peers.parties[OPERATOR] = Adversary(honest, on("Offer", spoil))
+
+    peers, result = drive("ecdsa", "secp256k1", prepare)
+    assert isinstance(result, SessionAborted)
+    assert result.aborted.reason is Reason.OT_EXTENSION_CHECK
+    assert peers.told == [("post", 1), ("suspend", 2), ("post", 2)]
+    assert result.message.endswith(
+        "; party 2 (operator); recover the key before it signs again; it is suspended until then"
+    )
+
+
+def test_a_suspension_that_fails_is_told():
+    async def refuse(culprit: int | None) -> None:
+        raise Unreachable
+
+    def prepare(peers: Peers) -> None:
+        honest = peers.parties[OPERATOR]
+        flip = lambda m: m.encode(honest.wire)[:-1] + bytes([m.encode(honest.wire)[-1] ^ 1])  # noqa: E731
+        peers.parties[OPERATOR] = Adversary(honest, on("Offer", flip))
+        peers.suspend = refuse  # type: ignore[method-assign]
+
+    _, result = drive("ecdsa", "secp256k1", prepare)
+    assert result.message.endswith("; it could not be suspended")
+
+
+@pytest.mark.parametrize(
+    ("aborted", "text"),
+    [
+        (
+            Aborted(Reason.SIGNATURE_SHARE_INVALID, "round 3 (aggregate)", frozenset({3})),
+            "signature share does not match the signer's commitments; party 3 (institution); "
+            "stop working with it",
+        ),
+        (
+            Aborted(Reason.ECHO_MISMATCH, "round 3 (aggregate)", suspects=frozenset({3, 2})),
+            "a broadcast reached two parties with different content; "
+            "one of parties 2 (operator), 3 (institution); try again",
+        ),
+        (
+            Aborted(Reason.SETUP_DISCARDED, "round 3 (aggregate)", detail="party 2"),
+            "the multiplication set-up with a peer was discarded while the session ran (party 2); "
+            "nobody can be named; recover the key",
+        ),
+    ],
+    ids=lambda a: a.reason.name if isinstance(a, Aborted) else "",
+)
+def test_texts(aborted, text):
+    error = SessionAborted(aborted, None)
+    assert error.message == f"MPC session aborted in round 3 (aggregate): {text}"
+
+
+def test_a_peer_that_aborts_is_quoted():
+    def prepare(peers: Peers) -> None:
+        honest = peers.parties[OPERATOR]
+        spoil = on("Reveal", lambda m: m.encode(honest.wire)[:-1], to={INSTITUTION})
+        peers.parties[OPERATOR] = Adversary(honest, spoil)
+
+    peers, result = drive("dkg", "ed25519", prepare)
+    assert result.message == (
+        "MPC session aborted in receiving from party 3: a peer reported that it aborted "
+        "(party 3 reports MALFORMED_MESSAGE); party 3 (institution); try again"
+    )
+    last = {Envelope.decode(data).receiver for data in peers.posts[-1]}
+    assert INSTITUTION not in last
+
+
+@pytest.mark.parametrize(
+    ("kind", "curve", "where"),
+    [
+        ("dkg", "ed25519", "round 2 (reveal) without a message from party 2 (operator), "),
+        ("ecdsa", "secp256k1", "round 2 (offer) without a message from party 2 (operator)"),
+        ("frost", "ed25519", "round 2 (sign) without a message from party 2 (operator)"),
+    ],
+)
+def test_a_run_that_gets_nowhere(kind, curve, where):
+    def prepare(peers: Peers) -> None:
+        peers.meddle = lambda number, mail: []
+        peers.start = list  # type: ignore[method-assign]
+        for party in peers.parties.values():
+            party.start()
+
+    peers, result = drive(kind, curve, prepare)
+    assert isinstance(result, SessionStuck)
+    assert result.status == 500
+    assert f"MPC session ended in {where}" in result.message
+    assert len(peers.posts) == 2
+    assert peers.aborted() == peers.parties.keys() or kind == "frost"
+
+
+def test_messages_that_do_not_open_are_mentioned():
+    def prepare(peers: Peers) -> None:
+        def forge(number: int, mail: list[bytes]) -> list[bytes]:
+            return [data[:-1] + bytes([data[-1] ^ 1]) for data in mail]
+
+        peers.meddle = forge
+
+    _, result = drive("ecdsa", "secp256k1", prepare)
+    assert result.message == (
+        "MPC session ended in round 3 (respond) without a message from party 2 (operator); "
+        "messages in the name of party 2 (operator) do not open"
+    )

@@ -1,0 +1,430 @@
+"""The specification, row by row, with a real gateway and both MPC nodes behind the node.
+
+One code for both ways to run it: everything in this process without sockets, or node and gateway
+behind sockets of their own. Signatures are verified by libsecp256k1 and libsodium.
+"""
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+
+import coincurve
+import pytest
+from nacl.signing import VerifyKey
+
+import mpcsim
+from mpcsim.gateway import open_gateway
+from mpcsim.gateway.tokens import TokenIssuer
+from mpcsim.ids import OPERATOR
+from mpcsim.sim import Network
+from node.app import create_app
+from node.gateway import GatewayClient
+from node.protected import MAX_BODY_BYTES
+from node.transport import HttpTransport
+from node.wallet import Wallet
+from tests.node.harness import CHEAP, PASSWORD, PLACES, SETTINGS, System, answer, running, system
+
+CURVES = ("secp256k1", "ed25519")
+HASH = "5c" * 32
+UNKNOWN = "0" * 64
+PUBLIC_KEY = {"secp256k1": r"0x0[23][0-9a-f]{64}", "ed25519": r"0x[0-9a-f]{64}"}
+SIGNATURE = {"secp256k1": r"[0-9a-f]{128}(1b|1c)", "ed25519": r"[0-9a-f]{128}"}
+ADDRESSES = {"secp256k1": {"evm", "btc", "aptos", "tron", "xrp"}, "ed25519": {"solana"}}
+TIMED_OUT_S = 0.4
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def built(request):
+    with system(request.param) as found:
+        for curve in CURVES:
+            body = {"curve": curve, "password": PASSWORD}
+            response = found.user().post("/v3/wallet/generate", body)
+            assert response.status_code == 200, response.text
+            found.keys[curve] = response.json()
+        yield found
+
+
+def verify(curve, public_key, message, signature):
+    key, raw = bytes.fromhex(public_key[2:]), bytes.fromhex(signature)
+    assert re.fullmatch(SIGNATURE[curve], signature)
+    if curve == "ed25519":
+        VerifyKey(key).verify(message, raw)
+        return
+    recoverable = raw[:64] + bytes([raw[64] - 27])
+    found = coincurve.PublicKey.from_signature_and_message(recoverable, message, hasher=None)
+    assert found.format() == key
+    order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+    assert 0 < int.from_bytes(raw[32:64], "big") <= order // 2
+
+
+def check_record(record, curve):
+    assert set(record) == {"key_id", "encrypted_share", "secret_store", "public_key", "curve"}
+    assert re.fullmatch(r"[0-9a-f]{64}", record["key_id"])
+    assert re.fullmatch(r"[A-Za-z0-9_-]+", record["encrypted_share"])
+    assert re.fullmatch(r"[A-Za-z0-9_-]+", record["secret_store"])
+    assert re.fullmatch(PUBLIC_KEY[curve], record["public_key"])
+    assert record["curve"] == curve
+
+
+# --- success ------------------------------------------------------------------------------------
+
+
+def test_health(built):
+    before = datetime.now(UTC)
+    record = answer(built.api.get("/"))
+    assert record["name"]
+    assert record["version"] == mpcsim.__version__
+    assert record["build_type"]
+    moment = datetime.fromisoformat(record["time"])
+    assert before <= moment <= datetime.now(UTC)
+    assert moment.utcoffset() == timedelta(0)
+    assert re.search(r"\.\d+\+00:00$", record["time"])
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_generate(built, curve):
+    check_record(built.keys[curve], curve)
+
+
+@pytest.mark.parametrize("signer", [None, "operator", "institution"])
+@pytest.mark.parametrize("curve", CURVES)
+def test_sign(built, curve, signer):
+    record = built.keys[curve]
+    body = {name: record[name] for name in ("key_id", "encrypted_share", "secret_store", "curve")}
+    if signer is not None:
+        body["signer"] = signer
+    for message in (HASH, HASH.upper()):
+        reply = answer(built.user().post("/v3/wallet/sign", {**body, "message": message}))
+        assert list(reply) == ["signature"]
+        verify(curve, record["public_key"], bytes.fromhex(HASH), reply["signature"])
+
+
+@pytest.mark.parametrize("size", [1, 31, 33, 65_536])
+def test_ed25519_signs_messages_of_other_sizes(built, size):
+    record = built.keys["ed25519"]
+    message = bytes(i % 251 for i in range(size))
+    body = {**record, "message": message.hex()}
+    reply = answer(built.user().post("/v3/wallet/sign", body))
+    verify("ed25519", record["public_key"], message, reply["signature"])
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_public_key(built, curve):
+    record = built.keys[curve]
+    body = {**record, "password": PASSWORD}
+    reply = answer(built.user().post("/v3/wallet/publickey", body))
+    assert reply == {"public_key": record["public_key"]}
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_validate(built, curve):
+    record, alice = built.keys[curve], built.user()
+    other = built.keys[next(c for c in CURVES if c != curve)]
+
+    def password(text, store=record["secret_store"]):
+        body = {"password": text, "secret_store": store}
+        return answer(alice.post("/v3/wallet/validate/password", body))
+
+    def share(text, store=record["secret_store"]):
+        body = {"encrypted_share": text, "secret_store": store}
+        return answer(alice.post("/v3/wallet/validate/share", body))
+
+    good = record["encrypted_share"]
+    damaged = good[:50] + ("A" if good[50] != "A" else "B") + good[51:]
+    assert password(PASSWORD) == share(good) == {"result": True}
+    assert password("Correct horse battery staple") == {"result": False}
+    assert share(damaged) == share(other["encrypted_share"]) == {"result": False}
+
+
+def test_what_is_registered(built):
+    alice = built.user()
+    user = answer(alice.get("/v3/wallet/user"))
+    assert set(user) == {"user_id", "username", "created_at"}
+    assert user["username"] == "alice"
+    assert datetime.fromisoformat(user["created_at"]).utcoffset() == timedelta(0)
+
+    keys = answer(alice.get("/v3/wallet/key"))
+    assert keys["user_id"] == user["user_id"]
+    assert all(set(k) == {"key_id", "curve", "public_key", "created_at"} for k in keys["keys"])
+    assert {(k["key_id"], k["curve"], k["public_key"]) for k in keys["keys"]} == {
+        (k["key_id"], k["curve"], k["public_key"]) for k in built.keys.values()
+    }
+
+    wallet = answer(alice.get("/v3/wallet"))
+    assert set(wallet) == {"user_id", "wallets"}
+    assert wallet["user_id"] == user["user_id"]
+    for entry in wallet["wallets"]:
+        assert set(entry) == {"key", "address"}
+        curve = entry["key"]["curve"]
+        assert entry["key"] == {"curve": curve, "public_key": built.keys[curve]["public_key"]}
+        assert set(entry["address"]) == ADDRESSES[curve]
+        assert all(isinstance(text, str) for text in entry["address"].values())
+    assert {entry["key"]["curve"] for entry in wallet["wallets"]} == set(CURVES)
+
+
+def test_nothing_is_registered(built):
+    nobody = built.user("nobody-yet")
+    assert answer(nobody.get("/v3/wallet/key"))["keys"] == []
+    assert answer(nobody.get("/v3/wallet"), 404)
+
+
+def test_key_token(built):
+    key_id = built.keys["ed25519"]["key_id"]
+    reply = answer(built.user().get(f"/v3/wallet/token?id={key_id}"))
+    assert set(reply) == {"token", "token_type", "expires_in", "key_id"}
+    assert (reply["token_type"], reply["key_id"]) == ("Bearer", key_id)
+    assert reply["expires_in"] > 0
+    # It is for the MPC nodes, not for this one.
+    error = answer(built.api.as_user(reply["token"]).get("/v3/wallet/user"), 401)
+    assert error == 'Authentication failed: {"code":756,"message":"JWT_INVALID"}'
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_recover(built, curve):
+    user = built.user(f"forgetful-{curve}")
+    first = answer(user.post("/v3/wallet/generate", {"curve": curve, "password": PASSWORD}))
+    wallet = answer(user.get("/v3/wallet"))
+    second = answer(user.post("/v3/wallet/recover", {"curve": curve, "password": "another"}))
+    check_record(second, curve)
+    assert second["public_key"] == first["public_key"]
+    assert second["key_id"] != first["key_id"]
+    assert answer(user.get("/v3/wallet")) == wallet
+
+    reply = answer(user.post("/v3/wallet/sign", {**second, "message": HASH}))
+    verify(curve, first["public_key"], bytes.fromhex(HASH), reply["signature"])
+    answer(user.post("/v3/wallet/sign", {**first, "message": HASH}), 404)
+    mixed = {**second, "encrypted_share": first["encrypted_share"], "message": HASH}
+    answer(user.post("/v3/wallet/sign", mixed), 400)
+    for password, result in ((PASSWORD, False), ("another", True)):
+        body = {"password": password, "secret_store": second["secret_store"]}
+        assert answer(user.post("/v3/wallet/validate/password", body)) == {"result": result}
+    # There is a key of this curve, now as before.
+    again = user.post("/v3/wallet/generate", {"curve": curve, "password": PASSWORD})
+    assert answer(again, 409) == f"{curve} key already exists for this user"
+
+
+# --- every documented failure -------------------------------------------------------------------
+
+NEW = {"curve": "ed25519", "password": PASSWORD}
+BODIES = {
+    "/v3/wallet/generate": ("curve", "password"),
+    "/v3/wallet/recover": ("curve", "password"),
+    "/v3/wallet/sign": ("key_id", "encrypted_share", "secret_store", "curve", "message"),
+    "/v3/wallet/publickey": ("key_id", "encrypted_share", "secret_store", "curve", "password"),
+    "/v3/wallet/validate/password": ("password", "secret_store"),
+    "/v3/wallet/validate/share": ("encrypted_share", "secret_store"),
+}
+LOOKUPS = ("/v3/wallet", "/v3/wallet/key", "/v3/wallet/user", "/v3/wallet/token")
+SAYS = {
+    400: r"(Missing (field|query parameter): \w+|Invalid \w+.*)",
+    401: r'Authentication failed: \{"code":75[567],"message":"JWT_[A-Z]+"\}',
+    404: r".+",
+    409: r"ed25519 key already exists for this user",
+    413: r"The body has more than 262144 bytes",
+    415: r"The content type must be application/json",
+    500: r"Upstream returned \d{3} [A-Z][A-Za-z ]+: .+",
+    502: r".*WAAS_API_URL.*",
+}
+DONE = {  # by test_every_documented_failure
+    **{("POST", path): {400, 401, 413, 415, 500, 502, 504} for path in BODIES},
+    **{("GET", path): {401, 500, 502, 504} for path in LOOKUPS},
+}
+for _method, _path, _status in [
+    ("POST", "/v3/wallet/generate", 409),
+    ("POST", "/v3/wallet/recover", 404),
+    ("POST", "/v3/wallet/sign", 404),
+    ("POST", "/v3/wallet/publickey", 404),
+    ("GET", "/v3/wallet", 404),
+    ("GET", "/v3/wallet/user", 404),
+    ("GET", "/v3/wallet/token", 400),
+    ("GET", "/v3/wallet/token", 404),
+]:
+    DONE[_method, _path].add(_status)
+CASES = [
+    (method, path, status) for (method, path), found in DONE.items() for status in sorted(found)
+]
+
+
+def request_to(found, api, path, **other):
+    """A request that succeeds, but for what the test does to it."""
+    if path in LOOKUPS:
+        query = f"?id={found.keys['ed25519']['key_id']}" if path.endswith("token") else ""
+        return api.get(path + query)
+    known = {**found.keys["ed25519"], "password": PASSWORD, "message": HASH, **other}
+    return api.post(path, {name: known[name] for name in BODIES[path]})
+
+
+def failing(found, path, status):
+    """The response of a request made to fail with the status."""
+    alice = found.user()
+    match status:
+        case 400:
+            return alice.get(path) if path in LOOKUPS else alice.post(path, {})
+        case 401:
+            return request_to(found, found.api, path)
+        case 404 if path in ("/v3/wallet/recover", "/v3/wallet"):
+            return request_to(found, found.user("keyless"), path)
+        case 404 if path == "/v3/wallet/user":
+            stranger = found.gateway.issuer.access("no-such-user", "nobody", 60)
+            return request_to(found, found.api.as_user(stranger), path)
+        case 404 if path == "/v3/wallet/token":
+            return alice.get(f"{path}?id={UNKNOWN}")
+        case 404:
+            return request_to(found, alice, path, key_id=UNKNOWN)
+        case 409:
+            return request_to(found, alice, path)
+        case 413:
+            headers = {"content-type": "application/json"}
+            return alice.post(path, content=b" " * (MAX_BODY_BYTES + 1), headers=headers)
+        case 415:
+            return alice.post(path, content=json.dumps(NEW).encode())
+    raise AssertionError(status)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [case for case in CASES if case[2] not in (500, 502, 504)]
+)
+def test_every_documented_failure(built, method, path, status):
+    assert re.fullmatch(SAYS[status], answer(failing(built, path, status), status))
+
+
+def test_the_documented_failures_are_these(built):
+    document = built.api.get("/api/openapi.json").json()
+    documented = {
+        (method.upper(), path): {int(status) for status in operation["responses"]} - {200}
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert documented.pop(("GET", "/")) == set()
+    assert documented == DONE
+
+
+@contextmanager
+def primed(place, total_s=30.0):
+    """A system of its own, whose node has the gateway's keys and alice's key."""
+    with system(place, total_s) as found:
+        found.keys["ed25519"] = answer(found.user().post("/v3/wallet/generate", NEW))
+        yield found
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_mpc_node_is_down(place):
+    with primed(place) as found:
+        for link in found.gateway.links.values():
+            link.down = True
+        for path in BODIES:
+            user = found.user("bob") if path.endswith("generate") else found.user()
+            error = answer(request_to(found, user, path), 500)
+            assert re.fullmatch(SAYS[500], error)
+            assert error.startswith("Upstream returned 503 Service Unavailable: ")
+        for link in found.gateway.links.values():
+            link.down = False
+        # Nothing of this has changed anything.
+        assert answer(found.user("bob").get("/v3/wallet/key"))["keys"] == []
+        assert answer(request_to(found, found.user(), "/v3/wallet/sign"))
+        assert answer(request_to(found, found.user("bob"), "/v3/wallet/generate"))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_institution_signs_while_the_operator_is_away(place):
+    with primed(place) as found:
+        record, link = found.keys["ed25519"], found.gateway.links[OPERATOR]
+        handle = link.node.handle
+
+        def last_words(verb, token, body):
+            link.down = verb == "open"  # which needs both
+            return handle(verb, token, body)
+
+        link.node.handle = last_words
+        reply = answer(request_to(found, found.user(), "/v3/wallet/sign"))
+        assert link.down
+        verify("ed25519", record["public_key"], bytes.fromhex(HASH), reply["signature"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_gateway_fails(place):
+    with primed(place) as found:
+        user = found.user()
+        found.gateway.gateway.registry.close()
+        for path in LOOKUPS:
+            error = answer(request_to(found, user, path), 500)
+            assert re.fullmatch(SAYS[500], error)
+            assert error.startswith("Upstream returned 500 Internal Server Error: ")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_gateway_is_late(place):
+    with primed(place, TIMED_OUT_S) as found:
+        user = found.user()
+        answer(user.get("/v3/wallet/user"))
+        found.gateway.conditions.change(Network.star(client=3000 * TIMED_OUT_S))
+        paths = (*BODIES, *LOOKUPS)
+        with ThreadPoolExecutor(len(paths)) as threads:
+            for response in threads.map(lambda path: request_to(found, user, path), paths):
+                assert answer(response, 504) == "The gateway did not answer in time"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_gateway_is_gone(place):
+    gateway = open_gateway()
+    with ExitStack() as stack:
+        behind = stack.enter_context(ExitStack())
+        address = behind.enter_context(running(gateway.app, PLACES[1])).client.base_url
+        client = GatewayClient(HttpTransport(str(address)))
+        app = create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
+        found = System(stack.enter_context(running(app, place)), gateway)
+        found.keys["ed25519"] = answer(found.user().post("/v3/wallet/generate", NEW))
+        behind.close()
+        for path in (*BODIES, *LOOKUPS):
+            error = answer(request_to(found, found.user(), path), 502)
+            assert re.fullmatch(SAYS[502], error)
+        assert answer(found.api.get("/"))
+    gateway.close()
+
+
+# --- whose key is it ----------------------------------------------------------------------------
+
+
+def test_an_expired_token(built):
+    registry = built.gateway.gateway.registry
+    past = TokenIssuer(registry.signing_key(), now=lambda: 1.7e9)
+    user = registry.user_by_name("alice")
+    expired = past.access(user.user_id, user.username, 60)
+    for path in (*BODIES, *LOOKUPS):
+        error = answer(request_to(built, built.api.as_user(expired), path), 401)
+        assert error == 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
+
+
+def test_another_users_key_looks_unknown(built):
+    mallory = built.user("mallory")
+    for path in ("/v3/wallet/sign", "/v3/wallet/publickey"):
+        theirs = answer(request_to(built, mallory, path), 404)
+        nobodys = answer(request_to(built, mallory, path, key_id=UNKNOWN), 404)
+        assert theirs == nobodys
+    key_id = built.keys["ed25519"]["key_id"]
+    theirs = answer(mallory.get(f"/v3/wallet/token?id={key_id}"), 404)
+    assert theirs == answer(mallory.get(f"/v3/wallet/token?id={UNKNOWN}"), 404)
+    for path in ("/v3/wallet/validate/password", "/v3/wallet/validate/share"):
+        assert answer(request_to(built, mallory, path)) == {"result": False}
+
+
+@pytest.mark.parametrize("field", ["encrypted_share", "secret_store"])
+@pytest.mark.parametrize("path", ["/v3/wallet/sign", "/v3/wallet/publickey"])
+def test_strings_that_do_not_open(built, path, field):
+    alice = built.user()
+    good = built.keys["ed25519"][field]
+    for bad in ("AAAA", good[:-8], "A" + good, built.keys["secp256k1"][field]):
+        assert answer(request_to(built, alice, path, **{field: bad}), 400).startswith("Invalid ")
+
+
+def test_the_curve_of_another_key(built):
+    for path in ("/v3/wallet/sign", "/v3/wallet/publickey"):
+        error = answer(request_to(built, built.user(), path, curve="secp256k1"), 400)
+        assert error == "Invalid curve"
+
+
+def test_a_wrong_password(built):
+    error = answer(request_to(built, built.user(), "/v3/wallet/publickey", password="no"), 400)
+    assert error == "Invalid password"

@@ -1,0 +1,466 @@
+"""The HTTP layer by itself: what is checked before the wallet is asked, and in which order."""
+
+import json
+import logging
+from dataclasses import dataclass
+
+import pytest
+
+from mpcsim.gateway.tokens import TokenIssuer, make_signing_key
+from mpcsim.ids import OPERATOR
+from node.app import create_app
+from node.errors import (
+    BadRequest,
+    Conflict,
+    NotFound,
+    Unauthorized,
+    Unreachable,
+    Upstream,
+    UpstreamTimeout,
+)
+from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE
+from node.protected import MAX_BODY_BYTES
+from node.settings import Settings
+from tests.node.double import PASSWORD, GatewayDouble, WalletDouble
+from tests.node.harness import PLACES, Api, running
+
+RECORD = {
+    "key_id": EXAMPLE_KEY_ID,
+    "encrypted_share": EXAMPLE_SHARE,
+    "secret_store": EXAMPLE_STORE,
+    "curve": "secp256k1",
+}
+NEW = {"curve": "ed25519", "password": PASSWORD}
+BODIES = {
+    "/v3/wallet/generate": NEW,
+    "/v3/wallet/recover": {**NEW, "curve": "secp256k1"},
+    "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
+    "/v3/wallet/publickey": {**RECORD, "password": PASSWORD},
+    "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": EXAMPLE_STORE},
+    "/v3/wallet/validate/share": {
+        "encrypted_share": EXAMPLE_SHARE,
+        "secret_store": EXAMPLE_STORE,
+    },
+}
+QUERIES = [
+    "/v3/wallet",
+    "/v3/wallet/key",
+    "/v3/wallet/user",
+    f"/v3/wallet/token?id={EXAMPLE_KEY_ID}",
+]
+PROTECTED = [("POST", path) for path in BODIES] + [("GET", path) for path in QUERIES]
+MISSING = 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'
+INVALID = 'Authentication failed: {"code":756,"message":"JWT_INVALID"}'
+EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
+JSON = {"content-type": "application/json"}
+
+
+@dataclass
+class Layer:
+    api: Api
+    gateway: GatewayDouble
+    wallet: WalletDouble
+
+    def user(self, name: str = "alice") -> Api:
+        return self.api.as_user(self.gateway.token(name))
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def layer(request):
+    gateway, wallet = GatewayDouble(), WalletDouble()
+    app = create_app(Settings(waas_api_url="http://gateway"), gateway, wallet)
+    with running(app, request.param) as api:
+        yield Layer(api, gateway, wallet)
+    assert gateway.closed
+    assert wallet.closed
+
+
+def error_of(response, status):
+    """The text of an error in its one form."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    body = response.json()
+    assert list(body) == ["error"]
+    assert isinstance(body["error"], str)
+    return body["error"]
+
+
+# --- without a token ----------------------------------------------------------------------------
+
+
+def test_health_needs_no_token(layer):
+    response = layer.api.get("/")
+    assert response.status_code == 200
+    assert set(response.json()) == {"name", "version", "build_type", "time"}
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v3", "/v3/wallet/", "/v3/wallet/sign/", "/v3/key"])
+def test_unknown_path(layer, path):
+    for method in ("GET", "POST", "DELETE"):
+        assert error_of(layer.api.request(method, path), 404) == "Not found"
+
+
+@pytest.mark.parametrize(("right", "path"), [("GET", "/"), *PROTECTED])
+def test_wrong_method(layer, right, path):
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} - {right}:
+        response = layer.api.request(method, path)
+        assert error_of(response, 405) == "Method not allowed"
+        assert response.headers["allow"] == right
+
+
+@pytest.mark.parametrize(("method", "path"), PROTECTED)
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (None, MISSING),
+        ("", MISSING),
+        ("Bearer", MISSING),
+        ("Basic YWxpY2U6eA==", INVALID),
+        ("Bearer not.a.token", INVALID),
+        ("Bearer " + "x" * 6000, INVALID),
+    ],
+)
+def test_no_good_token(layer, method, path, header, message):
+    headers = {} if header is None else {"authorization": header}
+    response = layer.api.request(method, path, headers=headers)
+    assert error_of(response, 401) == message
+    assert response.headers["www-authenticate"].startswith("Bearer")
+
+
+def tokens(gateway):
+    issuer, elsewhere = gateway.issuer, TokenIssuer(make_signing_key())
+    past = TokenIssuer(make_signing_key(), now=lambda: 1e9)
+    past._key, past._kid = issuer._key, issuer._kid
+    return {
+        "expired": (past.access("1", "alice", 60), EXPIRED),
+        "for one key": (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
+        "of another gateway": (elsewhere.access("1", "alice", 60), INVALID),
+        "altered": (gateway.token()[:-3] + "AAA", INVALID),
+    }
+
+
+@pytest.mark.parametrize("kind", ["expired", "for one key", "of another gateway", "altered"])
+def test_tokens_that_do_not_count(layer, kind):
+    token, message = tokens(layer.gateway)[kind]
+    for method, path in PROTECTED:
+        assert error_of(layer.api.as_user(token).request(method, path), 401) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "headers"),
+    [
+        (b"", {}),
+        (b"{", JSON),
+        (b"x", {"content-type": "text/plain"}),
+        (b" " * (MAX_BODY_BYTES + 1), JSON),
+    ],
+)
+def test_the_token_is_checked_before_the_body(layer, content, headers):
+    for path in BODIES:
+        response = layer.api.post(path, content=content, headers=headers)
+        assert error_of(response, 401) == MISSING
+
+
+# --- the body as such ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize(
+    "kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "?"]
+)
+def test_content_type(layer, path, kind):
+    headers = {} if kind is None else {"content-type": kind}
+    content = json.dumps(BODIES[path]).encode()
+    response = layer.user().post(path, content=content, headers=headers)
+    assert error_of(response, 415) == "The content type must be application/json"
+
+
+@pytest.mark.parametrize("kind", ["Application/JSON", "application/json; charset=utf-8"])
+def test_content_types_that_will_do(layer, kind):
+    content = json.dumps(NEW).encode()
+    response = layer.user().post(
+        "/v3/wallet/generate", content=content, headers={"content-type": kind}
+    )
+    assert response.status_code == 200
+
+
+async def in_pieces(data):
+    for start in range(0, len(data), 50_000):
+        yield data[start : start + 50_000]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_size(layer, chunked):
+    body = json.dumps(NEW).encode()
+    for size, status in [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413), (3_000_000, 413)]:
+        content = body.ljust(size)
+        response = layer.user().post(
+            "/v3/wallet/generate",
+            content=in_pieces(content) if chunked else content,
+            headers=JSON,
+        )
+        if status == 413:
+            assert error_of(response, 413) == "The body has more than 262144 bytes"
+        else:
+            assert response.status_code == status
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "The body is missing"),
+        (b"null", "The body must be a JSON object"),
+        (b"[]", "The body must be a JSON object"),
+        (b'"text"', "The body must be a JSON object"),
+        (b"7", "The body must be a JSON object"),
+        (b"{", "The body is not valid JSON"),
+        (b"{'curve': 1}", "The body is not valid JSON"),
+        (b'{"password": "a"} x', "The body is not valid JSON"),
+        (b'{"password": "\xff"}', "The body is not valid JSON"),
+        (b'{"password": "\\ud800"}', "The body is not valid JSON"),
+        (b'{"password": "\xed\xa0\x80"}', "The body is not valid JSON"),
+        (b'{"password": NaN}', "The body is not valid JSON"),
+        ('{"password": "a"}'.encode("utf-16"), "The body is not valid JSON"),
+        (b"\x00", "The body is not valid JSON"),
+        (b"[" * 100_000, "The body is not valid JSON"),
+    ],
+)
+def test_what_is_no_json_object(layer, path, content, message):
+    response = layer.user().post(path, content=content, headers=JSON)
+    assert error_of(response, 400) == message
+
+
+# --- the fields ---------------------------------------------------------------------------------
+
+WRONG = {
+    "curve": ["", "SECP256K1", "p256", 7, None, ["ed25519"], {}, True],
+    "password": ["", "x" * 257, 7, None, ["a"], {}],
+    "key_id": ["", "ab" * 31, "ab" * 33, "AB" * 32, "0x" + "ab" * 31, "zz" * 32, 7, None],
+    "encrypted_share": ["", "a b", "a=", "a+/", "a\n", "A" * 65_537, 7, None],
+    "secret_store": ["", "a b", "a=", "a+/", "a\n", "A" * 4_097, 7, None],
+    "message": ["", "0x" + "ab" * 31, "abc", "zz" * 32, "ab" * 65_537, "ab " * 32, 7, None],
+    "signer": ["", "client", "Operator", 2, []],
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_every_field_is_needed(layer, path):
+    for field in BODIES[path]:
+        body = {name: value for name, value in BODIES[path].items() if name != field}
+        assert error_of(layer.user().post(path, body), 400) == f"Missing field: {field}"
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_every_field_is_checked(layer, path):
+    fields = [*BODIES[path], *(["signer"] if path.endswith("sign") else [])]
+    for field in fields:
+        for value in WRONG[field]:
+            response = layer.user().post(path, {**BODIES[path], field: value})
+            message = error_of(response, 400)
+            if field == "curve":
+                assert message == "Invalid curve"
+            else:
+                assert message.startswith(f"Invalid {field}: must be ")
+
+
+def test_a_value_is_not_echoed(layer):
+    secret = "hunter2!" * 40
+    for path, body in BODIES.items():
+        for field in body:
+            response = layer.user().post(path, {**body, field: secret})
+            assert "hunter2" not in error_of(response, 400)
+
+
+@pytest.mark.parametrize("bytes_", [1, 31, 33, 64])
+def test_ecdsa_signs_32_bytes(layer, bytes_):
+    body = {**BODIES["/v3/wallet/sign"], "message": "ab" * bytes_}
+    message = error_of(layer.user().post("/v3/wallet/sign", body), 400)
+    assert message == "Invalid message: must have 64 hex digits for secp256k1"
+
+
+@pytest.mark.parametrize("message", ["0A", "ffEE", "ab" * 65_536])
+def test_ed25519_signs_up_to_64_kib(layer, message):
+    body = {**RECORD, "curve": "ed25519", "message": message}
+    assert layer.user().post("/v3/wallet/sign", body).status_code == 200
+    assert layer.wallet.signed[-1]["message"] == bytes.fromhex(message)
+
+
+def test_passwords_are_counted_in_characters(layer):
+    for password in ["x", "\N{GRINNING FACE}" * 256, "\0", " "]:
+        response = layer.user().post("/v3/wallet/generate", {**NEW, "password": password})
+        assert response.status_code == 200
+
+
+@pytest.mark.parametrize("signer", [None, "operator", "institution"])
+def test_signer(layer, signer):
+    body = {**BODIES["/v3/wallet/sign"], "signer": signer}
+    assert layer.user().post("/v3/wallet/sign", body).status_code == 200
+    assert layer.wallet.signed[-1]["signer"] == signer
+
+
+def test_further_fields_are_ignored(layer):
+    for path, body in BODIES.items():
+        further = {**body, "public_key": 7, "Message": [], "x": {"y": None}}
+        assert layer.user().post(path, further).status_code in (200, 409)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("", "Missing query parameter: id"),
+        ("?ID=" + EXAMPLE_KEY_ID, "Missing query parameter: id"),
+        ("?id=", "Invalid id: must be 64 lower-case hex digits"),
+        ("?id=" + "AB" * 32, "Invalid id: must be 64 lower-case hex digits"),
+        ("?id=%ff" + "a" * 63, "Invalid id: must be 64 lower-case hex digits"),
+        ("?id=" + EXAMPLE_KEY_ID + "%0a", "Invalid id: must be 64 lower-case hex digits"),
+    ],
+)
+def test_key_id_in_the_query(layer, query, message):
+    assert error_of(layer.user().get("/v3/wallet/token" + query), 400) == message
+
+
+# --- what the wallet says -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (BadRequest("Invalid password"), 400, "Invalid password"),
+        (Unauthorized({"code": 757, "message": "JWT_EXPIRED", "x": 1}), 401, EXPIRED),
+        (NotFound("no such key"), 404, "no such key"),
+        (Conflict("ed25519 key already exists"), 409, "ed25519 key already exists"),
+        (
+            Upstream(503, "Service Unavailable", "no\nway", OPERATOR),
+            500,
+            "Upstream returned 503 Service Unavailable: no way",
+        ),
+        (
+            Upstream(500, "Internal Server Error", "x" * 500),
+            500,
+            "Upstream returned 500 Internal Server Error: " + "x" * 400 + "...",
+        ),
+        (Unreachable(), 502, "The gateway cannot be reached; check WAAS_API_URL"),
+        (UpstreamTimeout(), 504, "The gateway did not answer in time"),
+        (ValueError("secret"), 500, "Internal server error"),
+        (ExceptionGroup("secret", [KeyError("secret")]), 500, "Internal server error"),
+    ],
+)
+def test_every_failure_has_the_same_form(layer, error, status, message):
+    for method, path in PROTECTED:
+        layer.wallet.errors.append(error)
+        response = layer.user("mallory").request(method, path, json=BODIES.get(path))
+        assert error_of(response, status) == message
+    assert layer.api.get("/").status_code == 200
+
+
+def test_answers(layer):
+    alice = layer.user()
+    for method, path in PROTECTED:
+        response = alice.request(method, path, json=BODIES.get(path))
+        assert response.status_code == 200, response.text
+        assert response.headers["cache-control"] == "no-store"
+        assert "total;dur=" in response.headers["server-timing"]
+    response = alice.post("/v3/wallet/sign", BODIES["/v3/wallet/sign"])
+    names = [part.split(";")[0] for part in response.headers["server-timing"].split(", ")]
+    assert names == ["vault", "round1", "total"]
+
+
+def test_failures_are_timed_too(layer):
+    responses = [
+        layer.api.post("/v3/wallet/sign"),
+        layer.user().post("/v3/wallet/sign", {}),
+        layer.user("bob").get("/v3/wallet"),
+    ]
+    assert [r.status_code for r in responses] == [401, 400, 404]
+    assert all("total;dur=" in r.headers["server-timing"] for r in responses)
+
+
+def test_many_at_once(layer):
+    layer.wallet.wait_s = 0.05
+    try:
+        begun = [layer.user().begin("GET", "/v3/wallet/user") for _ in range(50)]
+        assert {future.result(30).status_code for future in begun} == {200}
+    finally:
+        layer.wallet.wait_s = 0.0
+
+
+# --- the gateway's keys -------------------------------------------------------------------------
+
+
+@pytest.fixture(params=PLACES)
+def fresh(request):
+    """A node that has not asked for keys yet."""
+    gateway, wallet = GatewayDouble(), WalletDouble()
+    app = create_app(Settings(waas_api_url="http://gateway"), gateway, wallet)
+    with running(app, request.param) as api:
+        yield Layer(api, gateway, wallet)
+
+
+def test_keys_are_asked_for_once(fresh):
+    assert fresh.api.get("/").status_code == 200
+    assert fresh.api.get("/v3/wallet/user").status_code == 401
+    assert fresh.gateway.asked == 0
+    begun = [fresh.user().begin("GET", "/v3/wallet/user") for _ in range(20)]
+    assert {future.result(30).status_code for future in begun} == {200}
+    assert fresh.gateway.asked == 1
+
+
+def test_keys_that_cannot_be_had(fresh):
+    fresh.gateway.error = Unreachable()
+    begun = [fresh.user().begin("GET", "/v3/wallet/user") for _ in range(5)]
+    assert {future.result(30).status_code for future in begun} == {502}
+    fresh.gateway.error = None
+    assert fresh.user().get("/v3/wallet/user").status_code == 200
+
+
+def test_a_key_set_that_is_none(fresh):
+    good = fresh.gateway.issuer.jwks
+    fresh.gateway.issuer.jwks = lambda: {"keys": []}
+    message = error_of(fresh.user().get("/v3/wallet/user"), 500)
+    assert message.startswith("Upstream returned 200 OK: ")
+    fresh.gateway.issuer.jwks = good
+    assert fresh.user().get("/v3/wallet/user").status_code == 200
+
+
+def test_a_new_signing_key(fresh):
+    clock = [1000.0]
+    fresh.api.app.state.authenticator._clock = lambda: clock[0]
+    assert fresh.user().get("/v3/wallet/user").status_code == 200
+    old = fresh.user()
+    clock[0] += 5
+    fresh.gateway.issuer = TokenIssuer(make_signing_key())
+    assert fresh.user().get("/v3/wallet/user").status_code == 200
+    assert fresh.gateway.asked == 2
+
+    # Tokens of unknown keys do not make the node ask again and again.
+    for _ in range(5):
+        assert error_of(old.get("/v3/wallet/user"), 401) == INVALID
+    assert fresh.gateway.asked == 2
+    clock[0] += 5
+    assert error_of(old.get("/v3/wallet/user"), 401) == INVALID
+    assert fresh.gateway.asked == 3
+
+
+# --- without a gateway --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_gateway(place, caplog):
+    with running(create_app(Settings()), place) as api:
+        assert [r.levelno for r in caplog.records if "WAAS_API_URL" in r.message] == [logging.ERROR]
+        assert api.get("/").status_code == 200
+        assert api.get("/api/docs").status_code == 200
+        token = GatewayDouble().token()
+        for method, path in PROTECTED:
+            assert error_of(api.request(method, path), 401) == MISSING
+            response = api.as_user(token).request(method, path, json=BODIES.get(path))
+            assert "WAAS_API_URL is not set" in error_of(response, 500)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nobody_at_the_gateways_address(place):
+    settings = Settings(waas_api_url="http://127.0.0.1:9")
+    with running(create_app(settings), place) as api:
+        user = api.as_user(GatewayDouble().token())
+        assert "WAAS_API_URL" in error_of(user.get("/v3/wallet/user"), 502)

@@ -1,0 +1,388 @@
+"""The whole service in one process: clients, clocks, and what the clocks agree on."""
+
+import asyncio
+import hashlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from coincurve import PublicKey
+
+from mpcsim import Network, Simulation
+from mpcsim.errors import UsageError
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.sim import Free
+from mpcsim.sim.clock import Deadlock
+from mpcsim.sim.faults import Crash, delay
+from mpcsim.vault import Argon2Cost
+from node.local import LocalService
+
+CHEAP = Argon2Cost(operations=1, memory_kib=64)
+PASSWORD = "correct horse"
+MESSAGE = hashlib.sha256(b"payment").digest()
+SIGNERS = {"operator": OPERATOR, "institution": INSTITUTION}
+WAN = Network.star(10, 20, 30)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """No test here leaves a thread behind."""
+    threads = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(5)  # it has been told to end
+    assert set(threading.enumerate()) <= threads
+
+
+def ms(elapsed: timedelta) -> float:
+    return elapsed / timedelta(milliseconds=1)
+
+
+def local(network: Network | None = None, **options: Any) -> LocalService:
+    return LocalService(network, cost=CHEAP, **options)
+
+
+def generate(client: httpx.Client, curve: str = "ed25519") -> dict[str, Any]:
+    answer = client.post("/v3/wallet/generate", json={"curve": curve, "password": PASSWORD})
+    assert answer.status_code == 200, answer.text
+    share: dict[str, Any] = answer.json()
+    return share
+
+
+def order(share: dict[str, Any], **fields: str) -> dict[str, Any]:
+    return {**share, "message": MESSAGE.hex(), **fields}
+
+
+def sign(client: httpx.Client, share: dict[str, Any], **fields: str) -> httpx.Response:
+    answer = client.post("/v3/wallet/sign", json=order(share, **fields))
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def open_vault(client: httpx.Client, share: dict[str, Any]) -> httpx.Response:
+    """What opens the vault and does nothing else."""
+    strings = {name: share[name] for name in ("encrypted_share", "secret_store")}
+    answer = client.post("/v3/wallet/validate/share", json=strings)
+    assert answer.json() == {"result": True}
+    return answer
+
+
+# --------------------------------------------------------------------------- what a link costs
+
+
+def test_the_question_in_five_lines() -> None:
+    """What does signing cost if the institution sits in Frankfurt?"""
+    with LocalService(Network.preset("seoul", institution="frankfurt"), seed=1) as service:
+        alice = service.user("alice")
+        new = {"curve": "ed25519", "password": PASSWORD}
+        share = alice.post("/v3/wallet/generate", json=new).json()
+        order = {**share, "message": "00" * 32, "signer": "institution"}
+        answer = alice.post("/v3/wallet/sign", json=order)
+        assert answer.status_code == 200
+        # Two round trips around half the globe: one for the vault, one for FROST.
+        assert 400 < service.elapsed_ms < 600
+        assert service.elapsed_ms == pytest.approx(ms(answer.elapsed), abs=0.001)
+
+
+@pytest.mark.parametrize("signer", SIGNERS)
+def test_frost_costs_what_the_simulation_predicts(signer: str) -> None:
+    simulation = Simulation(WAN, compute=Free())
+    simulation.generate("ed25519")
+    predicted = simulation.sign(signers=(1, SIGNERS[signer])).elapsed_ms
+    with local(WAN) as service:
+        alice = service.user("alice")
+        share = generate(alice)
+        vault = ms(open_vault(alice, share).elapsed)
+        found = ms(sign(alice, share, signer=signer).elapsed) - vault
+    assert vault == pytest.approx(2 * (10 + 30), rel=1e-3)  # the farther MPC node decides
+    # The rest are bytes: the service's bodies are a little longer than the bare messages.
+    assert found == pytest.approx(predicted, rel=1e-3)
+
+
+@pytest.mark.parametrize("signer", SIGNERS)
+def test_ecdsa_costs_what_the_simulation_predicts(signer: str) -> None:
+    """Four one-way delays, on fast lines whose connections have opened their windows.
+
+    The simulation begins each session with the initial window; that part of its prediction is
+    taken off. What bytes cost on a slow line differs: a request of the service carries two
+    messages that the simulation sends one by one, and both ways at once.
+    """
+    fast = Network.star(10, 20, 30, mbit_per_s=1e6)
+    simulation = Simulation(fast, compute=Free())
+    simulation.generate("secp256k1")
+    trace = simulation.sign(signers=(1, SIGNERS[signer])).trace
+    slow_start = sum(
+        hop.transfer.window_ms
+        for message in trace.messages
+        if message.sender == 1
+        for hop in message.hops
+    )
+    with local(fast) as service:
+        alice = service.user("alice")
+        share = generate(alice, "secp256k1")
+        vault = ms(open_vault(alice, share).elapsed)
+        for _ in range(4):
+            found = ms(sign(alice, share, signer=signer).elapsed) - vault
+    assert found == pytest.approx(trace.finished_ms - slow_start, rel=1e-3)
+    assert found == pytest.approx(4 * (10 + {"operator": 20, "institution": 30}[signer]), rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_real_time_agrees_with_virtual_time(curve: str) -> None:
+    """Never faster than the links; slower by what computation takes, with plenty to spare."""
+    far = Network.star(60, 80, 120)
+    found = {}
+    for clock in ("virtual", "real"):
+        with local(far, clock=clock) as service:
+            alice = service.user("alice")
+            share = generate(alice, curve)
+            times = [ms(sign(alice, share).elapsed) for _ in range(4)]
+            found[clock] = sorted(times)[1]
+    assert found["virtual"] - 5 <= found["real"] <= 1.5 * found["virtual"] + 500
+
+
+def test_the_network_can_change_while_the_service_runs() -> None:
+    with local() as service:
+        alice = service.user("alice")
+        share = generate(alice)
+        assert service.now_ms == 0
+        service.change(WAN)
+        assert ms(sign(alice, share).elapsed) == pytest.approx(140, rel=1e-3)
+        service.change(Network.star(operator=500))
+        assert ms(sign(alice, share, signer="operator").elapsed) == pytest.approx(2000, rel=1e-3)
+        with pytest.raises(UsageError, match="no site"):
+            service.change(Network.mesh([1, 2]))
+
+
+def test_computation_can_be_made_to_cost() -> None:
+    with local(cpu_factor=100) as service:
+        alice = service.user("alice")
+        share = generate(alice)
+        assert service.elapsed_ms > 100
+        assert ms(sign(alice, share).elapsed) > 10
+
+
+# --------------------------------------------------------------------------- repeatable
+
+
+def life(curve: str, **options: Any) -> list[Any]:
+    """A wallet's life, with everything a caller sees of it."""
+    lossy = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.02)
+    with local(lossy, queue=3, **options) as service:
+        alice, bob = service.user("alice"), service.user("bob")
+        seen: list[Any] = []
+        both = [
+            client.build_request(
+                "POST", "/v3/wallet/generate", json={"curve": curve, "password": PASSWORD}
+            )
+            for client in (alice, bob)
+        ]
+        shares = [answer.json() for answer in service.at_once(both)]
+        orders = [
+            client.build_request("POST", "/v3/wallet/sign", json=order(share))
+            for client, share in zip((alice, bob), shares, strict=True)
+            for _ in range(3)
+        ]
+        for answer in service.at_once(orders):
+            seen += [answer.status_code, answer.elapsed]
+            if "secrets_seed" in options:
+                seen += [answer.text]
+        new = {"curve": curve, "password": PASSWORD}
+        seen += [alice.post("/v3/wallet/recover", json=new).elapsed]
+        seen += [service.elapsed_ms, service.now_ms]
+        return seen
+
+
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_the_same_seed_gives_the_same_times(curve: str) -> None:
+    assert life(curve, seed=7) == life(curve, seed=7)
+
+
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_secrets_can_be_repeated_too(curve: str) -> None:
+    assert life(curve, secrets_seed="a") == life(curve, secrets_seed="a")
+
+
+def test_other_seeds_give_something_else() -> None:
+    found = [
+        life("ed25519", seed=seed, secrets_seed=secrets) for seed in (1, 2) for secrets in "ab"
+    ]
+    assert all(one != other for i, one in enumerate(found) for other in found[:i])
+
+
+# --------------------------------------------------------------------------- what goes wrong
+
+
+def test_the_institution_steps_in_for_an_operator_that_is_late() -> None:
+    """Twenty seconds of waiting, in no time."""
+    with local(WAN) as service:
+        alice = service.user("alice")
+        share = generate(alice)
+        service.change(WAN, [delay(60_000, receiver=OPERATOR)])
+        assert 20_000 < ms(sign(alice, share).elapsed) < 60_000
+        refused = alice.post("/v3/wallet/sign", json=order(share, signer="operator"))
+        assert refused.status_code >= 500
+
+
+def test_a_crashed_node_comes_back() -> None:
+    with local(WAN) as service:
+        alice = service.user("alice")
+        share = generate(alice)
+        service.change(WAN, [Crash(INSTITUTION, after_messages=0, down_ms=5_000)])
+        assert alice.post("/v3/wallet/sign", json=order(share)).status_code == 500
+        service.wait(5_000)
+        sign(alice, share, signer="institution")
+
+
+def test_tokens_expire_by_the_services_clock() -> None:
+    with local(token_lifetime_s=60) as service:
+        alice = service.user("alice")
+        assert alice.get("/v3/wallet/user").status_code == 200
+        service.wait(61_000)
+        answer = alice.get("/v3/wallet/user")
+        assert (answer.status_code, "JWT_EXPIRED" in answer.text) == (401, True)
+        assert service.user("alice").get("/v3/wallet/user").status_code == 200
+
+
+def test_a_caller_who_goes_away_stops_nothing() -> None:
+    with local(WAN) as service:
+        alice = service.user("alice")
+        with pytest.raises(httpx.ReadTimeout):
+            alice.post(
+                "/v3/wallet/generate", json={"curve": "ed25519", "password": "x" * 12}, timeout=0.3
+            )
+        assert service.elapsed_ms == pytest.approx(300)
+        service.wait(10_000)
+        assert len(alice.get("/v3/wallet/key").json()["keys"]) == 1
+
+
+# --------------------------------------------------------------------------- how it is called
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_a_wallet_from_all_sides(clock: str) -> None:
+    with local(clock=clock) as service:
+        alice = service.user("alice")
+        share = generate(alice, "secp256k1")
+        signature = bytes.fromhex(sign(alice, share).json()["signature"])
+        recoverable = signature[:64] + bytes([signature[64] - 27])
+        signed_by = PublicKey.from_signature_and_message(recoverable, MESSAGE, hasher=None)
+        assert signed_by.format() == bytes.fromhex(share["public_key"][2:])
+        assert service.http.get("/").json()["name"] == "mpc-node"
+        assert service.http.get("/v3/wallet/user").status_code == 401
+        assert service.http.get("/api/docs/swagger-ui.css").status_code == 200  # read in a thread
+        assert service.user("bob").get("/v3/wallet").status_code == 404
+        busy = service.at_once(
+            [alice.build_request("POST", "/v3/wallet/sign", json=order(share)) for _ in range(2)]
+        )
+        assert 200 in {answer.status_code for answer in busy}
+        assert repr(service).startswith(f"LocalService({clock} time")
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_it_works_beside_a_running_loop(clock: str) -> None:
+    """As in a notebook, whose cells run in an event loop."""
+
+    async def cell() -> None:
+        with local(WAN, clock=clock) as service:
+            assert service.user("alice").get("/v3/wallet/user").status_code == 200
+            async with service.async_user("alice") as alice:
+                answer = await alice.get("/v3/wallet/user")
+                assert answer.json()["username"] == "alice"
+                assert ms(answer.elapsed) >= 20
+
+    asyncio.run(cell())
+
+
+def test_coroutines_run_in_the_services_time() -> None:
+    with local(WAN) as service:
+
+        async def story() -> list[int]:
+            async with service.async_user("alice") as alice, service.async_user() as nobody:
+                await asyncio.sleep(1)
+                answers = await asyncio.gather(
+                    alice.get("/v3/wallet/user"), alice.get("/v3/wallet/key"), nobody.get("/")
+                )
+            return [answer.status_code for answer in answers]
+
+        assert service.run(story()) == [200, 200, 200]
+        assert service.elapsed_ms == pytest.approx(1020, rel=1e-3)
+
+        async def inside_out() -> None:
+            service.http.get("/")
+
+        with pytest.raises(UsageError, match="await it"):
+            service.run(inside_out())
+        with pytest.raises(Deadlock):
+            service.run(asyncio.Event().wait())
+        assert service.http.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_an_interrupt_cancels_the_call(clock: str) -> None:
+    """Ctrl-C, or the notebook's stop button."""
+    with local(clock=clock) as service:
+        seen = []
+
+        async def long() -> None:
+            try:
+                # Not before the caller waits for the result, nor too late.
+                threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+                await asyncio.to_thread(time.sleep, 1)
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                seen.append("cancelled")
+                raise
+
+        with pytest.raises(KeyboardInterrupt):
+            service.run(long())
+        assert seen == ["cancelled"]
+        assert service.http.get("/").status_code == 200
+
+
+def test_a_folder_keeps_the_keys(tmp_path: Any) -> None:
+    with local(folder=tmp_path) as service:
+        share = generate(service.user("alice"))
+    with local(folder=tmp_path) as service:
+        sign(service.user("alice"), share)
+
+
+def test_closing() -> None:
+    service = local(WAN)
+    alice = service.user("alice")
+    service.close()
+    service.close()
+    with pytest.raises(UsageError, match="closed"):
+        alice.get("/v3/wallet/user")
+    with pytest.raises(UsageError, match="closed"):
+        service.wait(1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"clock": "lunar"},
+        {"clock": "real", "cpu_factor": 1.0},
+        {"clock": "real", "secrets_seed": "x"},
+        {"cpu_factor": -1.0},
+        {"network": Network.mesh([1, 2])},
+    ],
+)
+def test_impossible_options(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        LocalService(**options)
+
+
+def test_errors_are_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """The node's log lines are for its operator; a notebook shows what was asked for."""
+    assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("node").handlers)
+    with local() as service:
+        assert service.http.get("/v3/wallet/user").status_code == 401
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,118 @@
+"""The published OpenAPI document, turned against a node with a real gateway by schemathesis.
+
+No 5xx, no undocumented status, no answer outside its schema, no way around the token, and nothing
+malformed taken for good. That well-formed strings may still be refused is not a fault: they are
+opaque, and only those that generate has returned open anything.
+"""
+
+from itertools import count
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from tests.node.harness import PASSWORD, PLACES, answer, system
+
+FEW, MANY = 15, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
+MAKE = [("POST", "/v3/wallet/generate"), ("POST", "/v3/wallet/recover")]
+USE = [
+    ("POST", "/v3/wallet/sign"),
+    ("POST", "/v3/wallet/publickey"),
+    ("POST", "/v3/wallet/validate/password"),
+    ("POST", "/v3/wallet/validate/share"),
+    ("GET", "/v3/wallet/token"),
+]
+ASK = [("GET", "/"), ("GET", "/v3/wallet"), ("GET", "/v3/wallet/key"), ("GET", "/v3/wallet/user")]
+STORED = ("key_id", "encrypted_share", "secret_store")
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def behind():
+    with system(PLACES[1]) as found:
+        for curve in ("secp256k1", "ed25519"):
+            new = {"curve": curve, "password": PASSWORD}
+            found.keys[curve] = answer(found.user().post("/v3/wallet/generate", new))
+        yield found
+
+
+@pytest.fixture(scope="module")
+def published(behind):
+    return schemathesis.openapi.from_url(f"{behind.api.client.base_url}/api/openapi.json")
+
+
+def fuzz(operation, mode, examples, send):
+    """Send that many requests, made from the document or just beside it."""
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(operation.as_strategy(generation_mode=mode))
+    def run(case):
+        send(case)
+
+    run()
+
+
+def check(case, token):
+    """Send a request, and hold the answer against the document."""
+    case.call_and_validate(
+        headers={"Authorization": f"Bearer {token}"},
+        excluded_checks=[positive_data_acceptance],
+    )
+
+
+@pytest.mark.parametrize("examples", [FEW, MANY])
+@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize(("method", "path"), USE)
+def test_requests(published, behind, method, path, mode, examples):
+    token = behind.gateway.token("alice")
+    fuzz(published[path][method], mode, examples, lambda case: check(case, token))
+
+
+@pytest.mark.parametrize("examples", [FEW, MANY])
+@pytest.mark.parametrize(("method", "path"), USE)
+def test_requests_with_a_stored_share(published, behind, method, path, examples):
+    token = behind.gateway.token("alice")
+
+    def send(case):
+        record = behind.keys["ed25519"]
+        if isinstance(case.body, dict):
+            record = behind.keys[case.body.get("curve", "ed25519")]
+            case.body |= {name: record[name] for name in STORED if name in case.body}
+        if "id" in case.query:
+            case.query["id"] = record["key_id"]
+        check(case, token)
+
+    fuzz(published[path][method], GenerationMode.POSITIVE, examples, send)
+
+
+@pytest.mark.parametrize("examples", [FEW, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize(("method", "path"), MAKE)
+def test_making_keys(published, behind, method, path, mode, examples):
+    def send(case):
+        name = f"new-{next(NUMBERS)}"
+        if path.endswith("recover") and mode is GenerationMode.POSITIVE:
+            answer(behind.user(name).post("/v3/wallet/generate", case.body))
+        check(case, behind.gateway.token(name))
+
+    fuzz(published[path][method], mode, examples, send)
+
+
+@pytest.mark.parametrize(("method", "path"), ASK)
+def test_questions(published, behind, method, path):
+    for name in ("alice", "nobody"):
+        token = behind.gateway.token(name)
+        operation = published[path][method]
+        fuzz(operation, GenerationMode.POSITIVE, FEW, lambda case, token=token: check(case, token))
+
+
+def test_every_operation_is_tried(published):
+    found = {(o.ok().method.upper(), o.ok().path) for o in published.get_all_operations()}
+    assert found == {*MAKE, *USE, *ASK}

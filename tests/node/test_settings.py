@@ -1,0 +1,68 @@
+"""Settings come from the environment, with defaults, and a bad one is named."""
+
+import pytest
+
+from node.settings import Settings, SettingsError
+
+
+def test_defaults():
+    settings = Settings.from_environment({})
+    assert settings == Settings()
+    assert settings.app_port == 9091
+    assert settings.waas_api_url is None
+
+
+def test_everything_set():
+    settings = Settings.from_environment(
+        {
+            "APP_PORT": "8000",
+            "APP_HOST": "0.0.0.0",
+            "WAAS_API_URL": " https://gateway.example:444/base/ ",
+            "BUILD_TYPE": "release",
+            "GATEWAY_TIMEOUT_S": "2.5",
+            "WORKERS": "3",
+            "LOG_LEVEL": "debug",
+            "UNRELATED": "x",
+        }
+    )
+    assert settings == Settings(
+        waas_api_url="https://gateway.example:444/base",
+        app_port=8000,
+        app_host="0.0.0.0",
+        build_type="release",
+        gateway_timeout_s=2.5,
+        workers=3,
+        log_level="DEBUG",
+    )
+
+
+def test_empty_is_unset():
+    names = ("APP_PORT", "WAAS_API_URL", "WORKERS", "LOG_LEVEL", "APP_HOST", "GATEWAY_TIMEOUT_S")
+    assert Settings.from_environment(dict.fromkeys(names, "")) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("APP_PORT", "http"),
+        ("APP_PORT", "0"),
+        ("APP_PORT", "65536"),
+        ("WAAS_API_URL", "gateway.example"),
+        ("WAAS_API_URL", "ftp://gateway.example"),
+        ("WAAS_API_URL", "http://"),
+        ("WAAS_API_URL", "http://key:secret@gateway.example"),
+        ("WAAS_API_URL", "http://gateway.example?x=y"),
+        ("WAAS_API_URL", "http://gateway.example:99999"),
+        ("GATEWAY_TIMEOUT_S", "0"),
+        ("GATEWAY_TIMEOUT_S", "nan"),
+        ("GATEWAY_TIMEOUT_S", "601"),
+        ("WORKERS", "0"),
+        ("WORKERS", "many"),
+        ("LOG_LEVEL", "loud"),
+    ],
+)
+def test_impossible_values(name, value):
+    with pytest.raises(SettingsError, match=f"^{name} must be ") as caught:
+        Settings.from_environment({name: value})
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,758 @@
+"""The wallet's operations over the real gateway, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from coincurve import PublicKey
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+
+import node.stretching
+from mpcsim.gateway import mpc_node, open_gateway, wire
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.protocols import ecdsa, frost
+from node.checks import verifies
+from node.errors import ApiError, BadRequest, Conflict, NotFound, Upstream, UpstreamTimeout
+from node.models import KeyShareRecord
+from node.timing import Timing
+from node.transport import Reply
+from node.wallet import Caller
+from tests.helpers.adversary import Adversary
+from tests.helpers.adversary import on as on_kind
+from tests.helpers.keys import keys
+from tests.node.wallets import PASSWORD, House, Pass, on, settled
+
+CURVES = ("secp256k1", "ed25519")
+HASH = bytes(range(32))
+
+
+def check(curve: str, public_key: str, message: bytes, signature: str) -> None:
+    """The signature holds, says OpenSSL (and libsecp256k1, of the recovery)."""
+    key, data = bytes.fromhex(public_key.removeprefix("0x")), bytes.fromhex(signature)
+    if curve == "ed25519":
+        ed25519.Ed25519PublicKey.from_public_bytes(key).verify(data, message)
+        return
+    r, s, v = int.from_bytes(data[:32], "big"), int.from_bytes(data[32:64], "big"), data[64]
+    ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), key).verify(
+        utils.encode_dss_signature(r, s), message, ec.ECDSA(utils.Prehashed(SHA256()))
+    )
+    assert s <= ecdsa.SECP256K1.order // 2
+    assert v in (27, 28)
+    compact = data[:64] + bytes([v - 27])
+    assert PublicKey.from_signature_and_message(compact, message, hasher=None).format() == key
+
+
+@pytest.fixture(scope="module")
+def stored() -> tuple[Any, dict[str, KeyShareRecord]]:
+    """A gateway with one key of alice on each curve, for tests that leave both as they are."""
+    gateway = open_gateway()
+
+    async def make() -> dict[str, KeyShareRecord]:
+        async with House(gateway) as house:
+            return {curve: await house.generate(curve) for curve in CURVES}
+
+    return gateway, asyncio.run(make())
+
+
+def use(stored: tuple[Any, dict[str, KeyShareRecord]], test: Any) -> None:
+    """Run ``test(house, records)`` on the shared gateway."""
+
+    async def run() -> None:
+        async with House(stored[0]) as house:
+            await test(house, stored[1])
+
+    asyncio.run(run())
+
+
+def anew(test: Any, **options: Any) -> None:
+    """Run ``test(house)`` on a gateway of its own."""
+
+    async def run() -> None:
+        async with House(**options) as house:
+            await test(house)
+
+    asyncio.run(run())
+
+
+async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
+    with pytest.raises(error) as caught:
+        await call
+    assert type(caught.value) is error
+    return caught.value.message
+
+
+# ---------------------------------------------------------------------- signing
+
+
+@pytest.mark.parametrize("signer", [None, "operator", "institution"])
+@pytest.mark.parametrize("curve", CURVES)
+def test_signatures_hold(stored, curve, signer):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        signature = await house.sign(records[curve], HASH, signer=signer)
+        check(curve, records[curve].public_key, HASH, signature)
+
+    use(stored, test)
+
+
+def test_ed25519_signs_messages_of_any_length(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        for message in (b"x", bytes(wire.MAX_MESSAGE_BYTES)):
+            signature = await house.sign(records["ed25519"], message)
+            check("ed25519", records["ed25519"].public_key, message, signature)
+
+    use(stored, test)
+
+
+@pytest.mark.parametrize(
+    ("curve", "requests"),
+    [("secp256k1", ["open", "sign", "exchange"]), ("ed25519", ["open", "sign"])],
+)
+def test_round_trips(stored, curve, requests):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        await house.client.nodes()  # once in a node's life
+        house.transport.seen.clear()
+        timing = Timing()
+        record = records[curve].model_dump(exclude={"public_key"})
+        await house.wallet.sign(house.caller(), **record, message=HASH, signer=None, timing=timing)
+        await settled(house)
+        assert house.transport.seen == requests
+        for span in ["vault", "compute", *(f"round{n}" for n in range(1, len(requests)))]:
+            assert f"{span};dur=" in timing.header()
+
+    use(stored, test)
+
+
+@pytest.mark.parametrize("verb", ["sign", "exchange"])
+def test_the_institution_signs_when_the_operator_is_down(verb):
+    async def test(house: House) -> None:
+        async def fail(name: str, go_on: Pass) -> Reply:
+            house.gateway.links[OPERATOR].down = True
+            return await go_on()
+
+        record = await house.generate("secp256k1")
+        house.transport.hook = on(verb, fail)
+        house.transport.seen.clear()
+        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+        assert house.transport.seen.count("sign") == 2
+
+        house.gateway.links[OPERATOR].down = False
+        house.transport.hook = on("sign", fail)
+        said = await failing(Upstream, house.sign(record, signer="operator"))
+        assert said == (
+            "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
+        )
+
+    anew(test)
+
+
+def test_the_institution_signs_when_the_operator_is_too_slow(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        async def fail(name: str, go_on: Pass) -> Reply:
+            raise UpstreamTimeout
+
+        house.transport.hook = on("sign", fail)
+        await house.sign(records["ed25519"])
+        assert house.transport.seen.count("sign") == 2
+        house.transport.hook = on("sign", fail)
+        await failing(UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
+
+    use(stored, test)
+
+
+def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        async def fail(name: str, go_on: Pass) -> Reply:
+            return Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
+
+        house.transport.hook = on("sign", fail)
+        await failing(Upstream, house.sign(records["ed25519"]))
+        assert house.transport.seen.count("sign") == 1
+
+    use(stored, test)
+
+
+def test_a_second_signer_is_refused_and_the_first_unharmed(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        record = records["secp256k1"]
+        refused: list[str] = []
+
+        async def intrude(name: str, go_on: Pass) -> Reply:
+            house.transport.hook = None
+            refused.append(await failing(Upstream, house.sign(record)))
+            return await go_on()
+
+        house.transport.hook = on("exchange", intrude)
+        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+        assert refused[0].startswith("Upstream returned 409 Conflict: ")
+        assert house.transport.seen.count("sign") == 2  # no other signer was asked
+
+    use(stored, test)
+
+
+def test_many_sign_at_once(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        others = [await house.generate("ed25519", f"user {n}") for n in range(4)]
+        signed = await asyncio.gather(
+            *(house.sign(other, name=f"user {n}") for n, other in enumerate(others)),
+            *(house.sign(record) for record in records.values()),
+        )
+        every = [*others, *records.values()]
+        for record, signature in zip(every, signed, strict=True):
+            check(record.curve, record.public_key, bytes(32), signature)
+
+    use(stored, test)
+
+
+def test_changed_seal_keys_are_fetched_anew(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        known = await house.client.nodes()
+        house.client._nodes = dict.fromkeys(known, known[OPERATOR])
+        await house.sign(records["ed25519"])
+        assert house.client._nodes == known
+
+    use(stored, test)
+
+
+def test_what_does_not_verify(stored):
+    share = keys("secp256k1")[1].record
+    assert not verifies(share, HASH, bytes(65))
+    assert not verifies(share, HASH, b"\x01" * 64 + b"\x1b")
+    assert not verifies(share, HASH, b"\x01" * 64 + b"\x00")
+    assert not verifies(keys("ed25519")[1].record, HASH, bytes(64))
+
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        signature = bytearray.fromhex(await house.sign(records["secp256k1"], HASH))
+        key = ecdsa.SECP256K1.decode_point(bytes.fromhex(records["secp256k1"].public_key[2:]))
+        record = replace(share, public_key=key)
+        assert verifies(record, HASH, bytes(signature))
+        signature[64] ^= 27 ^ 28
+        assert not verifies(record, HASH, bytes(signature))
+
+    use(stored, test)
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("field", ["encrypted_share", "secret_store"])
+@pytest.mark.parametrize("text", ["", "AQ", "!", "AQ==", "A" * 70000, "é"])
+def test_malformed_strings(stored, field, text):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        said = await failing(BadRequest, house.sign(records["ed25519"], **{field: text}))
+        assert said == f"Invalid {field}"
+        assert house.transport.seen == []
+
+    use(stored, test)
+
+
+def test_keys_that_are_not_the_callers(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        for record in records.values():
+            unknown = await failing(NotFound, house.sign(record, key_id=64 * "0"))
+            assert await failing(NotFound, house.sign(record, name="mallory")) == unknown
+
+    use(stored, test)
+
+
+def test_strings_that_do_not_belong_together(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        one, other = records["secp256k1"], records["ed25519"]
+        stores = await failing(BadRequest, house.sign(one, secret_store=other.secret_store))
+        assert stores == "Invalid secret_store"
+        shares = await failing(BadRequest, house.sign(one, encrypted_share=other.encrypted_share))
+        assert shares == "Invalid encrypted_share: it does not open with this secret_store"
+        damaged = one.encrypted_share[:500] + "AAAA" + one.encrypted_share[504:]
+        assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
+        assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
+        await failing(BadRequest, house.sign(one, b"short"))
+        assert house.transport.seen.count("sign") == 0
+
+    use(stored, test)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_generate_where_there_is_a_key(stored, curve, monkeypatch):
+    stretched: list[object] = []
+    monkeypatch.setattr(node.stretching, "stretch", lambda *a: stretched.append(a))
+
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        said = await failing(Conflict, house.generate(curve))
+        assert said == f"{curve} key already exists for this user"
+        await settled(house)
+        assert house.transport.seen == ["generate"]
+        assert not stretched
+
+    use(stored, test)
+
+
+def test_recover_without_a_key(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        said = await failing(NotFound, house.recover("ed25519", "bob"))
+        assert said == "No ed25519 key is registered for this user"
+        said = await failing(NotFound, house.wallet.wallet_info(house.caller("bob")))
+        assert said == "This user has no key"
+
+    use(stored, test)
+
+
+# ---------------------------------------------------------------------- looking into the vault
+
+
+def test_public_keys(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        for record in records.values():
+            strings = record.model_dump(exclude={"public_key"})
+
+            async def ask(password: str, strings: Any = strings, **changed: Any) -> str:
+                return await house.wallet.public_key(
+                    house.caller(), **(strings | changed), password=password, timing=Timing()
+                )
+
+            assert await ask(PASSWORD) == record.public_key
+            assert await failing(BadRequest, ask("wrong")) == "Invalid password"
+            assert await failing(NotFound, ask(PASSWORD, key_id=64 * "0")) == "no such key"
+            curve = next(c for c in CURVES if c != record.curve)
+            assert await failing(BadRequest, ask(PASSWORD, curve=curve)) == "Invalid curve"
+
+    use(stored, test)
+
+
+def test_a_forged_vault_gives_no_public_key(stored):
+    """Who can write to the caller's database puts a share of a key of their own there."""
+
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        own = await house.generate("ed25519", "mallory")
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            real = records["ed25519"].public_key.encode()
+            return replace(reply, body=reply.body.replace(real, own.public_key.encode()))
+
+        house.transport.hook = on("/wallet/v1/keys", lie)
+        strings = records["ed25519"].model_dump(exclude={"public_key"})
+        said = await failing(
+            BadRequest,
+            house.wallet.public_key(house.caller(), **strings, password=PASSWORD, timing=Timing()),
+        )
+        assert said == "Invalid encrypted_share: it is not of the registered key"
+
+    use(stored, test)
+
+
+def test_validations(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        async def password(text: str, store: str, name: str = "alice") -> bool:
+            return await house.wallet.validate_password(
+                house.caller(name), password=text, secret_store=store, timing=Timing()
+            )
+
+        async def share(text: str, store: str, name: str = "alice") -> bool:
+            return await house.wallet.validate_share(
+                house.caller(name), encrypted_share=text, secret_store=store, timing=Timing()
+            )
+
+        one, other = records["secp256k1"], records["ed25519"]
+        assert await password(PASSWORD, one.secret_store)
+        assert not await password("wrong", one.secret_store)
+        assert not await password(PASSWORD, one.secret_store, "mallory")
+        assert await share(one.encrypted_share, one.secret_store)
+        assert not await share(other.encrypted_share, one.secret_store)
+        assert not await share(one.encrypted_share, one.secret_store, "mallory")
+        for at in range(4, len(one.secret_store) - 4, 7):
+            changed = "A" if one.secret_store[at] != "A" else "B"
+            damaged = one.secret_store[:at] + changed + one.secret_store[at + 1 :]
+            with suppress(BadRequest):  # not well-formed any more
+                assert not await password(PASSWORD, damaged)
+                assert not await share(one.encrypted_share, damaged)
+        for bad in ("", "AAAA"):
+            await failing(BadRequest, password(PASSWORD, bad))
+            await failing(BadRequest, share(one.encrypted_share, bad))
+            await failing(BadRequest, share(bad, one.secret_store))
+
+    use(stored, test)
+
+
+def test_what_the_gateway_knows(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        caller = house.caller()
+        assert (await house.wallet.user(caller)).username == "alice"
+        keys = {key.curve: key for key in (await house.wallet.keys(caller)).keys}
+        wallets = {w.key.curve: w for w in (await house.wallet.wallet_info(caller)).wallets}
+        for curve, record in records.items():
+            assert keys[curve].key_id == record.key_id
+            assert keys[curve].public_key == wallets[curve].key.public_key == record.public_key
+        assert wallets["secp256k1"].address.keys() == {"evm", "btc", "aptos", "tron", "xrp"}
+        assert wallets["ed25519"].address.keys() == {"solana"}
+        key_id = records["ed25519"].key_id
+        assert (await house.wallet.key_token(caller, key_id)).key_id == key_id
+        assert (await house.wallet.keys(house.caller("bob"))).keys == []
+
+    use(stored, test)
+
+
+# ---------------------------------------------------------------------- recovery
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_recovery(curve):
+    async def test(house: House) -> None:
+        old = await house.generate(curve)
+        new = await house.recover(curve)
+        assert new.public_key == old.public_key
+        assert new.key_id != old.key_id
+        assert await failing(NotFound, house.sign(old)) == "no such key"
+        assert await failing(BadRequest, house.sign(old, key_id=new.key_id))
+        assert await failing(BadRequest, house.sign(new, encrypted_share=old.encrypted_share))
+        for signer in ("operator", "institution"):
+            check(curve, old.public_key, HASH, await house.sign(new, HASH, signer=signer))
+
+    anew(test)
+
+
+def test_records_that_differ():
+    async def test(house: House) -> None:
+        record, other = await house.generate("ed25519"), await house.generate("ed25519", "bob")
+        texts = set()
+
+        def altering(change: Any) -> Any:
+            async def act(name: str, go_on: Pass) -> Reply:
+                reply = await go_on()
+                body = wire.Recovering.from_bytes(reply.body)
+                records = change(dict(body.records))
+                return replace(reply, body=replace(body, records=records).to_bytes())
+
+            return act
+
+        theirs: dict[int, bytes] = {}
+
+        async def steal(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            theirs.update(wire.Recovering.from_bytes(reply.body).records)
+            return reply
+
+        house.transport.hook = on("recover", steal)
+        await house.recover("ed25519", "bob")
+        for change in (
+            lambda r: {OPERATOR: r[OPERATOR]},
+            lambda r: {OPERATOR: r[OPERATOR], INSTITUTION: theirs[INSTITUTION]},
+            lambda r: theirs,
+            lambda r: dict.fromkeys(r, b"?"),
+        ):
+            house.transport.hook = on("recover", altering(change))
+            texts.add(await failing(ApiError, house.recover("ed25519")))
+            await settled(house)
+        assert texts == {
+            "The MPC nodes do not agree on the key to recover",
+            "The MPC nodes hold shares of another key than the registered one",
+            "The MPC nodes' record of the key is damaged",
+        }
+        assert other.public_key
+        house.transport.hook = None
+        await house.sign(record)
+        await house.recover("ed25519")
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- failures in between
+
+
+async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: str) -> bool:
+    """Do some work and break off at the nth request; whether it came that far."""
+    count = 0
+    reached = asyncio.Event()
+
+    async def hook(name: str, go_on: Pass) -> Reply:
+        nonlocal count
+        count += 1
+        if count != at:
+            return await go_on()
+        reached.set()
+        if how == "lost request":
+            raise UpstreamTimeout
+        reply = await go_on()
+        if how == "lost reply":
+            raise UpstreamTimeout
+        await asyncio.sleep(60)  # the caller goes away now
+        return reply
+
+    house.transport.hook = hook
+    task = asyncio.ensure_future(work)
+    if how == "caller gone":
+        waiting = asyncio.ensure_future(reached.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        await asyncio.sleep(0.05)
+        task.cancel()
+    await asyncio.wait([task])
+    house.transport.hook = None
+    await settled(house)
+    if task.cancelled() or isinstance(task.exception(), ApiError):
+        return True
+    task.result()
+    return reached.is_set()
+
+
+@pytest.mark.parametrize(
+    ("curve", "how"),
+    [
+        ("ed25519", "lost request"),
+        ("ed25519", "lost reply"),
+        ("ed25519", "caller gone"),
+        ("secp256k1", "caller gone"),
+    ],
+)
+def test_a_broken_generation_leaves_a_key_or_none(curve, how):
+    async def test(house: House) -> None:
+        at = 0
+        while True:
+            at += 1
+            name = f"user {at}"
+            broken = await breaking(house, house.generate(curve, name), at, how)
+            registered = await house.client.key(house.gateway.token(name), curve)
+            if registered is None:
+                record = await house.generate(curve, name)
+            else:
+                record = await house.recover(curve, name)
+                assert record.public_key == registered.public_key
+            check(curve, record.public_key, HASH, await house.sign(record, HASH, name))
+            if not broken:
+                break
+        assert at > 4
+
+    anew(test)
+
+
+@pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
+def test_a_broken_recovery_leaves_the_old_share_or_the_new(how):
+    now = 0.0
+
+    async def test(house: House) -> None:
+        nonlocal now
+        at = 0
+        while True:
+            at += 1
+            name = f"user {at}"
+            old = await house.generate("ed25519", name)
+            broken = await breaking(house, house.recover("ed25519", name), at, how)
+            registered = await house.client.key(house.gateway.token(name), "ed25519")
+            assert registered is not None
+            assert registered.public_key == old.public_key
+            if registered.key_id == old.key_id:
+                check("ed25519", old.public_key, HASH, await house.sign(old, HASH, name))
+            now += mpc_node.MAKING_S  # an MPC node that is prepared waits that long
+            new = await house.recover("ed25519", name)
+            check("ed25519", old.public_key, HASH, await house.sign(new, HASH, name))
+            if not broken:
+                break
+        assert at > 5
+
+    anew(test, clock=lambda: now)
+
+
+@pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_broken_signature_is_no_hindrance(stored, curve, how):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        at, record = 0, records[curve]
+        while await breaking(house, house.sign(record, signer="operator"), (at := at + 1), how):
+            check(curve, record.public_key, HASH, await house.sign(record, HASH))
+        assert at > 2
+
+    use(stored, test)
+
+
+def test_a_lost_answer_to_activate_loses_no_key():
+    async def test(house: House) -> None:
+        async def lose(name: str, go_on: Pass) -> Reply:
+            await go_on()
+            raise UpstreamTimeout
+
+        house.transport.hook = on("activate", lose)
+        record = await house.generate("ed25519")
+        check("ed25519", record.public_key, HASH, await house.sign(record, HASH))
+
+    anew(test)
+
+
+def test_a_registry_that_says_something_else():
+    async def test(house: House) -> None:
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            body = reply.body.replace(b'"0x', b'"0x0000000000000000')
+            at = body.index(b'"0x') + 67
+            return replace(reply, body=body[:at] + body[body.index(b'"', at) :])
+
+        async def deny(name: str, go_on: Pass) -> Reply:
+            return replace(await go_on(), body=b'{"user_id": "x", "keys": []}')
+
+        async def fail(name: str, go_on: Pass) -> Reply:
+            raise UpstreamTimeout
+
+        house.transport.hook = on("/wallet/v1/keys", lie)
+        said = await failing(ApiError, house.generate("ed25519", "a"))
+        assert said == "The gateway has registered another public key than was made"
+        house.transport.hook = on("/wallet/v1/keys", deny)
+        said = await failing(ApiError, house.generate("ed25519", "b"))
+        assert said == "The gateway has not registered the new key"
+        house.transport.hook = on("/wallet/v1/keys", fail)
+        await house.generate("ed25519", "c")
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- peers that cheat
+
+
+def corrupt(monkeypatch: pytest.MonkeyPatch, party: int, kind: str, change: Any) -> None:
+    """Let one MPC node tamper with messages of one kind when it signs."""
+
+    def tampering(protocol: Any) -> Any:
+        def make(agreed: Any, **options: Any) -> Any:
+            honest = protocol.party(agreed, **options)
+            if honest.me != party:
+                return honest
+            adversary: Any = Adversary(honest, on_kind(kind, change))
+            adversary.session_id, adversary.definition = honest.session_id, honest.definition
+            return adversary
+
+        return SimpleNamespace(setup=protocol.setup, party=make)
+
+    monkeypatch.setattr(mpc_node, "ecdsa", tampering(ecdsa))
+    monkeypatch.setattr(mpc_node, "frost", tampering(frost))
+
+
+def test_a_cheat_that_must_not_be_tried_again(monkeypatch):
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        with monkeypatch.context() as patch:
+            corrupt(
+                patch,
+                OPERATOR,
+                "Offer",
+                lambda m: replace(
+                    m, offer=replace(m.offer, t=bytes([m.offer.t[0] ^ 1]) + m.offer.t[1:])
+                ),
+            )
+            said = await failing_with(house.sign(record))
+        assert said == (
+            "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
+            "party 2 (operator); recover the key before it signs again; it is suspended until then"
+        )
+        assert house.transport.seen[-2:] == ["suspend", "exchange"]
+        for signer in ("operator", "institution"):
+            said = await failing(Upstream, house.sign(record, signer=signer))
+            assert said.startswith("Upstream returned 409 Conflict: this key is suspended")
+        record = await house.recover("secp256k1")
+        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+
+    anew(test)
+
+
+async def failing_with(call: Coroutine[Any, Any, object]) -> str:
+    with pytest.raises(ApiError) as caught:
+        await call
+    assert caught.value.status == 500
+    return caught.value.message
+
+
+def test_a_cheat_on_the_other_curve(monkeypatch):
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        with monkeypatch.context() as patch:
+            corrupt(
+                patch, OPERATOR, "SignatureShare", lambda m: replace(m, share=m.share + m.share)
+            )
+            said = await failing_with(house.sign(record))
+        assert said == (
+            "MPC session aborted in round 3 (aggregate): signature share does not match the "
+            "signer's commitments; party 2 (operator); stop working with it"
+        )
+        await settled(house)
+        check("ed25519", record.public_key, HASH, await house.sign(record, HASH))
+
+    anew(test)
+
+
+def test_a_peer_that_falls_silent(monkeypatch):
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        with monkeypatch.context() as patch:
+            corrupt(patch, OPERATOR, "Respond", lambda m: None)
+            said = await failing_with(house.sign(record))
+        assert said == (
+            "MPC session ended in round 4 (share) without a message from party 2 (operator)"
+        )
+        await settled(house)
+        await house.sign(record, signer="operator")
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- secrets
+
+
+def test_nothing_secret_in_errors_and_reprs(stored):
+    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
+        caller, record = house.caller(), records["ed25519"]
+        assert caller.token not in repr(caller)
+        secrets = [caller.token, PASSWORD, record.encrypted_share, record.secret_store]
+        texts = [repr(record), repr(house.wallet)]
+        strings = record.model_dump(exclude={"public_key"})
+        damaged = {"secret_store": record.secret_store[:-8], "encrypted_share": "AAAA" + "b" * 80}
+        for member, text in damaged.items():
+            with pytest.raises(ApiError) as caught:
+                await house.wallet.public_key(
+                    caller, **(strings | {member: text}), password=PASSWORD, timing=Timing()
+                )
+            texts += [repr(caught.value), str(caught.value.__cause__), str(caught.value)]
+            secrets.append(text)
+        assert not [(s, t) for s in secrets for t in texts if s in t]
+
+    use(stored, test)
+
+
+def test_a_repr_without_the_token():
+    assert repr(Caller("the token", None)) == "Caller(claims=None)"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ending", ["well", "badly", "early"])
+def test_the_stretched_password_is_overwritten(ending, monkeypatch):
+    made: list[bytearray] = []
+    go_on = threading.Event()
+
+    def stretch(*arguments: object) -> bytearray:
+        if ending == "early":
+            go_on.wait(10)
+        made.append(bytearray(b"k" * 32))
+        return made[0]
+
+    monkeypatch.setattr(node.stretching, "stretch", stretch)
+
+    async def test(house: House) -> None:
+        async def fail(name: str, go_on: Pass) -> Reply:
+            raise UpstreamTimeout
+
+        if ending == "badly":
+            house.transport.hook = on("activate", fail)
+            await failing(UpstreamTimeout, house.generate("ed25519"))
+        elif ending == "early":
+            house.transport.hook = on("exchange", fail)
+            await failing(UpstreamTimeout, house.generate("ed25519"))
+            assert not made
+            go_on.set()
+            while not made or any(made[0]):
+                await asyncio.sleep(0.01)
+        else:
+            await house.generate("ed25519")
+        assert made == [bytearray(32)]
+
+    anew(test)

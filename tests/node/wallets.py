@@ -1,0 +1,106 @@
+"""A wallet over a gateway in this process, with a hand on the requests between the two."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpcsim.gateway import OpenGateway, open_gateway
+from mpcsim.gateway.tokens import TokenVerifier
+from mpcsim.vault import Argon2Cost
+from node.gateway import GatewayClient
+from node.models import KeyShareRecord
+from node.timing import Timing
+from node.transport import AsgiTransport, Reply
+from node.wallet import Caller, Wallet
+
+CHEAP = Argon2Cost(operations=1, memory_kib=8)
+PASSWORD = "correct horse"
+
+Pass = Callable[[], Awaitable[Reply]]
+Hook = Callable[[str, Pass], Awaitable[Reply]]
+"""Gets ``verb`` (or path, of what is no MPC verb) and what lets the request through."""
+
+
+@dataclass
+class Meddler:
+    """A transport that notes every request and can meddle with it."""
+
+    inner: AsgiTransport
+    hook: Hook | None = None
+    seen: list[str] = field(default_factory=list)
+
+    async def request(
+        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+    ) -> Reply:
+        name = path.removeprefix("/mpc/v1/")
+        self.seen.append(name)
+
+        async def go_on() -> Reply:
+            return await self.inner.request(method, path, token=token, body=body)
+
+        return await (go_on() if self.hook is None else self.hook(name, go_on))
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class House:
+    """Gateway, client, wallet."""
+
+    def __init__(self, gateway: OpenGateway | None = None, **options: Any) -> None:
+        self.gateway = gateway or open_gateway(**options)
+        self.transport = Meddler(AsgiTransport(self.gateway.app))
+        self.client = GatewayClient(self.transport)
+        self.wallet = Wallet(self.client, cost=CHEAP)
+
+    def caller(self, name: str = "alice") -> Caller:
+        token = self.gateway.token(name)
+        return Caller(token, TokenVerifier(self.gateway.issuer.jwks(), "node").verify(token))
+
+    async def generate(self, curve: Any, name: str = "alice") -> KeyShareRecord:
+        return await self.wallet.generate(self.caller(name), curve, PASSWORD, Timing())
+
+    async def recover(self, curve: Any, name: str = "alice") -> KeyShareRecord:
+        return await self.wallet.recover(self.caller(name), curve, PASSWORD, Timing())
+
+    async def sign(
+        self,
+        record: KeyShareRecord,
+        message: bytes = bytes(32),
+        name: str = "alice",
+        signer: str | None = None,
+        **changed: Any,
+    ) -> str:
+        """Sign with a stored record; ``changed`` replaces members of it."""
+        stored = record.model_dump(exclude={"public_key"}) | changed
+        return await self.wallet.sign(
+            self.caller(name), **stored, message=message, signer=signer, timing=Timing()
+        )
+
+    async def __aenter__(self) -> House:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.wallet.close()
+        await self.client.close()
+
+
+def on(verb: str, act: Hook, *, nth: int = 1) -> Hook:
+    """A hook that acts on the nth request of one kind and lets all others pass."""
+    count = 0
+
+    async def hook(name: str, go_on: Pass) -> Reply:
+        nonlocal count
+        count += name == verb
+        return await (act(name, go_on) if name == verb and count == nth else go_on())
+
+    return hook
+
+
+async def settled(house: House) -> None:
+    """Let tasks that outlive their request come to an end."""
+    while house.wallet._workers._tasks:
+        await asyncio.wait(house.wallet._workers._tasks)
