@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from mpcsim import __version__
-from mpcsim.cli import bench, demo, serve, token
+from mpcsim.cli import attacks, bench, demo, serve, token
 from mpcsim.errors import UsageError
 
-COMMANDS = (serve, token, demo, bench)
+COMMANDS = (serve, token, demo, bench, attacks)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

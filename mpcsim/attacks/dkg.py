@@ -1,0 +1,507 @@
+"""Attacks on key generation: rogue keys, wrong thresholds, wrong shares, borrowed proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.polynomial import commit as feldman_commit
+from mpcsim.algebra.polynomial import evaluate, evaluate_commitment, lagrange_coefficient
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    aborted,
+    broken,
+    ending,
+    proven,
+    refused,
+)
+from mpcsim.attacks.research import Build, ResearchBuild, without
+from mpcsim.attacks.stage import (
+    CHEATER,
+    HONEST,
+    THIRD,
+    cheat,
+    combine,
+    end_of,
+    escaping,
+    party,
+    play,
+    point_nobody_knows,
+)
+from mpcsim.errors import Consequence, Reason, UsageError
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.mta.base import direction_sid
+from mpcsim.primitives import commitment, schnorr
+from mpcsim.primitives.schnorr import Proof
+from mpcsim.protocol import Definition, Done, Turn
+from mpcsim.protocol.echo import check_echo, echo
+from mpcsim.protocol.session import session_key
+from mpcsim.protocols import dkg
+from mpcsim.protocols.dkg import DKG, steps
+from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
+from mpcsim.rng import SeededRng
+from mpcsim.sim.adversary import Adversary, on, with_round
+
+PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
+RETRY = Consequence.RETRY
+
+
+def honest_dealer(
+    build: Build, i: int = HONEST, parties: Any = PAIR, curve: str = "ed25519"
+) -> Any:
+    """A party of the build's key generation."""
+    return party(build, DKG, dkg.setup(curve, 2, tuple(parties)), i)
+
+
+def cheating_dealer(
+    parties: Any = PAIR, curve: str = "ed25519", definition: Definition[Any, Any] = DKG
+) -> Any:
+    """The cheater as an honest party; whoever calls makes it cheat."""
+    return cheat(definition, dkg.setup(curve, 2, tuple(parties)))
+
+
+class Dealer(Adversary):
+    """A cheater that deals by commitments and shares of its own making, and stands by them.
+
+    ``reveal`` and ``share`` say what each receiver is told; the round-1 commitment is made to fit.
+    """
+
+    def __init__(
+        self,
+        inner: Any,
+        reveal: Callable[[Reveal, int], Reveal] = lambda message, to: message,
+        share: Callable[[Scalar, int], Scalar] = lambda share, to: share,
+    ) -> None:
+        super().__init__(inner)
+        self._reveal, self._share = reveal, share
+        self.tamper = self._tamper
+
+    def _tamper(self, kind: str, to: int, message: Any) -> Any:
+        if isinstance(message, Commit):
+            kept = self.party.keep
+            opened = self._reveal(
+                Reveal({}, kept.coefficients, None, kept.channel_key, kept.blinding), to
+            )
+            V = steps.commit_to_reveal(
+                self.party.session_id,
+                self.me,
+                opened.blinding,
+                message.nonce,
+                opened.coefficients,
+                opened.channel_key,
+            )
+            sent = replace(message, commitment=V)
+            self.party.inbox.own[Commit] = (self.me, sent)  # it echoes what it sent
+            return sent
+        if isinstance(message, Reveal):
+            return self._reveal(message, to)
+        if isinstance(message, Deal) and message.share is not None:
+            return replace(message, share=self._share(message.share, to))
+        return message
+
+
+# ---------------------------------------------------------------------- D1: rogue key
+
+
+def rogue_key(build: Build) -> Finding:
+    """Reveal last, and cancel what the other revealed: C_2 = y*G - C_1, for a y of its choice.
+
+    With one receiver any share can be dealt to fit: C_{2,1} = f_2(1)*G - C_{2,0}.
+    """
+    y, share = ED25519.scalar(12345), ED25519.scalar(777)
+    adversary = Adversary(cheating_dealer(), hold={"Reveal"})
+
+    def tamper(kind: str, to: int, message: Any) -> Any:
+        if isinstance(message, Reveal):
+            (theirs,) = adversary.party.inbox.received(Reveal).values()
+            C_0 = ED25519.base(y) - theirs.coefficients[0]
+            return replace(message, coefficients=(C_0, ED25519.base(share) - C_0))
+        return replace(message, share=share) if isinstance(message, Deal) else message
+
+    adversary.tamper = tamper
+    honest = honest_dealer(build)
+    play(honest, adversary)
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    text = "the honest party holds a share of a key that the cheater chose: y*G = Y"
+    return proven(honest.outcome.result.public_key == ED25519.base(y), Effect.CHOSEN_KEY, text)
+
+
+# ---------------------------------------------------------------------- D2: threshold raise
+
+
+def padded_public_shares(group: Group, C: Any, holders: Any) -> dict[Any, Point]:
+    """``steps.public_shares`` as many write it: adds polynomials of any lengths."""
+    total = [group.sum(column) for column in zip_longest(*C, fillvalue=group.identity)]
+    return {i: evaluate_commitment(total, i) for i in holders}
+
+
+def threshold_raise(build: Build) -> Finding:
+    """One coefficient more than agreed: the sum has degree t, and t shares are too few."""
+    extra = ED25519.scalar(99)
+
+    def reveal(message: Reveal, to: int) -> Reveal:
+        return replace(message, coefficients=(*message.coefficients, ED25519.base(extra)))
+
+    def share(honest: Scalar, to: int) -> Scalar:
+        return honest + extra * ED25519.scalar(to * to)
+
+    lax = without(DKG, Reason.THRESHOLD_MISMATCH)
+    honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
+    cheater = Dealer(cheating_dealer(ALL, definition=lax), reveal, share)
+    play(honest[HONEST], cheater, honest[THIRD])
+    outcomes = {i: p.outcome for i, p in honest.items()}
+    shares = [o.result for o in outcomes.values() if isinstance(o, Done)]
+    if len(shares) < 2:
+        return ending(outcomes[HONEST])
+    text = "a key of '2 of 3', of which no two honest shares make the key"
+    return proven(not combine(*shares), Effect.UNUSABLE, text)
+
+
+# ---------------------------------------------------------------------- D3: a bad share
+
+
+def bad_share(build: Build) -> Finding:
+    """Deal party 1 the right share plus one."""
+    one = ED25519.scalar(1)
+    honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
+    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    play(honest[HONEST], Adversary(cheating_dealer(ALL), bad), honest[THIRD])
+    outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
+    shares = [o.result for o in outcomes if isinstance(o, Done)]
+    if len(shares) < 2:
+        return end_of(honest[HONEST])
+    text = "both finish, with two shares that do not make the key"
+    return proven(not combine(*shares), Effect.UNUSABLE, text)
+
+
+# ---------------------------------------------------------------------- D4: index zero
+
+
+def index_zero(build: Build) -> Finding:
+    """Ask for the index 0: f(0) is the key itself."""
+    parties = (0, 1, 2)
+    try:
+        agreed = dkg.DkgSetup("ed25519", 2, parties)  # type: ignore[arg-type]
+        members = [party(build, DKG, agreed, i) for i in parties]
+    except UsageError as error:
+        return refused(str(error))
+    play(*members)
+    attacker = members[0].outcome
+    if not isinstance(attacker, Done):
+        return end_of(members[0])
+    held = attacker.result
+    text = "the 'share' of party 0 is the private key: x_0*G = Y"
+    return proven(ED25519.base(held.secret_share) == held.public_key, Effect.KEY, text)
+
+
+def duplicate_index(build: Build) -> Finding:
+    """Three holders, two of whom have the same number, and so the same share."""
+    parties = (HONEST, CHEATER, CHEATER)
+    try:
+        agreed = dkg.DkgSetup("ed25519", 2, parties)
+        members = [party(build, DKG, agreed, i) for i in PAIR]
+    except UsageError as error:
+        return refused(str(error))
+    play(*members)
+    held = members[1].outcome
+    if not isinstance(held, Done):
+        return end_of(members[1])
+    try:
+        lagrange_coefficient(ED25519, CHEATER, parties[1:])
+    except UsageError as error:
+        text = f"two of the three holders have one share between them: {error}"
+        return broken(Effect.UNUSABLE, text)
+    return end_of(members[1])
+
+
+# ---------------------------------------------------------------------- D5, P8: proofs
+
+
+def unbound_challenge(session: bytes, prover: int, Y: Point, R: Point) -> Scalar:
+    """A challenge that binds neither session nor prover, as in several libraries."""
+    return Y.group.hash_to_scalar(Tag.SCHNORR, Y.encode(), R.encode())
+
+
+def without_the_nonce(session: bytes, prover: int, Y: Point, R: Point) -> Scalar:
+    """A challenge that leaves R out: it is known before R is chosen."""
+    return Y.group.hash_to_scalar(Tag.SCHNORR, session, u32(prover), Y.encode())
+
+
+def borrowed_proof(build: Build) -> Finding:
+    """Replay another party's constant term, and the proof it made for it in an earlier session."""
+    earlier = [party(build, DKG, dkg.setup("ed25519", 2, PAIR), i, "earlier") for i in PAIR]
+    play(*earlier)
+    old = earlier[1].inbox.received(Reveal)[HONEST]
+    return _dealing_unknown(
+        build, old.coefficients[0], lambda sid, C_0: old.proof, "party 1's own proof, replayed"
+    )
+
+
+def forged_proof(build: Build) -> Finding:
+    """Weak Fiat-Shamir: with e = H(Y), choose z and solve for R = z*G - e*Y."""
+
+    def forge(sid: bytes, C_0: Point) -> Proof:
+        z = ED25519.scalar(4242)
+        e = without_the_nonce(sid, CHEATER, C_0, C_0)
+        return Proof(ED25519.base(z) - e * C_0, z)
+
+    return _dealing_unknown(build, point_nobody_knows("ed25519"), forge, "a proof of nothing")
+
+
+def _dealing_unknown(
+    build: Build, C_0: Point, prove: Callable[[bytes, Point], Any], text: str
+) -> Finding:
+    """Deal with a constant term whose discrete logarithm the cheater does not know."""
+    share = ED25519.scalar(777)
+    inner = cheating_dealer(definition=build.definition(DKG))
+
+    def reveal(message: Reveal, to: int) -> Reveal:
+        C = (C_0, ED25519.base(share) - C_0)
+        proof = prove(inner.keep.sid, C_0) if message.proof else None
+        return replace(message, coefficients=C, proof=proof)
+
+    honest = honest_dealer(build)
+    play(honest, Dealer(inner, reveal, lambda _, to: share))
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    return broken(Effect.NO_KNOWLEDGE, f"{text}; nobody knows the key that came out")
+
+
+# ---------------------------------------------------------------------- D6: copied commitment
+
+
+def careless_commit(session: bytes, committer: int, blinding: bytes, *values: bytes) -> bytes:
+    """A commitment that does not say whose it is (nor binds the channel key, the last value)."""
+    return tagged_hash(Tag.COMMITMENT, session, blinding, *values[:-1])
+
+
+def copied_commitment(build: Build) -> Finding:
+    """Say what party 1 says: the same commitment, later the same opening.
+
+    Its shares will not fit; so the check of the shares has to be off as well, to see the key.
+    """
+
+    def believe(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+        inbox.own[Commit] = (view.me, inbox.received(Commit)[HONEST])
+        return original(view, keep, inbox)
+
+    inner = cheating_dealer(definition=with_round(build.definition(DKG), 2, believe))
+    adversary = Adversary(inner, hold={"Commit", "Reveal"})
+
+    def copy(kind: str, to: int, message: Any) -> Any:
+        if kind in ("Commit", "Reveal"):
+            theirs = inner.inbox.received(type(message))[HONEST]
+            if isinstance(theirs, Reveal):
+                return replace(theirs, channel_key=message.channel_key)
+            return theirs
+        return None if kind == "AbortNotice" else message
+
+    adversary.tamper = copy
+    honest = honest_dealer(build)
+    play(honest, adversary)
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    mine = honest.inbox.own[Reveal][1].coefficients[0]
+    text = "the 'joint' key is twice party 1's own part: Y = 2*C_1"
+    return proven(honest.outcome.result.public_key == mine + mine, Effect.BIAS, text)
+
+
+# ---------------------------------------------------------------------- D7: equivocation
+
+
+def name_only(view: Any, inbox: Any, kind: Any) -> bytes:
+    """A session id made of the session's name alone."""
+    return tagged_hash(Tag.SESSION, view.session_id)
+
+
+def two_polynomials(build: Build) -> Finding:
+    """One polynomial for party 1, another for party 3, each with all that belongs to it."""
+    group, rng = ED25519, SeededRng("two polynomials")
+    f: dict[int, Any] = {
+        i: steps.sample_polynomial(group.random_scalar(rng), 2, rng) for i in (HONEST, THIRD)
+    }
+    inner = cheating_dealer(ALL, definition=build.definition(DKG))
+
+    def reveal(message: Reveal, to: int) -> Reveal:
+        C = feldman_commit(f[to])
+        proof = None
+        if message.proof:
+            proof = schnorr.prove(inner.keep.sid, CHEATER, f[to][0], C[0], rng)
+        return replace(message, coefficients=C, proof=proof)
+
+    adversary = Dealer(inner, reveal, lambda _, to: evaluate(f[to], to))
+    honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
+    play(honest[HONEST], adversary, honest[THIRD])
+    keys = [p.outcome.result.public_key for p in honest.values() if isinstance(p.outcome, Done)]
+    if len(keys) < 2:
+        return end_of(honest[HONEST])
+    text = "parties 1 and 3 finish with different public keys"
+    return proven(keys[0] != keys[1], Effect.SPLIT, text)
+
+
+# ---------------------------------------------------------------------- D9: identity
+
+
+def identity_in_base_ot(build: Build) -> Finding:
+    """r_0 = -H_0(r_1): the sender's combined point is the identity, which has no encoding."""
+    adversary = Adversary(cheating_dealer(curve="secp256k1"))
+    inner = adversary.party
+
+    def annihilate(message: Any) -> MultiplicationOffer:
+        offer, sid = message.offer, direction_sid(inner.keep.sid, CHEATER, HONEST)
+        parts = (sid, u32(0), u32(0), offer.r1[0].encode())
+        r_0 = -SECP256K1.hash_to_point(Tag.OT_BASE_POINT, *parts)
+        return MultiplicationOffer(replace(offer, r0=(r_0, *offer.r0[1:])))
+
+    adversary.tamper = on("MultiplicationOffer", annihilate)
+    honest = honest_dealer(build, curve="secp256k1")
+
+    def run_it() -> Finding:
+        play(honest, adversary)
+        return end_of(honest)
+
+    return escaping(run_it)
+
+
+ATTACKS = (
+    Attack(
+        "D1",
+        "rogue key",
+        "Sigma Prime on drand (2020); Komlo-Goldberg, eprint 2020/852",
+        "dkg, round 2, Reveal: C_{i,0}",
+        "coefficients are committed to in round 1, and the constant term proven known",
+        "U: reveals last, y*G less what the other revealed",
+        rogue_key,
+        lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING, Reason.PROOF_OF_KNOWLEDGE]),
+        aborted(Reason.COMMITMENT_OPENING, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        broken(Effect.CHOSEN_KEY),
+    ),
+    Attack(
+        "D2",
+        "threshold raise",
+        "Trail of Bits, TOB-SILA-1 and -2; WSTS, issue 87 and pull request 88",
+        "dkg, round 2, Reveal: the length of C_i",
+        "exactly t coefficients, and a proof for the first",
+        "M: one coefficient more, committed to and dealt by",
+        threshold_raise,
+        lambda: ResearchBuild(
+            without=[Reason.THRESHOLD_MISMATCH],
+            replacing={steps.public_shares: padded_public_shares},
+        ),
+        aborted(Reason.THRESHOLD_MISMATCH, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        "D3",
+        "a bad share for one party",
+        "Feldman, FOCS 1987; Pedersen, EUROCRYPT 1991",
+        "dkg, round 3, Deal: f_i(j)",
+        "f_i(j)*G = sum_k j^k * C_{i,k}, or the dealer is named",
+        "M: share + 1, toward party 1 alone",
+        bad_share,
+        lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
+        aborted(Reason.SHARE_INCONSISTENT, "round 4 (finish)", {CHEATER}),
+        broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        "D4a",
+        "an index of zero",
+        "mpcsec, zero and duplicate indices; tss-lib, NotUniqueXiValues",
+        "dkg, set-up: the parties",
+        "identifiers are 1..65535, distinct and in order; on the wire, too",
+        "X: parties 0, 1 and 2",
+        index_zero,
+        lambda: ResearchBuild(
+            setup_check=False,
+            replacing={echo: lambda view, inbox, kind: {}, check_echo: lambda *_: None},
+        ),
+        refused(),
+        broken(Effect.KEY),
+    ),
+    Attack(
+        "D4b",
+        "one index twice",
+        "mpcsec, zero and duplicate indices; tss-lib, NotUniqueXiValues",
+        "dkg, set-up: the parties",
+        "identifiers are distinct and in order",
+        "X: parties 1, 2 and 2",
+        duplicate_index,
+        lambda: ResearchBuild(setup_check=False),
+        refused(),
+        broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        "D5",
+        "a replayed proof of knowledge",
+        "CVE-2022-47930 (tss-lib, pull request 256)",
+        "dkg, round 2, Reveal: the proof",
+        "the challenge binds session and prover",
+        "R: another's constant term with its proof of an earlier session",
+        borrowed_proof,
+        lambda: ResearchBuild(replacing={schnorr._challenge: unbound_challenge}),
+        aborted(Reason.PROOF_OF_KNOWLEDGE, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        broken(Effect.NO_KNOWLEDGE),
+    ),
+    Attack(
+        "D6",
+        "a copied commitment",
+        "Dolev-Dwork-Naor, STOC 1991 (non-malleability)",
+        "dkg, rounds 1 and 2, Commit and Reveal",
+        "the committer's identifier is inside the commitment and the proof",
+        "U: repeats party 1's commitment and opening",
+        copied_commitment,
+        lambda: ResearchBuild(
+            without=[Reason.SHARE_INCONSISTENT],
+            replacing={
+                commitment.commit: careless_commit,
+                schnorr._challenge: unbound_challenge,
+            },
+        ),
+        aborted(Reason.COMMITMENT_OPENING, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        broken(Effect.BIAS),
+    ),
+    Attack(
+        "D7",
+        "different polynomials for different receivers",
+        "The FROST Book, distributed key generation: broadcast channel",
+        "dkg, round 1, Commit, three parties",
+        "round 2 echoes a digest of every Commit; the session id binds them all",
+        "E: a polynomial for each receiver, consistent with itself",
+        two_polynomials,
+        lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH], replacing={session_key: name_only}),
+        aborted(Reason.ECHO_MISMATCH, "round 3 (deal)", suspects={CHEATER}),
+        broken(Effect.SPLIT),
+    ),
+    Attack(
+        "D9",
+        "the identity in a base OT",
+        "Trail of Bits, TOB-SILA-3 (panics)",
+        "dkg, round 2, MultiplicationOffer: r_0",
+        "a combined point that is the identity aborts; decoders refuse the identity",
+        "M: r_0 = -H_0(r_1)",
+        identity_in_base_ot,
+        lambda: ResearchBuild(without=[Reason.BASE_OT_DEGENERATE]),
+        aborted(Reason.BASE_OT_DEGENERATE, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        broken(Effect.CRASH),
+    ),
+    Attack(
+        "P8",
+        "a Fiat-Shamir challenge that leaves a value out",
+        "tss-lib, pull requests 42 and 43; Bernhard-Pereira-Warinschi, ASIACRYPT 2012",
+        "dkg, round 2, Reveal: the proof",
+        "the challenge hashes every value of the equation that is verified",
+        "F: R = z*G - e*Y for a Y whose logarithm the cheater does not know",
+        forged_proof,
+        lambda: ResearchBuild(replacing={schnorr._challenge: without_the_nonce}),
+        aborted(Reason.PROOF_OF_KNOWLEDGE, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        broken(Effect.NO_KNOWLEDGE),
+    ),
+)

@@ -1,0 +1,329 @@
+"""Attacks on threshold Ed25519: ROS over concurrent sessions, false lists, bad shares, nonces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mpcsim.algebra.ed25519 import ED25519 as G
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    aborted,
+    broken,
+    harmless,
+    proven,
+    refused,
+)
+from mpcsim.attacks.research import Build, ResearchBuild
+from mpcsim.attacks.stage import (
+    CHEATER,
+    HONEST,
+    THIRD,
+    cheat,
+    end_of,
+    keys,
+    party,
+    play,
+    solve,
+)
+from mpcsim.encoding import WireContext
+from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Done, Send, Turn
+from mpcsim.protocol.channel import unseal
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import frost
+from mpcsim.protocols.frost import FROST, steps
+from mpcsim.protocols.frost.messages import Commitments, SignatureShare
+from mpcsim.protocols.frost.rounds import AfterCommit
+from mpcsim.rng import SeededRng
+from mpcsim.sim.adversary import Adversary, on, with_round
+
+PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
+MESSAGE, WANTED = b"pay 5 to Alice", b"pay everything to the attacker"
+ONE = G.scalar(1)
+
+
+def signer(build: Build, i: int, signers: Sequence[int] = PAIR, message: bytes = MESSAGE) -> Any:
+    """A signer of the build."""
+    return party(build, FROST, frost.setup(keys("ed25519")[i], signers, message), i)
+
+
+def cheating_signer(signers: Sequence[int] = PAIR) -> Any:
+    """The cheater as an honest signer; whoever calls makes it cheat."""
+    return cheat(FROST, frost.setup(keys("ed25519")[CHEATER], signers, MESSAGE))
+
+
+def key_from(x_1: Scalar, share: KeyShare) -> Scalar:
+    """The whole key, from party 1's share and party 2's own."""
+    mine = lagrange_coefficient(G, CHEATER, PAIR) * share.secret_share
+    return lagrange_coefficient(G, HONEST, PAIR) * x_1 + mine
+
+
+# ---------------------------------------------------------------------- S4: ROS
+
+SESSIONS = 256
+"""Concurrent sessions; the attack needs as many as the order has bits, 253."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Two nonce pairs that the attacker may still choose between, in one open session."""
+
+    nonces: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]]
+    challenges: tuple[Scalar, Scalar]
+    V: Point
+    """What party 1's share commits to: z_1 * G = V + c * lambda_1 * X_1."""
+
+
+def _choice(build: Build, share: KeyShare, theirs: Commitments, rng: SeededRng) -> Choice:
+    bind = build.function(steps.bind)
+    e = G.random_scalar(rng)
+    nonces = ((G.random_scalar(rng), e), (G.random_scalar(rng), e))
+    one = steps.Commitment(HONEST, theirs.hiding, theirs.binding)
+    bounds = [
+        bind(share.public_key, [one, steps.Commitment(CHEATER, G.base(d), G.base(e))], MESSAGE)
+        for d, e in nonces
+    ]
+    V = theirs.hiding + bounds[0].binding_factor_list[HONEST] * theirs.binding
+    return Choice(nonces, (bounds[0].challenge, bounds[1].challenge), V)
+
+
+def _answer(build: Build, share: KeyShare, nonces: Any, label: str, send: Any) -> tuple[Any, Any]:
+    """The attacker in one session, once its nonces are chosen: (its party, its message)."""
+
+    def chosen(original: object, view: Any, keep: None, inbox: Any) -> Turn:
+        d, e = nonces
+        context = view.setup.context()
+        kept = AfterCommit(context, steps.SigningNonces(d, e))
+        return Turn(keep=kept, broadcast=Commitments(context, G.base(d), G.base(e)))
+
+    setup = frost.setup(share, PAIR, MESSAGE)
+    attacker = cheat(with_round(build.definition(FROST), 1, chosen), setup, CHEATER, label)
+    (message,) = attacker.start()
+    attacker.receive(HONEST, send.data)
+    return attacker, message
+
+
+def ros(build: Build) -> Finding:
+    """Open 256 sessions, let party 1 commit in all of them, and only then choose the nonces.
+
+    In session k the attacker can make the challenge c_k one of two values. With weights
+    w_k = 2^k / (c_k^1 - c_k^0), the sum of the w_k c_k counts in binary, up to a constant; so it
+    can be made to hit the challenge c* of any message under R* = sum w_k V_k + constant. That needs
+    every V_k to be fixed before the choice, which the binding factor prevents: then V_k depends on
+    all commitments.
+    """
+    share, rng = keys("ed25519")[CHEATER], SeededRng("ROS")
+    Y, X_1 = share.public_key, share.record.public_shares[HONEST]
+    # 1. Party 1 commits in every session.
+    victims, sent, choices = [], [], []
+    for k in range(SESSIONS):
+        setup = frost.setup(keys("ed25519")[HONEST], PAIR, MESSAGE)
+        victims.append(party(build, FROST, setup, HONEST, f"ROS {k}"))
+        send: Any
+        (send,) = victims[-1].start()
+        payload = unseal(share.peers[HONEST].pair_secret, Envelope.decode(send.data))
+        theirs = Commitments.decode(payload or b"", WireContext(G))
+        sent.append(send)
+        choices.append(_choice(build, share, theirs, rng))
+    # 2. The forgery's commitment and challenge.
+    weights = [
+        G.scalar(1 << k) * (c.challenges[1] - c.challenges[0]).inverse()
+        for k, c in enumerate(choices)
+    ]
+    constant = sum(
+        (w * c.challenges[0] for w, c in zip(weights, choices, strict=True)), G.scalar(0)
+    )
+    Y_1 = lagrange_coefficient(G, HONEST, PAIR) * X_1
+    R = G.sum(w * c.V for w, c in zip(weights, choices, strict=True)) + constant * Y_1
+    c_star = steps.compute_challenge(R, Y, WANTED)
+    # 3. Finish every session with the nonces that the bits of c* call for.
+    z = c_star * lagrange_coefficient(G, CHEATER, PAIR) * share.secret_share
+    for k, choice in enumerate(choices):
+        nonces = choice.nonces[c_star.n >> k & 1]
+        attacker, message = _answer(build, share, nonces, f"ROS {k}", sent[k])
+        for output in victims[k].receive(CHEATER, message.data):
+            if isinstance(output, Send):
+                attacker.receive(HONEST, output.data)
+        z = z + weights[k] * attacker.inbox.values[SignatureShare][HONEST].share
+    forged = steps.Ed25519Signature(R.encode(), z.encode())
+    text = f"{SESSIONS} signatures of one message, and libsodium accepts one of another"
+    return proven(steps.verify_signature(forged, Y, WANTED), Effect.FORGERY, text)
+
+
+def no_binding_factors(
+    group_public_key: Point, commitment_list: Sequence[steps.Commitment], msg: bytes
+) -> dict[Any, Scalar]:
+    """rho_i = 1, as in threshold Schnorr before FROST."""
+    return {identifier: ONE for identifier, _, _ in commitment_list}
+
+
+# ---------------------------------------------------------------------- S2: nonces used again
+
+
+class ReusableNonces(steps.SigningNonces):
+    """Nonces that can be taken any number of times."""
+
+    def take(self) -> tuple[Scalar, Scalar]:
+        if self._nonces is None:
+            raise UsageError("these nonces are used up")
+        return self._nonces
+
+
+def nonces_used_again(build: Build) -> Finding:
+    """Three signature shares of party 1 from one pair of nonces: three equations for d, e and x_1.
+
+    z = d + rho e + (c lambda_1) x_1.
+    """
+    shares = keys("ed25519")
+    x_1, rng = shares[HONEST].secret_share, SeededRng("again")
+    commit, bind = build.function(steps.commit), build.function(steps.bind)
+    sign = build.function(steps.sign)
+    nonces, (D, E) = commit(x_1, rng)
+    rows = []
+    for message in (b"one", b"two", b"three"):
+        _, mine = steps.commit(shares[CHEATER].secret_share, rng)
+        listed = [steps.Commitment(HONEST, D, E), steps.Commitment(CHEATER, *mine)]
+        bound = bind(shares[HONEST].public_key, listed, message)
+        try:
+            z = sign(HONEST, x_1, nonces, bound)
+        except UsageError as error:
+            return refused(str(error))
+        rows.append(equation(bound, z))
+    found = solve(rows)[2]
+    matches = G.base(key_from(found, shares[CHEATER])) == shares[HONEST].public_key
+    return proven(matches, Effect.KEY, "x_1 from three linear equations, then the key: x*G = Y")
+
+
+def equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
+    """The coefficients of d_1, e_1 and x_1 in z_1, and z_1."""
+    weight = bound.challenge * lagrange_coefficient(G, HONEST, PAIR)
+    return [ONE, bound.binding_factor_list[HONEST], weight, z]
+
+
+# ---------------------------------------------------------------------- S5, S6, S7, S8
+
+
+def false_lists(build: Build) -> Finding:
+    """Another hiding commitment toward party 3: the signers sign over different lists."""
+    other = on("Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD})
+    honest = {i: signer(build, i, ALL) for i in (HONEST, THIRD)}
+    play(honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD])
+    return _blamed(honest, HONEST, THIRD)
+
+
+def different_messages(build: Build) -> Finding:
+    """Whoever asks for signatures tells party 1 Alice and party 3 Bob. Neither of them cheats."""
+    pair = (HONEST, THIRD)
+    honest = {
+        HONEST: signer(build, HONEST, pair, b"pay 5 to Alice"),
+        THIRD: signer(build, THIRD, pair, b"pay 5 to Bob"),
+    }
+    play(*honest.values())
+    return _blamed(honest, HONEST, THIRD)
+
+
+def _blamed(honest: dict[Any, Any], i: int, j: int) -> Finding:
+    outcome = honest[i].outcome
+    if isinstance(outcome, Aborted) and j in outcome.culprits:
+        text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
+        return broken(Effect.HONEST_BLAMED, text)
+    return end_of(honest[i])
+
+
+def bad_signature_share(build: Build) -> Finding:
+    """Send z_2 + 1."""
+    honest = signer(build, HONEST)
+    bad = on("SignatureShare", lambda m: replace(m, share=m.share + ONE))
+    play(honest, Adversary(cheating_signer(), bad))
+    outcome = honest.outcome
+    if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
+        text = "aborted, with nobody to ban: the cheater can do it again"
+        return proven(not outcome.culprits, Effect.NOBODY_NAMED, text)
+    if not isinstance(outcome, Done):
+        return end_of(honest)
+    public_key = honest.setup.share.public_key
+    valid = steps.verify_signature(outcome.result, public_key, MESSAGE)
+    return proven(not valid, Effect.BAD_OUTPUT, "released, and libsodium refuses it")
+
+
+ATTACKS = (
+    Attack(
+        "S2a",
+        "a nonce pair that signs twice",
+        "RFC 9591, section 7.3; Komlo-Goldberg, eprint 2020/852",
+        "frost, round 2: sign",
+        "the nonces come in an object that hands them out once, and cannot be copied",
+        "S: three signature shares from one object",
+        nonces_used_again,
+        lambda: ResearchBuild(replacing={steps.SigningNonces: ReusableNonces}),
+        refused(),
+        broken(Effect.KEY),
+    ),
+    Attack(
+        "S4",
+        "ROS over concurrent sessions",
+        "Benhamouda et al., eprint 2020/945; Drijvers et al., eprint 2018/417",
+        "frost, round 1, Commitments, in 256 open sessions",
+        "binding factors over key, message and the whole commitment list",
+        "U: chooses its nonces when it has seen party 1's in all sessions",
+        ros,
+        lambda: ResearchBuild(replacing={steps.compute_binding_factors: no_binding_factors}),
+        harmless(),
+        broken(Effect.FORGERY),
+    ),
+    Attack(
+        "S5",
+        "different commitment lists for different signers",
+        "ZF FROST, IncorrectCommitment; RFC 9591, section 5.2",
+        "frost, round 1, Commitments, three signers",
+        "round 2 carries a digest of the list that was signed over",
+        "E: another D_2 toward party 3",
+        false_lists,
+        lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
+        aborted(Reason.ECHO_MISMATCH, "round 3 (aggregate)", suspects={CHEATER, THIRD}),
+        broken(Effect.HONEST_BLAMED),
+    ),
+    Attack(
+        "S6",
+        "a bad signature share",
+        "RFC 9591, section 5.4, identifiable abort",
+        "frost, round 2, SignatureShare: z_i",
+        "z_i*G = D_i + rho_i*E_i + c*lambda_i*X_i for each signer, or it is named",
+        "M: z_2 + 1",
+        bad_signature_share,
+        lambda: ResearchBuild(replacing={steps.verify_signature_share: lambda *_: True}),
+        aborted(Reason.SIGNATURE_SHARE_INVALID, "round 3 (aggregate)", {CHEATER}),
+        broken(Effect.NOBODY_NAMED),
+    ),
+    Attack(
+        "S7b",
+        "an Ed25519 signature released without verification",
+        "RFC 9591, section 5.3",
+        "frost, round 2, SignatureShare: z_i",
+        "libsodium verifies the signature before it is released",
+        "M: z_2 + 1",
+        bad_signature_share,
+        lambda: ResearchBuild(replacing={steps.verify_signature: lambda *_: True}),
+        aborted(Reason.SIGNATURE_SHARE_INVALID, "round 3 (aggregate)", {CHEATER}),
+        broken(Effect.BAD_OUTPUT),
+    ),
+    Attack(
+        "S8",
+        "a message for each signer",
+        "cb-mpc, h_consistency",
+        "frost, round 1, Commitments: the context",
+        "a digest of message, key, epoch and signers is compared before anything is signed",
+        "X: whoever asks for the signature tells the signers different things",
+        different_messages,
+        lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
+        aborted(Reason.SESSION_MISMATCH, "round 2 (sign)"),
+        broken(Effect.HONEST_BLAMED),
+    ),
+)

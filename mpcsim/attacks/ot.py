@@ -1,0 +1,471 @@
+"""Attacks on oblivious transfer: cheating in OT extension, selective abort, devious base OT.
+
+In OT extension the roles are swapped: the multiplication *receiver* holds both seeds of each base
+OT and sends a matrix u; the multiplication *sender* holds Delta, its choices in the base OTs, for
+as long as the key share lives. Whoever knows Delta knows both pads of every OT, and then what the
+sender puts in: its nonce share and its key share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, cast
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    aborted,
+    broken,
+    ending,
+    harmless,
+    proven,
+)
+from mpcsim.attacks.research import DISCARD, ONE_GUARD, Build, ForgetfulGuard, ResearchBuild
+from mpcsim.attacks.stage import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    cheat,
+    keys,
+    party,
+    play,
+    watched,
+)
+from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.mta.base import direction_sid
+from mpcsim.mta.ot import COLUMNS, PAD_BLOCKS, OtMta, OtPairSetup, challenge, gadget
+from mpcsim.params import LAMBDA_C
+from mpcsim.primitives import ot_base, ot_extension
+from mpcsim.primitives.ot_extension import (
+    BLOCK_BYTES,
+    SEEDS_BYTES,
+    ExtensionMessage,
+    SenderSetup,
+    row_bytes,
+)
+from mpcsim.primitives.zero_share import zero_share
+from mpcsim.protocol import Done, Party, Turn
+from mpcsim.protocols import dkg, ecdsa
+from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
+from mpcsim.rng import Rng
+from mpcsim.runner import LocalRun
+from mpcsim.sim.adversary import Adversary, on
+
+SIGNERS = (HONEST, CHEATER)
+
+# ------------------------------------------------------------------ what the cheater can compute
+
+
+@dataclass
+class Receiver:
+    """The cheater as OT-extension receiver in one signing session: everything it knows."""
+
+    mta: OtMta
+    pair: OtPairSetup
+    sid: bytes
+    t: bytes
+    """t_i = PRG(k_{i,0}), LAMBDA_C rows."""
+    other: bytes
+    """PRG(k_{i,1})."""
+
+    @classmethod
+    def of(cls, share: KeyShare, session_sid: bytes) -> Receiver:
+        mta = cast(OtMta, share.mta)
+        pair = cast(OtPairSetup, share.peers[HONEST].multiplication)
+        sid = direction_sid(session_sid, sender=HONEST, receiver=CHEATER)
+        key = tagged_hash(Tag.OT_EXT_PRG, sid)
+        width = row_bytes(mta.parameters.xi)
+        t = mta.kernel.expand(key, pair.seeds0, width)
+        return cls(mta, pair, sid, t, mta.kernel.expand(key, pair.seeds1, width))
+
+    def message(self, x: bytes, rows: bytes) -> ExtensionMessage:
+        """u made from a choice row of its own for every i; opened as if all were ``x``."""
+        kernel, xi = self.mta.kernel, self.mta.parameters.xi
+        u = kernel.xor(kernel.xor(self.t, self.other), rows)
+        opened = ot_extension._hashed_rows(kernel, self.sid, u, self.t + x, xi)
+        return ExtensionMessage(u, x=opened[SEEDS_BYTES:], t=opened[:SEEDS_BYTES])
+
+    def columns(self) -> bytearray:
+        """The columns of t, a block for every OT."""
+        return bytearray(ot_extension._columns(self.mta.kernel, self.t, self.mta.parameters.xi))
+
+    def checked(self, columns: bytes, reply: Any) -> bytes:
+        """What mu is the hash of, if these are the sender's columns: 32 bytes an OT."""
+        kernel = self.mta.kernel
+        pads = ot_extension._pads(kernel, self.sid, columns, PAD_BLOCKS)
+        theta = challenge(self.sid, kernel.join(reply.a))
+        return kernel.combine((*theta, 1), kernel.split(pads, COLUMNS, ORDER)).encode()
+
+
+@dataclass
+class Session:
+    """One signing session of the two, open."""
+
+    honest: Party[Any, Any]
+    cheater: Adversary
+    diary: dict[int, Turn]
+    """The cheater's rounds."""
+    run: LocalRun[Any]
+
+    @property
+    def sid(self) -> bytes:
+        """The session id that the cryptography binds to."""
+        return cast(bytes, self.diary[2].keep.sid)
+
+    @property
+    def reply(self) -> Any:
+        """What the honest party answered as multiplication sender, or None."""
+        respond = self.cheater.party.inbox.received(Respond).get(HONEST)
+        return respond and respond.reply
+
+    def finish(self) -> Session:
+        """Deliver everything."""
+        self.run.finish()
+        return self
+
+
+def opened(
+    build: Build,
+    shares: dict[int, KeyShare],
+    label: str,
+    craft: Callable[[Receiver], ExtensionMessage] | None = None,
+) -> Session:
+    """A session in which the cheater crafts the message of its OT extension."""
+    diary: dict[int, Turn] = {}
+    setup = ecdsa.setup(shares[CHEATER], SIGNERS, DIGEST)
+    adversary = Adversary(cheat(watched(ecdsa.ECDSA, diary), setup, CHEATER, label))
+
+    def tamper(message: Offer) -> Offer:
+        if craft is None:
+            return message
+        return replace(message, offer=craft(Receiver.of(shares[CHEATER], diary[2].keep.sid)))
+
+    adversary.tamper = on("Offer", tamper)
+    setup = ecdsa.setup(shares[HONEST], SIGNERS, DIGEST)
+    honest = party(build, ecdsa.ECDSA, setup, HONEST, label)
+    run: LocalRun[Any] = LocalRun([honest, adversary])
+    run.start()
+    return Session(honest, adversary, diary, run)
+
+
+def bits_of(delta: list[int]) -> bytes:
+    """Delta as the protocol stores it."""
+    value = sum(bit << k for k, bit in enumerate(delta))
+    return value.to_bytes(LAMBDA_C // 8, "little")
+
+
+def key_from_choices(build: Build, shares: dict[int, KeyShare], delta: bytes) -> Scalar | None:
+    """With Delta known, one *honest* signing session gives the other's key share away.
+
+    Both pads of every OT are known then, so a = a~ - alpha_0 + alpha_1 can be read off the reply.
+    """
+    mine = shares[CHEATER]
+    found = opened(build, shares, "with Delta known").finish()
+    if found.reply is None:
+        return None
+    at = Receiver.of(mine, found.sid)
+    kernel, pair = at.mta.kernel, at.pair
+    chosen = b"".join(
+        (pair.seeds1 if ot_base.bit(delta, k) else pair.seeds0)[BLOCK_BYTES * k :][:BLOCK_BYTES]
+        for k in range(LAMBDA_C)
+    )
+    offer = cast(ExtensionMessage, cast(Offer, found.diary[2].direct[HONEST]).offer)
+    xi = at.mta.parameters.xi
+    pads = ot_extension.sender(kernel, SenderSetup(delta, chosen), at.sid, offer, xi, PAD_BLOCKS)
+
+    def first(vector: Any) -> int:
+        return int.from_bytes(vector.encode()[:32], "little")
+
+    alpha0, alpha1 = (kernel.split(pad, COLUMNS, ORDER)[1] for pad in pads)
+    sk_1 = SECP256K1.scalar(first(found.reply.a[1]) - first(alpha0) + first(alpha1))
+    zeta_1 = zero_share(SECP256K1, HONEST, {CHEATER: mine.peers[HONEST].zero_seed}, found.sid)
+    lambda_2 = lagrange_coefficient(SECP256K1, CHEATER, SIGNERS)
+    return sk_1 - zeta_1 + lambda_2 * mine.secret_share
+
+
+def matches(key: Scalar | None, shares: dict[int, KeyShare]) -> bool:
+    """Whether the key is the one that the shares are of."""
+    return key is not None and SECP256K1.base(key) == shares[CHEATER].public_key
+
+
+# ---------------------------------------------------------------------- O1: inconsistent choices
+
+AT_ONCE = 8
+"""Bits of Delta to learn in one session; the cheater tries 2^8 hashes for them."""
+
+
+def inconsistent_choices(build: Build) -> Finding:
+    """In OT k, only row i says "1": the sender's column is t_k or t_k + e_i, as Delta_i has it.
+
+    mu, which the sender must send, is a hash of what follows from its columns: try both.
+    """
+    shares = keys("secp256k1")
+    delta: list[int] = []
+    for first in range(0, LAMBDA_C, AT_ONCE):
+
+        def craft(at: Receiver, first: int = first) -> ExtensionMessage:
+            width = row_bytes(at.mta.parameters.xi)
+            rows = bytearray(LAMBDA_C * width)
+            for k in range(AT_ONCE):
+                rows[(first + k) * width + k // 8] |= 1 << k % 8
+            return at.message(bytes(width), bytes(rows))
+
+        found = opened(build, shares, f"inconsistent {first}", craft).finish()
+        if found.reply is None:
+            return ending(found.honest.outcome)
+        delta += _bits_from_mu(Receiver.of(shares[CHEATER], found.sid), first, found.reply)
+    key = key_from_choices(build, shares, bits_of(delta))
+    text = "128 bits of Delta in 16 sessions without one failed check, then the key: x*G = Y"
+    return proven(matches(key, shares), Effect.KEY, text)
+
+
+def _bits_from_mu(at: Receiver, first: int, reply: Any) -> list[int]:
+    zero, one = at.columns(), at.columns()
+    for k in range(AT_ONCE):
+        one[k * BLOCK_BYTES + (first + k) // 8] ^= 1 << (first + k) % 8
+    versions = [at.checked(bytes(columns), reply) for columns in (zero, one)]
+    rest = versions[0][32 * AT_ONCE :]
+    for guess in product((0, 1), repeat=AT_ONCE):
+        head = b"".join(versions[bit][32 * k : 32 * k + 32] for k, bit in enumerate(guess))
+        if tagged_hash(Tag.MTA_MU, at.sid, head + rest) == reply.mu:
+            return list(guess)
+    return [0] * AT_ONCE
+
+
+# ---------------------------------------------------------------------- O2: selective abort
+
+
+def guessing(i: int) -> Callable[[Receiver], ExtensionMessage]:
+    """Flip one bit of row i of u: the check passes if and only if Delta_i = 0."""
+
+    def craft(at: Receiver) -> ExtensionMessage:
+        width = row_bytes(at.mta.parameters.xi)
+        rows = bytearray(LAMBDA_C * width)
+        rows[i * width] ^= 1
+        return at.message(bytes(width), bytes(rows))
+
+    return craft
+
+
+def selective_abort(build: Build) -> Finding:
+    """One session, one guess, one bit; every second session fails.
+
+    What ends it is that the first failure is the last: the set-up with this peer is discarded.
+    """
+    shares = keys("secp256k1")
+    if not build.heeds(DISCARD):
+        shares[HONEST] = replace(shares[HONEST], guard=ForgetfulGuard())
+    delta: list[int] = []
+    failed = None
+    for i in range(LAMBDA_C):
+        try:
+            session = opened(build, shares, f"guess {i}", guessing(i)).finish()
+        except UsageError:  # ecdsa.setup: "... was discarded after an attack"
+            break
+        delta.append(0 if session.reply else 1)
+        if isinstance(session.honest.outcome, Aborted) and not session.reply:
+            failed = failed or session.honest.outcome
+            if build.heeds(DISCARD):
+                shares[HONEST] = shares[HONEST].after(session.honest.outcome)
+    if len(delta) < LAMBDA_C:
+        text = f"{len(delta)} bits learnt; the set-up is discarded, the next session refused"
+        return replace(ending(failed), shown=text)
+    key = key_from_choices(build, shares, bits_of(delta))
+    text = f"{sum(delta)} failed sessions of 128 were all it took to learn Delta: x*G = Y"
+    return proven(matches(key, shares), Effect.KEY, text)
+
+
+def selective_abort_in_open_sessions(build: Build) -> Finding:
+    """Open all 128 sessions before the first failure, so that none of them is refused."""
+    shares = keys("secp256k1")
+    sessions = []
+    for i in range(LAMBDA_C):
+        if not build.heeds(ONE_GUARD):  # as if each session ran in a process of its own
+            shares[HONEST] = replace(shares[HONEST], guard=Guard())
+        sessions.append(opened(build, shares, f"open guess {i}", guessing(i)))
+    delta = [0 if session.finish().reply else 1 for session in sessions]
+    failed = [s.honest.outcome for s in sessions if s.reply is None]
+    checked = [o for o in failed if isinstance(o, Aborted) and o.culprits]
+    if len(checked) == 1 < len(failed):
+        text = "one failed check; every other open session refuses before it checks anything"
+        return replace(ending(failed[-1]), shown=text)
+    shares[HONEST] = replace(shares[HONEST], guard=Guard())
+    key = key_from_choices(build, shares, bits_of(delta))
+    text = f"{sum(delta)} of 128 open sessions failed, each for itself: x*G = Y"
+    return proven(matches(key, shares), Effect.KEY, text)
+
+
+# ---------------------------------------------------------------------- O8: devious base OT
+
+
+def devious_hash(sid: bytes, k: int, branch: int, r: Point) -> Point:
+    """H(x) = h(x)*G: a hash to a point whose discrete logarithm everybody knows."""
+    return SECP256K1.base(devious_scalar(sid, k, branch, r))
+
+
+def devious_scalar(sid: bytes, k: int, branch: int, r: Point) -> Scalar:
+    """h(x): the discrete logarithm of ``devious_hash``."""
+    return SECP256K1.hash_to_scalar(Tag.OT_BASE_POINT, sid, u32(k), u32(branch), r.encode())
+
+
+class DeviousMta(OtMta):
+    """A base-OT receiver that wants both keys: r_0 = a*G and r_1 = b*G, as if H were devious."""
+
+    def __init__(self, build: Build) -> None:
+        super().__init__()
+        self.both: tuple[bytes, bytes] | None = None
+        self._answer = build.function(ot_base.sender_answer)  # as base-OT sender it is honest
+
+    def setup_answer(
+        self, sid: bytes, me: int, peer: int, offer: Any, rng: Rng
+    ) -> tuple[tuple[bytes, bytes], Any]:
+        return self._answer(direction_sid(sid, peer, me), offer, rng)
+
+    def setup_start(self, sid: bytes, me: int, peer: int, rng: Rng) -> tuple[Any, Any]:
+        pairs = [
+            (SECP256K1.random_scalar(rng), SECP256K1.random_scalar(rng)) for _ in range(LAMBDA_C)
+        ]
+        r0, r1 = (tuple(SECP256K1.base(pair[b]) for pair in pairs) for b in (0, 1))
+        exponents = [
+            (
+                a + devious_scalar(direction_sid(sid, me, peer), k, 0, r1[k]),
+                b + devious_scalar(direction_sid(sid, me, peer), k, 1, r0[k]),
+            )
+            for k, (a, b) in enumerate(pairs)
+        ]
+        message = ot_base.ReceiverMessage(r0, r1)
+        kept = ot_base.ReceiverKeep(bytes(LAMBDA_C // 8), tuple(e[0] for e in exponents), message)
+        self._exponents = exponents
+        return kept, message
+
+    def setup_finish(
+        self, sid: bytes, me: int, peer: int, started: Any, answered: Any, reply: Any
+    ) -> OtPairSetup:
+        at = direction_sid(sid, me, peer)
+        zero, one = (
+            b"".join(
+                ot_base._key(at, k, branch, A_k, self._exponents[k][branch] * A_k)
+                for k, A_k in enumerate(reply.A)
+            )
+            for branch in (0, 1)
+        )
+        self.both = (zero, one)
+        return super().setup_finish(sid, me, peer, started, answered, reply)
+
+
+def devious_transfer(build: Build) -> Finding:
+    """Both keys of each base OT, from key generation on; then one honest signature is enough."""
+    agreed = dkg.setup("secp256k1", 2, SIGNERS)
+    devious = DeviousMta(build)
+
+    class DeviousSetup(dkg.DkgSetup):
+        mta = devious
+
+    cheaters = DeviousSetup(agreed.curve_name, agreed.threshold, agreed.parties, agreed.scheme)
+    outcomes = play(
+        party(build, dkg.DKG, agreed, HONEST, "devious"),
+        cheat(dkg.DKG, cheaters, CHEATER, "devious"),
+    )
+    shares: dict[int, KeyShare] = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
+    both = devious.both
+    if len(shares) < 2 or both is None:
+        return ending(outcomes[HONEST])
+    theirs = cast(OtPairSetup, shares[HONEST].peers[CHEATER].multiplication)
+    if both != (theirs.seeds0, theirs.seeds1):
+        return harmless("key generation completes; the cheater holds no key of any base OT")
+    key = _key_from_both_seeds(build, shares, both)
+    text = "all 2 x 128 seeds of the other side, then its choices, its nonce and the key: x*G = Y"
+    return proven(matches(key, shares), Effect.KEY, text)
+
+
+def _key_from_both_seeds(
+    build: Build, shares: dict[int, KeyShare], both: tuple[bytes, bytes]
+) -> Scalar | None:
+    """One honest signature, with every choice bit of the other side in view."""
+    session = opened(build, shares, "devious signing").finish()
+    inbox, kept = session.cheater.party.inbox, session.diary[2].keep
+    (offer,) = inbox.received(Offer).values()
+    (respond,) = inbox.received(Respond).values()
+    (share,) = inbox.received(SignatureShare).values()
+    mta = cast(OtMta, shares[CHEATER].mta)
+    kernel, xi = mta.kernel, mta.parameters.xi
+    # x = u + PRG(k_0) + PRG(k_1): the other's choice bits, hence its chi and its mask phi.
+    at = direction_sid(kept.sid, sender=CHEATER, receiver=HONEST)
+    key, width = tagged_hash(Tag.OT_EXT_PRG, at), row_bytes(xi)
+    pads = (kernel.expand(key, seeds, width) for seeds in both)
+    x = kernel.xor(kernel.xor(*pads), cast(ExtensionMessage, offer.offer).u)[: xi // 8]
+    from_them = SECP256K1.scalar(kernel.subset_sum(x, gadget(kernel, at, xi)))
+    phi = respond.psi + from_them + kept.committed.phi_i
+    # u_1 = r_1 phi - d + r_2 chi_12 - c, and all but r_1 is known.
+    d_u, _ = mta.receiver_finish(kept.offered[HONEST], respond.reply)
+    c_u, _ = session.diary[3].keep.c[HONEST]
+    r_1 = (share.u_i + d_u + c_u - kept.committed.r_i * from_them) * phi.inverse()
+    signature = session.cheater.outcome
+    if not isinstance(signature, Done):
+        return None
+    r = r_1 + kept.committed.r_i
+    m = SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
+    r_x, s = SECP256K1.scalar(signature.result.r), SECP256K1.scalar(signature.result.s)
+    candidates = [(sign * r - m) * r_x.inverse() for sign in (s, -s)]
+    return next((key for key in candidates if matches(key, shares)), None)
+
+
+ATTACKS = (
+    Attack(
+        "O1",
+        "OT extension with inconsistent choices",
+        "Keller-Orsini-Scholl, CRYPTO 2015; Roy, eprint 2022/192; DKLs23, Protocol 5.2",
+        "ecdsa, round 2, Offer: (u, x, t)",
+        "for every row i: R(q_i) = t~_i + Delta_i x~, with R drawn by hashing u",
+        "M: every row of u made from another choice vector",
+        inconsistent_choices,
+        lambda: ResearchBuild(without=[Reason.OT_EXTENSION_CHECK]),
+        aborted(Reason.OT_EXTENSION_CHECK, "round 3 (respond)", {CHEATER}),
+        broken(Effect.KEY),
+        also=("O10",),
+    ),
+    Attack(
+        "O2a",
+        "selective abort: the long-lived Delta, bit by bit",
+        "Trail of Bits, TOB-SILA-12 and 'Don't overextend your Oblivious Transfer' (2023)",
+        "ecdsa, round 2, Offer, in session after session",
+        "a failed check bans the peer and discards the base OTs for good",
+        "F: one bit of one row of u flipped; 128 sessions",
+        selective_abort,
+        lambda: ResearchBuild(neglecting=[DISCARD]),
+        aborted(Reason.OT_EXTENSION_CHECK, "round 3 (respond)", {CHEATER}),
+        broken(Effect.KEY),
+    ),
+    Attack(
+        "O2b",
+        "selective abort in sessions that are already open",
+        "Trail of Bits, TOB-SILA-12",
+        "ecdsa, round 2, Offer, in 128 open sessions",
+        "all sessions of a share have one guard: what one discards, the others refuse to use",
+        "F: as O2a, all sessions opened before the first failure",
+        selective_abort_in_open_sessions,
+        lambda: ResearchBuild(neglecting=[ONE_GUARD]),
+        aborted(Reason.SETUP_DISCARDED, "round 3 (respond)"),
+        broken(Effect.KEY),
+    ),
+    Attack(
+        "O8",
+        "devious transfer: both keys of a base OT",
+        "Fordefi, 'Devious Transfer'; Masny-Rindal, eprint 2019/706",
+        "dkg, round 2, MultiplicationOffer: (r_0, r_1)",
+        "a hash into the group with unknown discrete logarithms, session and index inside",
+        "F: r_0 = a*G, r_1 = b*G",
+        devious_transfer,
+        lambda: ResearchBuild(replacing={ot_base._hash_point: devious_hash}),
+        harmless(),
+        broken(Effect.KEY),
+    ),
+)

@@ -1,0 +1,243 @@
+"""The matrix of attacks: every entry with the check on and off, expected against observed.
+
+``main`` is the command: it prints the matrix and fails if a cell is missing or unexpected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
+from mpcsim.attacks.model import Attack, Cell, Finding, observe
+from mpcsim.errors import UsageError
+
+MODES = (True, False)
+"""Check on, check off."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What was run, and what there should be beyond that."""
+
+    cells: tuple[Cell, ...]
+    missing: tuple[str, ...] = ()
+    """Cells that should be there: two for every entry, and for every row without an entry."""
+
+    @property
+    def good(self) -> int:
+        """Cells that are as they must be."""
+        return sum(cell.as_expected for cell in self.cells)
+
+    @property
+    def total(self) -> int:
+        """Cells that there must be."""
+        return len(self.cells) + len(self.missing)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is there, and as it must be."""
+        return self.good == self.total
+
+    def summary(self) -> str:
+        """The last line of the report."""
+        return f"{self.good} of {self.total} cells are as they must be"
+
+
+def run(attacks: Sequence[Attack] = ATTACKS) -> Iterator[Cell]:
+    """Run the entries in both modes, one cell after the other."""
+    for attack in attacks:
+        for check_on in MODES:
+            yield observe(attack, check_on)
+
+
+def collect(cells: Sequence[Cell]) -> Matrix:
+    """The matrix that these cells make; whatever else the catalogue asks for is missing."""
+    seen = {(cell.attack.id, cell.check_on) for cell in cells}
+    wanted = [attack.id for attack in ATTACKS] + uncovered()
+    missing = [
+        f"{name} ({'check on' if check_on else 'check off'})"
+        for name in wanted
+        for check_on in MODES
+        if (name, check_on) not in seen
+    ]
+    return Matrix(tuple(cells), tuple(missing))
+
+
+# ---------------------------------------------------------------------- text
+
+
+def line(cell: Cell) -> str:
+    """One cell as text."""
+    mark = "ok" if cell.as_expected else "UNEXPECTED"
+    mode = "on " if cell.check_on else "off"
+    text = f"{cell.attack.id:<5}{mode} {mark:<11}{cell.observed}"
+    if cell.observed.shown:
+        text += f"\n{'':<20}{cell.observed.shown}"
+    if not cell.as_expected:
+        text += f"\n{'':<20}expected: {cell.expected}"
+    return text
+
+
+def heading(attack: Attack) -> str:
+    """What comes before the two cells of an entry."""
+    return f"{attack.id:<5}{attack.name}\n     {attack.step}; check: {attack.check}"
+
+
+def ending(matrix: Matrix) -> str:
+    """What comes after all cells: what does not apply, what is missing, and the sum."""
+    lines = ["Rows of the table that do not apply:"]
+    lines += [f"{row:<5}{why}" for row, why in _rows_without_entry()]
+    lines += ["", "Rows that apply with a difference:"]
+    lines += [f"{row:<5}{remark}" for row, remark in REMARKS.items()]
+    if matrix.missing:
+        lines += ["", f"Missing cells: {', '.join(matrix.missing)}"]
+    return "\n".join([*lines, "", matrix.summary()])
+
+
+def as_text(matrix: Matrix) -> str:
+    """The whole report."""
+    parts = []
+    for cell in matrix.cells:
+        if cell.check_on:
+            parts.append(f"\n{heading(cell.attack)}")
+        parts.append(line(cell))
+    return "\n".join([*parts, "", ending(matrix)]).lstrip()
+
+
+# ---------------------------------------------------------------------- JSON, Markdown
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict.name,
+        "reason": found.reason.name if found.reason else None,
+        "step": found.step or None,
+        "culprits": sorted(found.culprits),
+        "suspects": sorted(found.suspects),
+        "consequence": found.consequence.name if found.consequence else None,
+        "waiting_for": sorted(found.waiting_for),
+        "effect": found.effect.name if found.effect else None,
+        "text": str(found),
+        "shown": found.shown or None,
+    }
+
+
+def as_json(matrix: Matrix) -> dict[str, Any]:
+    """The matrix as data."""
+    entries: dict[str, dict[str, Any]] = {}
+    for cell in matrix.cells:
+        attack = cell.attack
+        entry = entries.setdefault(
+            attack.id,
+            {
+                "id": attack.id,
+                "name": attack.name,
+                "rows": list(attack.rows),
+                "reference": attack.reference,
+                "step": attack.step,
+                "check": attack.check,
+                "injection": attack.injection,
+            },
+        )
+        entry["check_on" if cell.check_on else "check_off"] = {
+            "as_expected": cell.as_expected,
+            "expected": _finding(cell.expected),
+            "observed": _finding(cell.observed),
+        }
+    return {
+        "entries": list(entries.values()),
+        "not_applicable": dict(_rows_without_entry()),
+        "remarks": dict(REMARKS),
+        "missing": list(matrix.missing),
+        "cells_as_they_must_be": matrix.good,
+        "cells": matrix.total,
+    }
+
+
+def as_markdown(matrix: Matrix) -> str:
+    """The matrix as two tables."""
+    lines = [
+        "| id | attack | step | check | check on | check off | reference |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    pairs: dict[str, dict[bool, Cell]] = {}
+    for cell in matrix.cells:
+        pairs.setdefault(cell.attack.id, {})[cell.check_on] = cell
+    for cells in pairs.values():
+        attack = next(iter(cells.values())).attack
+        on, off = (_marked(cells.get(check_on)) for check_on in MODES)
+        columns = (attack.id, attack.name, attack.step, attack.check, on, off, attack.reference)
+        lines.append(f"| {' | '.join(map(_escaped, columns))} |")
+    lines += ["", "| row | why it does not apply |", "|---|---|"]
+    for row, why in _rows_without_entry():
+        lines.append(f"| {row} | {_escaped(why)} |")
+    lines += ["", "| row | what is different here |", "|---|---|"]
+    lines += [f"| {row} | {_escaped(remark)} |" for row, remark in REMARKS.items()]
+    lines += ["", f"{matrix.summary()}."]
+    return "\n".join(lines) + "\n"
+
+
+def _marked(cell: Cell | None) -> str:
+    if cell is None:
+        return "**missing**"
+    return str(cell.observed) if cell.as_expected else f"**unexpected**: {cell.observed}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("\\*\\*", "**")
+
+
+def _rows_without_entry() -> list[tuple[str, str]]:
+    return [(row, NOT_APPLICABLE[row]) for row in ROWS if row in NOT_APPLICABLE]
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix as data")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write it as a table")
+
+
+def perform(options: argparse.Namespace, attacks: Sequence[Attack] = ATTACKS) -> int:
+    """Run everything, print each cell when it is there; 0 if every cell is as it must be.
+
+    Raises:
+        UsageError: a file to write is in no directory.
+    """
+    for path in (options.json, options.markdown):
+        if path and not path.parent.is_dir():
+            raise UsageError(f"no such directory: {path.parent}")
+    cells: list[Cell] = []
+    for cell in run(attacks):
+        if cell.check_on:
+            sys.stdout.write(f"{heading(cell.attack)}\n")
+        sys.stdout.write(f"{line(cell)}\n" + "\n" * (not cell.check_on))
+        sys.stdout.flush()
+        cells.append(cell)
+    matrix = collect(cells)
+    if options.json:
+        options.json.write_text(json.dumps(as_json(matrix), indent=2) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(as_markdown(matrix), encoding="utf-8")
+    sys.stdout.write(ending(matrix) + "\n")
+    return 0 if matrix.complete else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command on its own; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="mpcsim attacks", description="run the attack gallery, checks on and checks off"
+    )
+    declare(parser)
+    try:
+        return perform(parser.parse_args(arguments))
+    except UsageError as error:
+        parser.error(str(error))

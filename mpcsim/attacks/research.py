@@ -1,0 +1,329 @@
+"""RESEARCH BUILDS: protocols with named checks switched off, to show what the checks are for.
+
+Never for anything of value. Nothing outside ``mpcsim.attacks`` imports this module (a test sees to
+it), and nothing here changes the product: there is no switch in product code that could be set.
+
+A research build is a *private copy*. The product's round functions, and every function of the
+protocol layers below them, are made anew from the same code objects, but with a namespace of their
+own, in which a few names mean something else: ``check`` lets the named reasons pass, or a function
+is replaced by a weaker one. The product's modules, functions, classes and ``Definition`` objects
+are not touched, and results leave without anything of the copy in them.
+
+>>> weak = ResearchBuild(without=[Reason.COMMITMENT_OPENING])
+>>> weak.definition(dkg.DKG).name
+'dkg [RESEARCH: without COMMITMENT_OPENING]'
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, cast
+
+from mpcsim.encoding import WireContext
+from mpcsim.errors import Reason, UsageError, check
+from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.mta.base import Mta
+from mpcsim.mta.schemes import mta_scheme
+from mpcsim.protocol import Definition, Party, Round, Turn, View
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols.dkg.rounds import Dealing
+from mpcsim.protocols.frost.rounds import FrostSetup
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+COPIED = (
+    "mpcsim.primitives",
+    "mpcsim.mta",
+    "mpcsim.protocols",
+    "mpcsim.protocol.channel",
+    "mpcsim.protocol.echo",
+    "mpcsim.protocol.session",
+)
+"""Packages and modules whose functions a research build has copies of."""
+
+_WITH_METHODS = (Mta, Dealing, ecdsa.EcdsaSetup, FrostSetup)
+"""Classes whose methods make checks, or lead to functions that do. Messages and all other data
+stay the product's own: they check nothing."""
+
+PROTOCOLS = (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+"""Imported here, so that all their modules are there to be copied."""
+
+
+class Build:
+    """The product as it is; a research build is a subclass that gives out copies instead."""
+
+    def definition(self, of: Definition[Any, Any]) -> Definition[Any, Any]:
+        """The protocol as this build runs it."""
+        return of
+
+    def function(self, of: F) -> F:
+        """A function of the protocol layers as this build runs it."""
+        return of
+
+    def party(self, *arguments: Any, **keywords: Any) -> Party[Any, Any]:
+        """Makes the party of an honest participant (arguments as for ``Party``)."""
+        return Party(*arguments, **keywords)
+
+    def heeds(self, duty: str) -> bool:
+        """Whether whoever drives the parties does what the protocol asks of it."""
+        return True
+
+    def __repr__(self) -> str:
+        return "the product"
+
+
+PRODUCT = Build()
+
+
+@dataclass(frozen=True)
+class ResearchDefinition(Definition[Any, Any]):
+    """A protocol with checks switched off. Its name says so wherever it shows up."""
+
+    switched_off: tuple[str, ...] = ()
+
+
+class ResearchBuild(Build):
+    """A private copy of the protocols, with some checks off. See the module's text."""
+
+    def __init__(
+        self,
+        *,
+        without: Collection[Reason] = (),
+        replacing: Mapping[Any, Any] | None = None,
+        wire: Callable[[WireContext], WireContext] | None = None,
+        setup_check: bool = True,
+        sealing: bool = True,
+        number: int | None = None,
+        rounds: Callable[[Round], Round] | None = None,
+        definitions: Mapping[str, Definition[Any, Any]] | None = None,
+        party: type[Party[Any, Any]] = Party,
+        neglecting: Collection[str] = (),
+    ) -> None:
+        """Say what is off.
+
+        Args:
+            without: reasons for which ``check`` no longer aborts.
+            replacing: product functions (or classes) and what stands in for them.
+            wire: how messages are decoded instead.
+            setup_check: whether set-ups are checked before a session begins.
+            sealing: whether messages are sealed end to end.
+            number: one protocol number for all protocols.
+            rounds: changes every round (applied last).
+            definitions: protocols of another shape, by the name of the one they stand in for.
+            party: class of the honest parties.
+            neglecting: duties of the driver that it does not do; see ``heeds``.
+        """
+        self._replaced = dict(replacing or {})
+        self._wire = wire
+        self._setup_check, self._sealing, self._number = setup_check, sealing, number
+        self._rounds = rounds or (lambda round_: round_)
+        self._definitions = dict(definitions or {})
+        self._party = party
+        self._neglected = frozenset(neglecting)
+        self.switched_off = tuple(
+            [reason.name for reason in without]
+            + [f"{original.__name__} as it is" for original in self._replaced]
+            + ["strict decoding"] * (wire is not None)
+            + ["set-up check"] * (not setup_check)
+            + ["sealing"] * (not sealing)
+            + ["protocol numbers"] * (number is not None)
+            + [f"the shape of {name}" for name in self._definitions]
+            + [text for text in [getattr(rounds, "__doc__", None)] if text]
+            + [f"{Party.__name__} as it is"] * (party is not Party)
+            + list(neglecting)
+        )
+        self._copies: dict[Any, Any] = {}
+        self._spaces = _namespaces()
+        held = [value for space in self._spaces.values() for value in space.values()]
+        unknown = [f for f in self._replaced if not any(f is value for value in held)]
+        if unknown:
+            raise UsageError(f"nothing copied refers to {unknown}: replacing it does nothing")
+        self._replaced[check] = _lenient(frozenset(without))
+        for space in self._spaces.values():
+            for name, value in list(space.items()):
+                space[name] = self._copy(value)
+
+    # ------------------------------------------------------------------ what a build gives out
+
+    def definition(self, of: Definition[Any, Any]) -> ResearchDefinition:
+        """A new definition; ``of`` itself stays as it is."""
+        shape = self._definitions.get(of.name, of)
+        sends = [
+            tuple(replace(s, sealed=s.sealed and self._sealing) for s in round_.sends)
+            for round_ in shape.rounds
+        ]
+        rounds = [
+            self._rounds(replace(round_, run=self._run(round_), sends=sent))
+            for round_, sent in zip(shape.rounds, sends, strict=True)
+        ]
+        wire = self._wire
+        return ResearchDefinition(
+            name=f"{of.name} [RESEARCH: without {', '.join(self.switched_off)}]",
+            number=of.number if self._number is None else self._number,
+            rounds=tuple(rounds),
+            setup=shape.setup,
+            roles=shape.roles,
+            wire=shape.wire if wire is None else lambda setup: wire(shape.wire(setup)),
+            pair_secrets=shape.pair_secrets if self._sealing else lambda setup: {},
+            check=shape.check if self._setup_check else lambda setup, me: None,
+            switched_off=self.switched_off,
+        )
+
+    def function(self, of: F) -> F:
+        """The private copy of a function."""
+        return cast(F, self._copy(of))
+
+    def party(self, *arguments: Any, **keywords: Any) -> Party[Any, Any]:
+        """An honest participant, of the class that this build uses."""
+        return self._party(*arguments, **keywords)
+
+    def heeds(self, duty: str) -> bool:
+        """Whether the duty is not among those neglected."""
+        return duty not in self._neglected
+
+    def __repr__(self) -> str:
+        return f"RESEARCH without {', '.join(self.switched_off)}"
+
+    # ------------------------------------------------------------------ copying
+
+    def _run(self, round_: Round) -> Callable[[Any, Any, Any], Turn]:
+        run = self._copy(round_.run)
+
+        def play(view: View[Any], keep: Any, inbox: Any) -> Turn:
+            turn: Turn = run(replace(view, setup=self._adapted(view.setup)), keep, inbox)
+            return replace(turn, prepared=_washed(turn.prepared), result=_washed(turn.result))
+
+        return play
+
+    def _adapted(self, setup: Any) -> Any:
+        """The set-up with the copied methods; those that attackers made are theirs alone."""
+        made = self._copy(type(setup))
+        if made is type(setup):
+            return setup
+        values = {name: getattr(setup, name) for name, _ in setup.CODECS}
+        share = values.get("share")
+        scheme = self._copy(type(getattr(share, "mta", None)))
+        if share is not None and scheme is not type(share.mta):
+            values["share"] = replace(share, mta=scheme(share.mta.parameters, share.mta.kernel))
+        return made(**values)
+
+    def _copy(self, value: Any) -> Any:
+        """The private counterpart of a module, function or class; anything else as it is."""
+        if isinstance(value, ModuleType):
+            return _Namespace(self, value) if value.__name__ in self._spaces else value
+        if not isinstance(value, (FunctionType, type, functools._lru_cache_wrapper)):
+            return value
+        if value in self._replaced:
+            return self._replaced[value]
+        if value not in self._copies:
+            self._copies[value] = self._made_anew(value)
+        return self._copies[value]
+
+    def _made_anew(self, value: Any) -> Any:
+        if value.__module__ not in self._spaces:
+            return value
+        if isinstance(value, FunctionType):
+            return self._rebound(value)
+        if isinstance(value, type):
+            return self._subclass(value) if issubclass(value, _WITH_METHODS) else value
+        return self._rebound(value.__wrapped__)  # a cached function, without the product's cache
+
+    def _rebound(self, function: FunctionType) -> FunctionType:
+        copy = FunctionType(
+            function.__code__,
+            self._spaces[function.__module__],
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__qualname__ = f"research copy of {function.__qualname__}"
+        return copy
+
+    def _subclass(self, of: type) -> type:
+        members: dict[str, Any] = {}
+        for base in reversed(of.__mro__):
+            if base.__module__ not in self._spaces:
+                continue
+            for name, member in vars(base).items():
+                if name.startswith("__"):
+                    continue
+                if isinstance(member, FunctionType):
+                    members[name] = self._rebound(member)
+                elif isinstance(member, property) and member.fget is not None:
+                    members[name] = property(self._rebound(cast(FunctionType, member.fget)))
+        return type(f"Research{of.__name__}", (of,), members)
+
+
+def without(definition: Definition[Any, Any], *reasons: Reason) -> ResearchDefinition:
+    """A new definition of the protocol, in which these checks let everything pass."""
+    return ResearchBuild(without=reasons).definition(definition)
+
+
+class _Namespace:
+    """Stands for a module inside the copy."""
+
+    def __init__(self, build: ResearchBuild, module: ModuleType) -> None:
+        self._space = build._spaces[module.__name__]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._space[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def _namespaces() -> dict[str, dict[str, Any]]:
+    """A copy of the namespace of every module in ``COPIED``."""
+
+    def copied(name: str) -> bool:
+        return any(name == root or name.startswith(f"{root}.") for root in COPIED)
+
+    return {name: dict(vars(sys.modules[name])) for name in sorted(sys.modules) if copied(name)}
+
+
+def _lenient(off: frozenset[Reason]) -> Callable[..., None]:
+    def lenient_check(
+        condition: bool,
+        reason: Reason,
+        culprit: int | None = None,
+        *,
+        suspects: Iterable[int] = (),
+        detail: str = "",
+    ) -> None:
+        """``check``, but for the reasons that are off."""
+        check(condition or reason in off, reason, culprit, suspects=suspects, detail=detail)
+
+    return lenient_check
+
+
+def _washed(result: Any) -> Any:
+    """A result with the product's own multiplication scheme in it, not the copy's."""
+    if isinstance(result, KeyShare) and result.mta is not None:
+        return replace(result, mta=mta_scheme(result.mta.identifier))
+    return result
+
+
+# ---------------------------------------------------------------------- neglectful drivers
+
+DISCARD = "discarding OT state after a failed check"
+ONE_GUARD = "one guard for all open sessions of a share"
+KEEP_BOTH = "keeping the old and the prepared share until the end"
+RESTORE_LATEST = "restoring nothing but the latest snapshot"
+FRESH_RANDOMNESS = "fresh randomness after a stall"
+
+
+class ForgetfulGuard(Guard):
+    """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after``."""
+
+    def __init__(self) -> None:
+        self.discarded = _Sieve()
+
+
+class _Sieve(set[Any]):
+    def add(self, element: Any) -> None:
+        """Forget it at once."""

@@ -1,0 +1,256 @@
+"""Attacks on resharing and recovery: a shifted key, a split view, a bad helper, mixed epochs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.algebra.group import Scalar
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    aborted,
+    broken,
+    proven,
+    waiting,
+)
+from mpcsim.attacks.research import KEEP_BOTH, Build, ResearchBuild
+from mpcsim.attacks.stage import (
+    CHEATER,
+    HONEST,
+    THIRD,
+    cheat,
+    combine,
+    end_of,
+    keys,
+    party,
+    play,
+)
+from mpcsim.errors import Aborted, Reason
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Done
+from mpcsim.protocols import reshare
+from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL
+from mpcsim.protocols.frost import FROST
+from mpcsim.protocols.frost.rounds import FrostSetup
+from mpcsim.protocols.reshare import RESHARE
+from mpcsim.runner import LocalRun
+from mpcsim.sim.adversary import Adversary, on
+
+DEALERS = (CHEATER, THIRD)
+"""A recovery: parties 2 and 3 deal, party 1 has lost its share. Party 2 cheats."""
+
+
+def member(build: Build, shares: dict[int, KeyShare], i: int, dealers: Any = DEALERS) -> Any:
+    """A party of the build's resharing; it brings its share if it deals."""
+    share = shares[i] if i in dealers else None
+    return party(build, RESHARE, reshare.setup(shares[i].record, dealers, share=share), i)
+
+
+# ---------------------------------------------------------------------- D12: shifting the key
+
+
+class ShiftedSetup(reshare.ReshareSetup):
+    """A dealer that would rather have another key."""
+
+    def constant_term(self, view: Any) -> Scalar:
+        return super().constant_term(view) + ED25519.scalar(1)
+
+    def check_constant_term(self, dealer: Any, C_0: Any) -> None:
+        """It does not check itself."""
+
+    def check_public_key(self, Y: Any) -> None:
+        """It does not check itself."""
+
+
+def shifted_key(build: Build) -> Finding:
+    """Deal lambda_2 * x_2 + 1, and commit to it."""
+    shares = keys("ed25519")
+    honest = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
+    shifted = ShiftedSetup(**{name: getattr(honest, name) for name, _ in honest.CODECS})
+    off = build.definition(RESHARE)
+    members = [member(build, shares, HONEST), cheat(off, shifted), member(build, shares, THIRD)]
+    play(*members)
+    new = [members[i].outcome for i in (0, 2)]
+    if not all(isinstance(outcome, Done) for outcome in new):
+        return end_of(members[2])
+    record = new[0].result.record
+    text = "old shares dropped, new ones of x + 1: nobody can sign for the registered key"
+    return proven(
+        record.public_key == shares[HONEST].public_key + ED25519.base(ED25519.scalar(1)),
+        Effect.UNUSABLE,
+        text,
+    )
+
+
+# ---------------------------------------------------------------------- D10: split view
+
+ONE_PHASE = replace(RESHARE, rounds=(COMMIT, REVEAL, DEAL, FINISH))
+"""Resharing as key generation runs: whoever has its shares is done, and drops the old one."""
+
+
+def split_view(build: Build) -> Finding:
+    """The cheater deals to party 1 and not to party 3. Who has dropped its old share?"""
+    shares = keys("ed25519")
+    silent = on("Deal", lambda message: None, to={THIRD})
+    # Party 1 deals, too: the honest parties have the old threshold between them.
+    dealers = (HONEST, CHEATER, THIRD)
+    members = {i: member(build, shares, i, dealers) for i in (HONEST, THIRD)}
+    setup = reshare.setup(shares[CHEATER].record, dealers, share=shares[CHEATER])
+    cheater = Adversary(cheat(build.definition(RESHARE), setup), silent)
+    local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
+    local.start()
+    local.finish()
+    held = {
+        i: p.outcome.result if isinstance(p.outcome, Done) else shares[i]
+        for i, p in members.items()
+    }
+    if combine(*held.values()):
+        return replace(end_of(members[HONEST]), shown="both still hold the old shares: they sign")
+    text = "party 1 has dropped its old share, party 3 has no new one: no two shares match"
+    return broken(Effect.UNUSABLE, text)
+
+
+def last_confirmation(build: Build) -> Finding:
+    """The cheater confirms to party 1, which is done then, and never to party 3.
+
+    Party 3 must not roll back to its old share: party 1 has dropped its own.
+    """
+    shares = keys("ed25519")
+    members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
+    setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
+    silent = on("Confirm", lambda message: None, to={THIRD})
+    cheater = Adversary(cheat(RESHARE, setup), silent)
+    local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
+    local.start()
+    local.finish()
+    outcome = members[HONEST].outcome
+    if not isinstance(outcome, Done):
+        return end_of(members[HONEST])
+    held = [shares[THIRD]] + ([local.prepared[THIRD]] if build.heeds(KEEP_BOTH) else [])
+    if any(combine(outcome.result, share) for share in held):
+        text = "party 3 keeps both shares: the new one and party 1's make the key"
+        return replace(end_of(members[THIRD]), shown=text)
+    text = "party 3 rolled back, party 1 is done: their shares are of different epochs"
+    return broken(Effect.UNUSABLE, text)
+
+
+# ---------------------------------------------------------------------- D14: a bad helper
+
+
+def bad_helper(build: Build) -> Finding:
+    """Deal the party that lost its share something else."""
+    shares, one = keys("ed25519"), ED25519.scalar(1)
+    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
+    members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
+    play(members[HONEST], Adversary(cheat(RESHARE, setup), bad), members[THIRD])
+    outcomes = [p.outcome for p in members.values()]
+    new = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
+    if len(new) < 2:
+        return end_of(members[HONEST])
+    text = "the 'recovered' share of party 1 does not fit party 3's"
+    return proven(not combine(*new), Effect.UNUSABLE, text)
+
+
+# ---------------------------------------------------------------------- D13, mixed epochs
+
+
+def mixed_epochs(build: Build) -> Finding:
+    """Party 1 was left out of a refresh by 2 and 3; now it signs with 3. Nobody cheats."""
+    old = keys("ed25519")
+    agreed = {
+        i: reshare.setup(old[i].record, (CHEATER, THIRD), share=old[i], receivers=(CHEATER, THIRD))
+        for i in (CHEATER, THIRD)
+    }
+    refreshed = [cheat(RESHARE, setup, i) for i, setup in agreed.items()]
+    play(*refreshed)
+    new = refreshed[1].outcome
+    if not isinstance(new, Done):
+        return end_of(refreshed[1])
+    pair, message = (HONEST, THIRD), b"pay 5 to Alice"
+    setups = [
+        FrostSetup(old[HONEST], pair, message),
+        # The refreshed record no longer lists party 1; a caller that overlooks this has it listed.
+        FrostSetup(listed(new.result, old[THIRD]), pair, message),
+    ]
+    signers = [party(build, FROST, setup, i) for i, setup in zip(pair, setups, strict=True)]
+    play(*signers)
+    outcome = signers[1].outcome
+    if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
+        return broken(Effect.UNUSABLE, "every share of the signature is valid, their sum is not")
+    return end_of(signers[1])
+
+
+def listed(new: KeyShare, old: KeyShare) -> KeyShare:
+    """The new share, with the old epoch's entries for whoever was left out."""
+    X = {**old.record.public_shares, **new.record.public_shares}
+    record = replace(new.record, public_shares=X)
+    return replace(new, record=record, peers={**old.peers, **new.peers})
+
+
+ATTACKS = (
+    Attack(
+        "D10a",
+        "split-view resharing (forget and forgive)",
+        "Aumasson-Shlomovits, eprint 2020/1052; Kudelski audit of ING's library (2021)",
+        "reshare, round 3, Deal",
+        "two phases: the old share goes only when every receiver has confirmed the new one",
+        "E, N: a good Deal to one, none to the other",
+        split_view,
+        lambda: ResearchBuild(definitions={"reshare": ONE_PHASE}),
+        waiting({THIRD}),
+        broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        "D10b",
+        "the last confirmation, for one party alone",
+        "Aumasson-Shlomovits, eprint 2020/1052",
+        "reshare, round 4, Confirm",
+        "whoever is prepared keeps the old and the new share until it has every confirmation",
+        "E, N: confirms to party 1, not to party 3",
+        last_confirmation,
+        lambda: ResearchBuild(neglecting=[KEEP_BOTH]),
+        waiting({CHEATER}),
+        broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        "D12",
+        "a refresh that shifts the key",
+        "eprint 2020/1052; cb-mpc and CGGMP21, InvalidKeyRefresh",
+        "reshare, round 2, Reveal: C_{i,0}",
+        "C_{i,0} = lambda_i * X_i for every dealer, and the sum is the registered key",
+        "F: deals lambda_i * x_i + 1",
+        shifted_key,
+        lambda: ResearchBuild(without=[Reason.WRONG_CONSTANT_TERM, Reason.PUBLIC_KEY_MISMATCH]),
+        aborted(Reason.WRONG_CONSTANT_TERM, "round 3 (deal)", {CHEATER}),
+        broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        "D13",
+        "shares of two epochs in one signature",
+        "keep-core, issue 586",
+        "frost, round 1, after a refresh that left party 1 out",
+        "the epoch is in the session's context, compared first",
+        "N, S: a holder that was offline during the refresh comes back",
+        mixed_epochs,
+        lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
+        aborted(Reason.SESSION_MISMATCH, "round 2 (sign)"),
+        broken(Effect.UNUSABLE),
+        also=("D10",),
+    ),
+    Attack(
+        "D14",
+        "a malicious helper in a recovery",
+        "Laing-Stinson, repairable threshold schemes (no blame among helpers)",
+        "reshare, round 3, Deal to the party that lost its share",
+        "the dealt share lies on the dealer's committed polynomial",
+        "M: share + 1, toward party 1 alone",
+        bad_helper,
+        lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
+        aborted(Reason.SHARE_INCONSISTENT, "round 4 (prepare)", {CHEATER}),
+        broken(Effect.UNUSABLE),
+    ),
+)

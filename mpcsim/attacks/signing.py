@@ -1,0 +1,510 @@
+"""Attacks on threshold ECDSA: what a signer multiplies, opens, sends last.
+
+The strongest ones share a pattern. The cheater waits for its peer's ``Respond``, which opens the
+peer's nonce share, and only then decides what it puts into the multiplication itself. If it gets
+away with sk_2 + delta in place of sk_2, the parties compute
+
+    s = (m + r (x + delta)) / k = (m + r delta + r x) / k,
+
+a signature on m + r*delta. So delta = (m' - m) / r gives a signature on any m' it wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1, Secp256k1Point
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    aborted,
+    broken,
+    ending,
+    harmless,
+    proven,
+    refused,
+)
+from mpcsim.attacks.research import Build, ResearchBuild, without
+from mpcsim.attacks.stage import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    THIRD,
+    WANTED,
+    cheat,
+    end_of,
+    escaping,
+    keys,
+    party,
+    play,
+)
+from mpcsim.errors import Aborted, Reason, UsageError, check
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import PartyId
+from mpcsim.mta.base import direction_sid
+from mpcsim.mta.ot import COLUMNS, PAD_BLOCKS, OtMta, OtPairSetup, OtReply, challenge, gadget
+from mpcsim.primitives import ot_extension
+from mpcsim.primitives.ot_extension import SenderSetup
+from mpcsim.protocol import Definition, Done, Inbox, Turn, View
+from mpcsim.protocols import ecdsa
+from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
+from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
+from mpcsim.sim.adversary import Adversary, on, with_round
+
+PAIR = (HONEST, CHEATER)
+ALL = (HONEST, CHEATER, THIRD)
+
+
+def scalar(digest: bytes) -> Scalar:
+    """A hash as the scalar that is signed."""
+    return SECP256K1.scalar(int.from_bytes(digest, "big"))
+
+
+def late(definition: Definition[Any, Any], respond: Callable[..., Turn]) -> Definition[Any, Any]:
+    """Round 3 of a cheater that answers only when it has everyone else's answer."""
+    rounds = list(definition.rounds)
+    rounds[2] = replace(rounds[2], needs=(Offer, Respond), run=partial(respond, rounds[2].run))
+    return replace(definition, rounds=tuple(rounds))
+
+
+def assembled(w: Scalar, u: Scalar, R: Secp256k1Point, r_x: Scalar) -> EcdsaSignature:
+    """The signature with s = w / u, made low."""
+    s, recovery_id = (w * u.inverse()).n, int(R.y_is_odd()) | (R.x() >= ORDER) << 1
+    if s > ORDER // 2:
+        s, recovery_id = ORDER - s, recovery_id ^ 1
+    return EcdsaSignature(r_x.n, s, recovery_id)
+
+
+def assembled_for_the_cheater(original: object, view: Any, keep: Any, inbox: Inbox) -> Turn:
+    """Round 5 of a cheater: put together whatever the shares add up to."""
+    shares = inbox.everyone(SignatureShare).values()
+    zero = SECP256K1.scalar(0)
+    w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
+    return Turn(result=assembled(w, u, keep.R, keep.r_x))
+
+
+def honest_signer(build: Build, i: int = HONEST, signers: Sequence[int] = PAIR) -> Any:
+    """A signer of the build."""
+    shares = keys("secp256k1")
+    return party(build, ECDSA, ecdsa.setup(shares[i], tuple(signers), DIGEST), i)
+
+
+def cheating_signer(definition: Definition[Any, Any], signers: Sequence[int] = PAIR) -> Any:
+    """The cheater with the definition it likes."""
+    shares = keys("secp256k1")
+    return cheat(definition, ecdsa.setup(shares[CHEATER], tuple(signers), DIGEST), CHEATER)
+
+
+# ---------------------------------------------------------------------- O4, O5: another key share
+
+
+def shifted(publish: bool, original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    """Multiply sk_2 + delta in; publish the pk_2 that fits it, or the true one."""
+    setup, theirs = view.setup, inbox.received(Respond)[HONEST]
+    R = cast(Secp256k1Point, keep.committed.R_i + theirs.R_i)
+    delta = (scalar(WANTED) - setup.message_scalar()) * SECP256K1.scalar(R.x()).inverse()
+    weight = lagrange_coefficient(SECP256K1, CHEATER, setup.signers)
+    x = setup.share.secret_share + delta * weight.inverse()
+    other = replace(setup, share=replace(setup.share, secret_share=x))
+    turn = original(replace(view, setup=other), keep, inbox)
+    if publish:
+        return turn
+    true_pk = turn.keep.pk_i - SECP256K1.base(delta)
+    direct = {j: replace(cast(Respond, m), pk_i=true_pk) for j, m in turn.direct.items()}
+    return replace(turn, keep=replace(turn.keep, pk_i=true_pk), direct=direct)
+
+
+def another_key_share(publish: bool, build: Build) -> Finding:
+    """Sign with another key share, and make a signature of another hash of what comes back."""
+    own = without(ECDSA, Reason.PUBLIC_KEY_MISMATCH)  # it does not check itself
+    definition = with_round(late(own, partial(shifted, publish)), 5, assembled_for_the_cheater)
+    honest, cheater = honest_signer(build), cheating_signer(definition)
+    play(honest, cheater)
+    if not isinstance(cheater.outcome, Done):
+        return end_of(honest)
+    public_key = honest.setup.share.public_key
+    return proven(
+        steps.verifies(cheater.outcome.result, WANTED, public_key),
+        Effect.FORGERY,
+        "the honest signer signed one hash; libsecp256k1 accepts the signature of another, chosen",
+    )
+
+
+def other_nonce_toward_one(build: Build) -> Finding:
+    """Multiply r_2 + 1 with party 3's chi, and r_2 with party 1's."""
+
+    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+        one, first = SECP256K1.scalar(1), keep.committed
+        true = original(view, keep, inbox)
+        moved = replace(keep, committed=replace(first, r_i=first.r_i + one))
+        false = original(view, moved, inbox).direct[THIRD]
+        return replace(true, direct={**true.direct, THIRD: false})
+
+    cheater = Adversary(cheating_signer(with_round(ECDSA, 3, respond), ALL))
+    honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
+    play(honest[HONEST], cheater, honest[THIRD])
+    outcome = honest[THIRD].outcome
+    if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
+        text = "the signature does not verify; each honest signer suspects the other as well"
+        return proven(not outcome.culprits, Effect.NOBODY_NAMED, text)
+    return ending(outcome)
+
+
+# ------------------------------------------------------------------ O3: inconsistent corrections
+
+PROBES = 24
+"""OTs at which the cheater's input differs: bits of beta to learn in one session."""
+
+
+def probing(respond: Respond, view: View[EcdsaSetup], keep: Any, offer: Offer) -> Respond:
+    """Add delta_j = 2^j / g_j to a_1 at the first OTs, and make eta and mu anew.
+
+    The receiver's d_1 is then off by sum_j beta_j 2^j, a number whose bits are its choices.
+    """
+    mta = cast(OtMta, view.setup.mta)
+    kernel, xi = mta.kernel, mta.parameters.xi
+    pair = cast(OtPairSetup, view.setup.multiplication(HONEST))
+    sid = direction_sid(keep.sid, sender=CHEATER, receiver=HONEST)
+    pads = ot_extension.sender(
+        kernel, SenderSetup(pair.delta, pair.chosen), sid, cast(Any, offer.offer), xi, PAD_BLOCKS
+    )
+    reply = cast(OtReply, respond.reply)
+    g, column = gadget(kernel, sid, xi).encode(), bytearray(reply.a[0].encode())
+    for j in range(PROBES):
+        at = slice(32 * j, 32 * j + 32)
+        g_j = SECP256K1.scalar(int.from_bytes(g[at], "little"))
+        error = SECP256K1.scalar(1 << j) * g_j.inverse()
+        moved = SECP256K1.scalar(int.from_bytes(column[at], "little")) + error
+        column[at] = moved.n.to_bytes(32, "little")
+    a = (kernel.decode(bytes(column), ORDER), *reply.a[1:])
+    # eta = a^ + sum theta_i a_i; the inputs themselves stay, the weights change with a~.
+    inputs = (keep.committed.r_i, _session_key_share(view, keep))
+    before, after = (challenge(sid, kernel.join(rows)) for rows in (reply.a, a))
+    eta = reply.eta
+    for old, new, a_i in zip(before, after, inputs, strict=True):
+        eta = eta + SECP256K1.scalar(new - old) * a_i
+    checked = kernel.combine((*after, 1), kernel.split(pads[0], COLUMNS, ORDER))
+    mu = tagged_hash(Tag.MTA_MU, sid, checked.encode())
+    return replace(respond, reply=OtReply(a, eta, mu))
+
+
+def _session_key_share(view: View[EcdsaSetup], keep: Any) -> Scalar:
+    setup = view.setup
+    seeds: dict[int, bytes] = {j: setup.share.peers[j].zero_seed for j in view.others()}
+    x_2 = setup.share.secret_share
+    return steps.session_key_share(x_2, view.me, setup.signers, seeds, keep.sid)
+
+
+def bits_of_beta(W: Point, Q: Point, u: Scalar) -> int | None:
+    """e < 2^PROBES with (u - e) * Q = W, by baby steps and giant steps."""
+    half = 1 << PROBES // 2
+    giant = -(SECP256K1.scalar(half) * Q)
+    baby, point = {}, cast(Point, SECP256K1.identity)
+    for k in range(half):
+        baby[b"" if point.is_identity else point.encode()] = k
+        point = point + Q
+    target = u * Q - W
+    for k in range(half):
+        found = baby.get(b"" if target.is_identity else target.encode())
+        if found is not None:
+            return k * half + found
+        target = target + giant
+    return None
+
+
+def inconsistent_corrections(build: Build) -> Finding:
+    """Probe choice bits, and read them off the bad signature."""
+
+    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+        turn = original(view, keep, inbox)
+        offer = inbox.received(Offer)[HONEST]
+        made = probing(cast(Respond, turn.direct[HONEST]), view, keep, offer)
+        return replace(turn, direct={HONEST: made})
+
+    def recover(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+        shares = inbox.everyone(SignatureShare).values()
+        zero = SECP256K1.scalar(0)
+        w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
+        # w * R = (u - e) * (m*G + r*Y) with the true denominator u - e
+        Y = view.setup.share.public_key
+        Q = SECP256K1.base(view.setup.message_scalar()) + keep.r_x * Y
+        e = bits_of_beta(w * keep.R, Q, u)
+        if e is None:
+            return Turn()
+        return Turn(result=assembled(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
+
+    definition = with_round(with_round(ECDSA, 3, respond), 5, recover)
+    honest, cheater = honest_signer(build), cheating_signer(definition)
+    play(honest, cheater)
+    if not isinstance(cheater.outcome, Done) or cheater.outcome.result is None:
+        return end_of(honest)
+    return proven(
+        steps.verifies(cheater.outcome.result, DIGEST, honest.setup.share.public_key),
+        Effect.LEAK,
+        f"{PROBES} choice bits of one session, all right: with them the bad signature verifies",
+    )
+
+
+# ---------------------------------------------------------------------- O6: R_i chosen late
+
+BIAS_BITS = 10
+
+
+def chosen_nonce(build: Build) -> Finding:
+    """See R_1 first, then try nonce shares until R has the x coordinate one likes."""
+
+    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+        theirs, one = inbox.received(Respond)[HONEST].R_i, SECP256K1.scalar(1)
+        r_2, R_2 = keep.committed.r_i, keep.committed.R_i
+        while cast(Secp256k1Point, R_2 + theirs).x() >> 256 - BIAS_BITS:
+            r_2, R_2 = r_2 + one, R_2 + SECP256K1.base(one)
+        return original(
+            view, replace(keep, committed=replace(keep.committed, r_i=r_2, R_i=R_2)), inbox
+        )
+
+    honest = honest_signer(build)
+    play(honest, cheating_signer(late(ECDSA, respond)))
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    text = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
+    return proven(honest.outcome.result.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
+
+
+# ---------------------------------------------------------------------- O7: equivocation
+
+
+def two_faced_commit(build: Build) -> Finding:
+    """Another nonce for party 3: the others' session ids differ, and so do their OTs."""
+    other = on("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
+    honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
+    play(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])
+    for i, j in ((HONEST, THIRD), (THIRD, HONEST)):
+        outcome = honest[i].outcome
+        if isinstance(outcome, Aborted) and j in outcome.culprits:
+            text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
+            return broken(Effect.HONEST_BLAMED, text)
+    return end_of(honest[HONEST])
+
+
+# ---------------------------------------------------------------------- O13, O14, S7, S9
+
+
+def zero_denominator(build: Build) -> Finding:
+    """The last to speak makes sum u_i = 0."""
+    adversary = Adversary(cheating_signer(ECDSA), hold={"SignatureShare"})
+
+    def annihilate(message: SignatureShare) -> SignatureShare:
+        theirs = adversary.party.inbox.received(SignatureShare)[HONEST]
+        return replace(message, u_i=-theirs.u_i)
+
+    adversary.tamper = on("SignatureShare", annihilate)
+    honest = honest_signer(build)
+
+    def run_it() -> Finding:
+        play(honest, adversary)
+        return end_of(honest)
+
+    return escaping(run_it)
+
+
+def duplicate_signers(build: Build) -> Finding:
+    """Party 2 twice among the signers: counted twice, or a division by i - i."""
+    share = keys("secp256k1")[HONEST]
+    signers = (HONEST, CHEATER, CHEATER)
+    try:
+        honest = party(build, ECDSA, EcdsaSetup(share, signers, DIGEST), HONEST)
+    except UsageError as error:
+        return refused(str(error))
+    twin = Adversary(
+        cheat(
+            ResearchBuild(setup_check=False).definition(ECDSA),
+            EcdsaSetup(keys("secp256k1")[CHEATER], signers, DIGEST),
+        )
+    )
+
+    def run_it() -> Finding:
+        play(honest, twin)
+        return end_of(honest)
+
+    return escaping(run_it)
+
+
+def released_unverified(build: Build) -> Finding:
+    """A wrong numerator: the signature is invalid."""
+    one = SECP256K1.scalar(1)
+    wrong = on("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
+    honest = honest_signer(build)
+    play(honest, Adversary(cheating_signer(ECDSA), wrong))
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    valid = steps.verifies(honest.outcome.result, DIGEST, honest.setup.share.public_key)
+    return proven(not valid, Effect.BAD_OUTPUT, "released, and libsecp256k1 refuses it")
+
+
+def assemble_as_it_comes(
+    message_hash: bytes,
+    pk: Point,
+    R: Secp256k1Point,
+    r_x: Scalar,
+    shares: Any,
+    suspects: Sequence[PartyId],
+) -> EcdsaSignature:
+    """``steps.assemble`` without the choice of the low s."""
+    w, u = (sum(column, SECP256K1.scalar(0)) for column in zip(*shares, strict=True))
+    s = (w * u.inverse()).n
+    signature = EcdsaSignature(r_x.n, s, int(R.y_is_odd()) | (R.x() >= ORDER) << 1)
+    recovered = assembled(w, u, R, r_x)
+    check(steps.verifies(recovered, message_hash, pk), Reason.SIGNATURE_INVALID)
+    return signature
+
+
+def high_s(build: Build) -> Finding:
+    """No cheating needed: half of all signatures come out with s > n/2."""
+    shares = keys("secp256k1")
+    public_key = shares[HONEST].public_key
+    for n in range(8):
+        signers = [
+            party(build, ECDSA, ecdsa.setup(shares[i], PAIR, DIGEST), i, f"high s {n}")
+            for i in PAIR
+        ]
+        play(*signers)
+        if not isinstance(signers[0].outcome, Done):
+            return end_of(signers[0])
+        high = signers[0].outcome.result
+        low = replace(high, s=ORDER - high.s, recovery_id=high.recovery_id ^ 1)
+        both = all(steps.verifies(s, DIGEST, public_key) for s in (high, low))
+        if both and high.s > ORDER // 2:
+            text = "released with s > n/2: whoever sees it can make the other, low one out of it"
+            return broken(Effect.MALLEABLE, text)
+    return harmless("eight signatures, all with s <= n/2")
+
+
+ATTACKS = (
+    Attack(
+        "O3",
+        "inconsistent corrections in the multiplication",
+        "DKLs23 (eprint 2023/765), Protocol 5.2; Doerner et al., eprint 2018/499",
+        "ecdsa, round 3, Respond: (a~, eta, mu)",
+        "mu, the hash of the combined columns; behind it the Gamma checks",
+        f"F: another input at {PROBES} of the OTs, eta and mu made to fit",
+        inconsistent_corrections,
+        lambda: ResearchBuild(without=[Reason.MULTIPLICATION_CHECK, Reason.GAMMA_U_MISMATCH]),
+        aborted(Reason.MULTIPLICATION_CHECK, "round 4 (share)", {CHEATER}),
+        broken(Effect.LEAK),
+    ),
+    Attack(
+        "O4a",
+        "another key share in the multiplication than the published one",
+        "DKLs23, Protocol 3.6, step 8; 0xCarbon, test_sign_phase3_bans_on_inconsistent_gamma_u",
+        "ecdsa, round 3, Respond: a~ against (pk_i, Gamma^v)",
+        "chi * pk_j = d^v * G + Gamma^v",
+        "U, F: waits for R_1, then multiplies sk_2 + (m' - m)/r",
+        partial(another_key_share, False),
+        lambda: ResearchBuild(without=[Reason.GAMMA_V_MISMATCH]),
+        aborted(Reason.GAMMA_V_MISMATCH, "round 4 (share)", {CHEATER}),
+        broken(Effect.FORGERY),
+    ),
+    Attack(
+        "O4b",
+        "another nonce share toward one of the peers",
+        "DKLs23, Protocol 3.6, step 8",
+        "ecdsa, round 3, Respond: a~ against (R_i, Gamma^u), three signers",
+        "chi * R_j = d^u * G + Gamma^u",
+        "E, F: r_2 + 1 toward party 3 alone",
+        other_nonce_toward_one,
+        lambda: ResearchBuild(without=[Reason.GAMMA_U_MISMATCH]),
+        aborted(Reason.GAMMA_U_MISMATCH, "round 4 (share)", {CHEATER}),
+        broken(Effect.NOBODY_NAMED),
+    ),
+    Attack(
+        "O5",
+        "signing with a share of another key",
+        "DKLs23, Protocol 3.6, step 8, consistency check on the key",
+        "ecdsa, round 3, Respond: pk_i",
+        "sum_j pk_j = Y",
+        "U, F: as O4a, and publishes the pk_2 that fits",
+        partial(another_key_share, True),
+        lambda: ResearchBuild(without=[Reason.PUBLIC_KEY_MISMATCH]),
+        aborted(Reason.PUBLIC_KEY_MISMATCH, "round 4 (share)", {CHEATER}, {CHEATER}),
+        broken(Effect.FORGERY),
+    ),
+    Attack(
+        "O6",
+        "a nonce share that was not committed to",
+        "DKLs23, Protocol 3.6, steps 5 and 8",
+        "ecdsa, round 3, Respond: R_i",
+        "R_i opens the commitment of round 1",
+        "U, F: tries nonce shares until R suits it",
+        chosen_nonce,
+        lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
+        aborted(Reason.COMMITMENT_OPENING, "round 4 (share)", {CHEATER}),
+        broken(Effect.BIAS),
+    ),
+    Attack(
+        "O7",
+        "two first messages in one session",
+        "Trail of Bits, TOB-SILA-8; DKLs23, Protocol 3.6",
+        "ecdsa, round 1, Commit, three signers",
+        "round 2 carries a digest of everyone's round 1, compared before anything else",
+        "E: another nonce toward party 3",
+        two_faced_commit,
+        lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
+        aborted(Reason.ECHO_MISMATCH, "round 3 (respond)", suspects={CHEATER, THIRD}),
+        broken(Effect.HONEST_BLAMED),
+    ),
+    Attack(
+        "O13",
+        "a denominator of zero",
+        "sl-crypto dsg.rs (unwrap of an inverse); 0xCarbon, ZeroDenominator",
+        "ecdsa, round 4, SignatureShare: u_i",
+        "sum u_i = 0 aborts",
+        "U, M: u_2 = -u_1",
+        zero_denominator,
+        lambda: ResearchBuild(without=[Reason.ZERO_DENOMINATOR]),
+        aborted(Reason.ZERO_DENOMINATOR, "round 5 (assemble)", {CHEATER}, {CHEATER}),
+        broken(Effect.CRASH),
+    ),
+    Attack(
+        "O14",
+        "one signer counted twice",
+        "dkls23 dsg.rs compares (index, id) pairs; mpcsec, duplicate indices",
+        "ecdsa, set-up: the signers",
+        "identifiers are distinct, in order, and those of holders",
+        "X: the list of signers names party 2 twice",
+        duplicate_signers,
+        lambda: ResearchBuild(setup_check=False),
+        refused(),
+        broken(Effect.CRASH),
+    ),
+    Attack(
+        "S7a",
+        "an ECDSA signature released without verification",
+        "DKLs23, Protocol 3.6, step 10",
+        "ecdsa, round 4, SignatureShare: w_i",
+        "libsecp256k1 recovers the public key from the signature before it is released",
+        "M: w_2 + 1",
+        released_unverified,
+        lambda: ResearchBuild(without=[Reason.SIGNATURE_INVALID]),
+        aborted(Reason.SIGNATURE_INVALID, "round 5 (assemble)", {CHEATER}, {CHEATER}),
+        broken(Effect.BAD_OUTPUT),
+        also=("P10",),
+    ),
+    Attack(
+        "S9",
+        "high s",
+        "BIP 62 and BIP 146; EIP-2",
+        "ecdsa, round 5: the signature",
+        "of s and n - s the low one is released, with its recovery id",
+        "X: none needed, half of all signatures are affected",
+        high_s,
+        lambda: ResearchBuild(replacing={steps.assemble: assemble_as_it_comes}),
+        harmless(),
+        broken(Effect.MALLEABLE),
+    ),
+)

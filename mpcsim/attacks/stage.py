@@ -1,0 +1,142 @@
+"""What every attack needs: keys, sessions, and a look over a party's shoulder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+from mpcsim.algebra.curves import curve
+from mpcsim.algebra.group import Scalar
+from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.attacks.model import Effect, Finding, broken, ending
+from mpcsim.attacks.research import Build
+from mpcsim.encoding import Message
+from mpcsim.errors import Aborted
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.protocol import Definition, Done, Party, Turn, Waiting
+from mpcsim.protocols import dkg
+from mpcsim.rng import SeededRng
+from mpcsim.runner import Participant, results, run
+from mpcsim.sim.adversary import with_round
+
+HONEST, CHEATER, THIRD = PartyId(1), PartyId(2), PartyId(3)
+
+DIGEST = bytes(range(32))
+"""The hash that the signers agree to sign."""
+
+WANTED = tagged_hash(Tag.CONTEXT, b"pay everything to the attacker")
+"""The hash that the attacker wants signed."""
+
+
+def session_id(label: str) -> bytes:
+    """32 bytes that name a session."""
+    return tagged_hash(Tag.SESSION, b"attacks", label.encode())
+
+
+def keys(curve_name: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeyShare]:
+    """Shares of a (t, n) key from an honest key generation, as if just loaded."""
+    found = _keys(curve_name, t, n, name)
+    return {i: replace(share, guard=Guard()) for i, share in found.items()}
+
+
+@cache
+def _keys(curve_name: str, t: int, n: int, name: str) -> dict[PartyId, KeyShare]:
+    agreed = dkg.setup(curve_name, t, tuple(range(1, n + 1)))
+    label = f"key {name} {curve_name} {t} of {n}"
+    return results(
+        run(
+            dkg.party(agreed, i, session_id=session_id(label), rng=SeededRng(f"{label}, {i}"))
+            for i in agreed.parties
+        )
+    )
+
+
+def party(
+    build: Build, definition: Definition[Any, Any], setup: Message, me: int, label: str = ""
+) -> Party[Any, Any]:
+    """A participant of the build's protocol."""
+    made = build.definition(definition)
+    return build.party(
+        made, setup, me, session_id=session_id(label), rng=SeededRng(f"{label}, {me}")
+    )
+
+
+def cheat(
+    definition: Definition[Any, Any], setup: Message, me: int = CHEATER, label: str = ""
+) -> Party[Any, Any]:
+    """A cheater, with whatever definition it likes."""
+    return Party(
+        definition, setup, me, session_id=session_id(label), rng=SeededRng(f"{label}, {me}")
+    )
+
+
+def watched(definition: Definition[Any, Any], diary: dict[int, Turn]) -> Definition[Any, Any]:
+    """The protocol, with what each round keeps and sends noted by its number."""
+
+    def note(number: int, original: Callable[..., Turn], *arguments: Any) -> Turn:
+        diary[number] = original(*arguments)
+        return diary[number]
+
+    for round_ in definition.rounds:
+        definition = with_round(definition, round_.number, partial(note, round_.number))
+    return definition
+
+
+def play(*parties: Participant[Any]) -> dict[PartyId, Done[Any] | Aborted | Waiting]:
+    """Run to the end; how everyone stands."""
+    return run(parties)
+
+
+def end_of(participant: Participant[Any]) -> Finding:
+    """How one party stands."""
+    return ending(participant.outcome or participant.waiting())
+
+
+def escaping(act: Callable[[], Finding]) -> Finding:
+    """A crash, if an exception escapes; parties must end in an outcome, whatever they receive."""
+    try:
+        return act()
+    except Exception as error:
+        return broken(Effect.CRASH, f"{type(error).__name__}: {error}")
+
+
+def combined(shares: Iterable[KeyShare]) -> Scalar:
+    """The key that these shares interpolate to."""
+    held = {share.identifier: share.secret_share for share in shares}
+    group = next(iter(held.values())).group
+    return sum((lagrange_coefficient(group, i, held) * x for i, x in held.items()), group.scalar(0))
+
+
+def combine(*shares: KeyShare) -> bool:
+    """Whether the shares interpolate to the key that the first one's record names."""
+    return shares[0].group.base(combined(shares)) == shares[0].public_key
+
+
+def point_nobody_knows(curve_name: str) -> Any:
+    """A point whose discrete logarithm the attacker does not know."""
+    group = curve(curve_name)
+    return group.base(group.random_scalar(SeededRng("thrown away")))
+
+
+def solve(rows: list[list[Scalar]]) -> list[Scalar]:
+    """Solve n linear equations in n unknowns modulo the order; the last column is the constant.
+
+    Raises:
+        InternalError: they do not determine a solution.
+    """
+    rows = [list(row) for row in rows]
+    n = len(rows)
+    for i in range(n):
+        pivot = next((k for k in range(i, n) if rows[k][i]), i)
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        scale = rows[i][i].inverse()
+        rows[i] = [scale * a for a in rows[i]]
+        for k in range(n):
+            if k != i:
+                factor = rows[k][i]
+                rows[k] = [a - factor * b for a, b in zip(rows[k], rows[i], strict=True)]
+    return [row[n] for row in rows]

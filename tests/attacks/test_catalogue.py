@@ -1,0 +1,79 @@
+"""Every entry in both modes; every row of the table accounted for."""
+
+import re
+
+import pytest
+
+from mpcsim.attacks.catalogue import (
+    ATTACKS,
+    FAMILIES,
+    NOT_APPLICABLE,
+    REMARKS,
+    ROWS,
+    uncovered,
+)
+from mpcsim.attacks.model import Effect, Verdict, observe
+from mpcsim.errors import Reason
+
+MODES = {True: "on", False: "off"}
+
+
+@pytest.mark.parametrize("check_on", MODES, ids=MODES.get)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
+def test_cell(attack, check_on):
+    cell = observe(attack, check_on)
+    assert cell.observed == cell.expected, f"{cell.observed} ({cell.observed.shown})"
+    if not check_on:
+        assert cell.observed.shown, "a successful attack says what was shown"
+
+
+def test_check_on_never_succeeds_and_check_off_always_does():
+    for attack in ATTACKS:
+        assert attack.expected_on.verdict not in (Verdict.BROKEN, Verdict.ERROR), attack.id
+        assert attack.expected_off.verdict is Verdict.BROKEN, attack.id
+        assert attack.expected_off.effect is not None, attack.id
+
+
+def test_every_row_of_the_table_is_accounted_for():
+    assert len(ROWS) == len(set(ROWS)) == 14 + 15 + 14 + 10
+    assert uncovered() == []
+    covered = {row for attack in ATTACKS for row in attack.rows}
+    assert covered <= set(ROWS)
+    assert not covered & set(NOT_APPLICABLE), "a row has an entry and a reason to have none"
+    assert set(NOT_APPLICABLE) <= set(ROWS)
+    assert all(NOT_APPLICABLE.values())
+    assert set(REMARKS) <= covered
+
+
+def test_a_row_without_an_entry_is_noticed():
+    without_rogue_keys = [attack for attack in ATTACKS if attack.id != "D1"]
+    assert uncovered(without_rogue_keys) == ["D1"]
+
+
+def test_entries_are_complete():
+    ids = [attack.id for attack in ATTACKS]
+    assert len(ids) == len(set(ids))
+    assert sum(map(len, FAMILIES.values())) == len(ATTACKS)
+    for attack in ATTACKS:
+        assert re.fullmatch(r"[ODSP]\d+[a-h]?", attack.id)
+        texts = (attack.name, attack.reference, attack.step, attack.check, attack.injection)
+        assert all(text.strip() for text in texts), attack.id
+        methods, _, how = attack.injection.partition(": ")
+        assert how, attack.id
+        assert re.fullmatch(r"[MFEURNSX](, [MFEURNSX])*", methods), attack.id
+
+
+def test_every_effect_is_reached():
+    assert {attack.expected_off.effect for attack in ATTACKS} == set(Effect)
+
+
+def test_which_reasons_have_an_attack():
+    """The others guard against coincidences, or report what somebody else found."""
+    assert set(Reason) - {attack.expected_on.reason for attack in ATTACKS} == {
+        Reason.CHANNEL_KEY_INVALID,
+        Reason.CONFIRMATION_MISMATCH,
+        Reason.CONFLICTING_MESSAGE,
+        Reason.DEGENERATE_KEY,
+        Reason.DEGENERATE_NONCE,
+        Reason.PEER_ABORTED,
+    }
