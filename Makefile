@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install up serve images test test-slow check bench lock clean
+.PHONY: help install up serve images notebooks test test-slow check bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-slow  run the extra-long tests"
 	@echo "make check      ruff check, ruff format --check, mypy"
 	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
+	@echo "make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
 	@echo "make images     build the container images of node and gateway"
 	@echo "make lock       resolve requirements.lock anew"
 	@echo "make clean      remove $(VENV), caches and results"
@@ -92,6 +93,9 @@ lock:
 	{ header "with all extras; installed by \`make install\`."; cat "$$tmp/lock"; } > requirements.lock; \
 	{ header "for the services alone; a part of requirements.lock, installed by the Dockerfile."; \
 	  cat "$$tmp/service"; } > requirements-service.lock
+
+notebooks: install
+	$(BIN)/python -m tests.helpers.notebooks $(NOTEBOOKS)
 
 # Tags: latest, <version>, <version>-<git-sha>.
 DOCKER ?= docker

@@ -1,0 +1,91 @@
+"""Execute the notebooks from a clean kernel, as ``make notebooks`` and the tests do.
+
+``python -m tests.helpers.notebooks [FILE...]`` executes them in place, so that they are committed
+with fresh outputs and nothing about the machine they ran on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+from tests.helpers.repo import ROOT
+
+FOLDER = ROOT / "notebooks"
+VARIES = "varies"
+"""Tag of a cell whose text output differs from run to run (measured times, fresh addresses)."""
+CELL_TIMEOUT_S = 120
+
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b(?=>)")
+
+
+def notebooks() -> list[Path]:
+    return sorted(FOLDER.glob("*.ipynb"))
+
+
+def execute(path: Path) -> nbformat.NotebookNode:
+    """Run every cell in order in a fresh kernel; raises on the first error."""
+    notebook = nbformat.read(path, as_version=4)
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(FOLDER)}},
+    )
+    client.execute(env=environment)
+    return normalise(notebook)
+
+
+def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Drop what tells of the machine or the moment."""
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {
+                "display_name": "Python 3 (ipykernel)",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        }
+    )
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
+    return notebook
+
+
+def texts(notebook: nbformat.NotebookNode) -> list[str]:
+    """What each code cell printed or showed as text, unless it is tagged as varying."""
+    return [
+        "" if VARIES in cell.metadata.get("tags", []) else _text(cell.outputs)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
+def _text(outputs: list[Any]) -> str:
+    parts = []
+    for output in outputs:
+        if output.output_type == "stream":
+            parts.append(output.text)
+        elif output.output_type in ("execute_result", "display_data"):
+            parts.append(output.data.get("text/plain", ""))
+    return _ADDRESS.sub("0x...", "".join(parts)).strip()
+
+
+def main(arguments: list[str]) -> None:
+    for path in map(Path, arguments) if arguments else notebooks():
+        sys.stdout.write(f"{path.name}\n")
+        sys.stdout.flush()
+        nbformat.write(execute(path), path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
