@@ -49,6 +49,11 @@ from mpcsim.mta.schemes import mta_scheme
 CHECKSUM_BYTES = 8
 """Against accidental damage; against tampering, stored shares need authenticated encryption."""
 
+KNOWN_RECORDS = 4096
+"""Public records remembered as consistent; some 200 bytes each for three holders."""
+
+_KNOWN_CONSISTENT: set[bytes] = set()
+
 MAX_SHARE_BYTES = 1 << 22
 """Largest stored share accepted: 256 parties with OT state, with room to spare."""
 
@@ -302,6 +307,21 @@ RECORD: Codec = SelfContained(PublicKeyRecord)
 
 
 def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
+    """The record, once its parts have been found to fit together.
+
+    That takes a dozen multiplications; whoever loads a share for every signature has them done
+    once. Records are public, and only consistent ones are remembered.
+    """
+    encoded = record.encode(WireContext(group))
+    if encoded not in _KNOWN_CONSISTENT:
+        _check_consistency(record, group)
+        if len(_KNOWN_CONSISTENT) >= KNOWN_RECORDS:
+            _KNOWN_CONSISTENT.clear()
+        _KNOWN_CONSISTENT.add(encoded)
+    return record
+
+
+def _check_consistency(record: PublicKeyRecord, group: Group) -> None:
     if record.curve_name != group.name:
         raise InvalidEncoding("curve name inside and outside the record differ")
     holders, X = record.holders, record.public_shares
@@ -320,7 +340,6 @@ def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
     lower = group.sum(lagrange_coefficient(group, i, fewer) * X[i] for i in fewer)
     if lower == record.public_key:
         raise InvalidEncoding("fewer shares than the threshold determine the key")
-    return record
 
 
 def _stored(curve_name: str, body: bytes) -> bytes:

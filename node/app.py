@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,13 +49,20 @@ class NoGateway:
 
 
 def create_app(
-    settings: Settings, gateway: GatewayClient | None = None, wallet: Wallet | None = None
+    settings: Settings,
+    gateway: GatewayClient | None = None,
+    wallet: Wallet | None = None,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    now: Callable[[], float] = time.time,
 ) -> FastAPI:
     """The node's application.
 
     Args:
         gateway: by default the one at the settings' address.
         wallet: what the endpoints do; by default over that gateway.
+        clock: monotonic seconds, for what is measured.
+        now: seconds since 1970 UTC, for the expiry of tokens.
     """
     gateway = gateway or GatewayClient(_transport(settings))
     wallet = wallet or Wallet(gateway)
@@ -76,14 +84,15 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
-        middleware=[Middleware(logs.RequestLog)],
+        middleware=[Middleware(logs.RequestLog, clock=clock)],
         exception_handlers={HTTPException: _http_error},
         # It would record requests and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.settings = settings
     app.state.wallet = wallet
-    app.state.authenticator = Authenticator(gateway)
+    app.state.authenticator = Authenticator(gateway, now=now, clock=clock)
+    app.state.clock = clock
     app.include_router(routes.public)
     app.include_router(routes.wallet)
     app.router.routes.extend(page_routes())

@@ -45,7 +45,6 @@ from mpcsim.sim.faults import Fault
 from mpcsim.sim.network import Network
 from mpcsim.vault import INTERACTIVE, Argon2Cost
 from node.app import create_app
-from node.auth import Authenticator
 from node.gateway import GatewayClient
 from node.settings import Settings
 from node.transport import AsgiTransport, Limits
@@ -156,12 +155,11 @@ class LocalService:
         def rng(of: str) -> Rng:
             return SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, {of}")
 
-        self.gateway = opened(rng=rng("gateway"), clock=clock, now=now)
+        self.gateway = opened(rng=rng("gateway"), clock=clock, timer=clock, now=now)
         transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
         client = GatewayClient(transport)
         wallet = Wallet(client, rng=rng("node"), cost=cost)
-        self.app = create_app(settings, client, wallet)
-        self.app.state.authenticator = Authenticator(client, now=now, clock=clock)
+        self.app = create_app(settings, client, wallet, clock=clock, now=now)
         self._asgi = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._lifespan = self.app.router.lifespan_context(self.app)
         await self._lifespan.__aenter__()

@@ -59,7 +59,7 @@ class ProtectedRoute(APIRoute):
         takes_body = self.body_field is not None
 
         async def handler(request: Request) -> Response:
-            timing = Timing()
+            timing = Timing(request.app.state.clock)
             try:
                 authenticator: Authenticator = request.app.state.authenticator
                 caller = await authenticator.caller(request.headers.get("authorization"))

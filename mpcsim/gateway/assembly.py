@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from starlette.applications import Starlette
 
+from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
 from mpcsim.gateway.conditions import Conditions
 from mpcsim.gateway.database import IN_MEMORY
@@ -20,12 +24,13 @@ from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.gateway.store import ShareStore
 from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.rng import Rng, SystemRng
+from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.sim.faults import Fault
 from mpcsim.sim.network import Network
 from mpcsim.trace import Listener, silent
 
 REGISTRY_FILE: Final = "gateway.sqlite"
+LOCK_FILE: Final = "lock"
 
 
 @dataclass
@@ -40,6 +45,7 @@ class OpenGateway:
     links: dict[PartyId, Link] = field(repr=False)
     conditions: Conditions = field(repr=False)
     """Networks and faults; change them at any time."""
+    _opened: ExitStack = field(repr=False)
 
     @property
     def credentials(self) -> Credentials:
@@ -58,9 +64,7 @@ class OpenGateway:
 
     def close(self) -> None:
         """Close the stores."""
-        self.gateway.registry.close()
-        for link in self.links.values():
-            link.node.close()
+        self._opened.close()
 
 
 def open_gateway(
@@ -77,6 +81,7 @@ def open_gateway(
     rng: Rng | None = None,
     listener: Listener = silent,
     clock: Callable[[], float] = time.monotonic,
+    timer: Callable[[], float] = time.perf_counter,
     now: Callable[[], float] = time.time,
 ) -> OpenGateway:
     """A gateway with the operator's and the institution's MPC nodes.
@@ -92,53 +97,84 @@ def open_gateway(
         making_s: the same for key generation and recovery.
         link_timeout_s: how long the gateway waits for an MPC node.
         rng: randomness of the MPC nodes and of new secrets; the operating system's by default.
-        listener: told what the MPC nodes' parties do.
+        listener: told what the MPC nodes' parties do; also from other threads than the caller's.
         clock: monotonic seconds, for the expiry of sessions.
+        timer: seconds, for what ``Server-Timing`` says.
         now: seconds since 1970 UTC, for tokens and timestamps.
 
     Raises:
-        UsageError: the folder cannot be used, or a file in it is something else.
+        UsageError: the folder cannot be used, another gateway uses it, or a file in it is something
+            else.
     """
     rng = rng or SystemRng()
-    if folder is not None:
-        folder = Path(folder)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as opened:
+        if folder is not None:
+            folder = Path(folder)
+            opened.callback(os.close, _claim(folder))
 
-    def place(name: str) -> Path | str:
-        return IN_MEMORY if folder is None else Path(folder) / name
+        def place(name: str) -> Path | str:
+            return IN_MEMORY if folder is None else Path(folder) / name
 
-    registry = Registry(place(REGISTRY_FILE), rng=rng, now=now)
-    issuer = TokenIssuer(registry.signing_key(), now)
-    jwks = issuer.jwks()
-    conditions = Conditions(network, faults, seed)
-    links = {
-        party: Link(
-            MpcNode(
+        registry = Registry(place(REGISTRY_FILE), rng=_part(rng, "gateway"), now=now)
+        opened.callback(registry.close)
+        issuer = TokenIssuer(registry.signing_key(), now)
+        jwks = issuer.jwks()
+        conditions = Conditions(network, faults, seed)
+        links: dict[PartyId, Link] = {}
+        for party in MPC_NODES:
+            store = ShareStore(place(f"{ROLES[party]}.sqlite"))
+            opened.callback(store.close)
+            node = MpcNode(
                 party,
-                ShareStore(place(f"{ROLES[party]}.sqlite")),
+                store,
                 TokenVerifier(jwks, ROLES[party], now),
                 clock=clock,
-                rng=rng,
+                rng=_part(rng, ROLES[party]),
                 listener=listener,
                 signing_s=signing_s,
                 making_s=making_s,
-            ),
+            )
+            links[party] = Link(node, conditions, timer=timer, timeout_s=link_timeout_s)
+        gateway = Gateway(
+            registry,
+            links,
             conditions,
-            timer=time.perf_counter,
-            timeout_s=link_timeout_s,
+            clock=clock,
+            queue=queue,
+            signing_s=signing_s,
+            making_s=making_s,
         )
-        for party in MPC_NODES
-    }
-    gateway = Gateway(
-        registry,
-        links,
-        conditions,
-        clock=clock,
-        queue=queue,
-        signing_s=signing_s,
-        making_s=making_s,
-    )
-    gateway.settle_at_start()
-    verifier = TokenVerifier(jwks, "gateway", now)
-    app = create_app(gateway, issuer, verifier, token_lifetime_s=token_lifetime_s)
-    return OpenGateway(app, gateway, issuer, token_lifetime_s, links, conditions)
+        gateway.settle_at_start()
+        verifier = TokenVerifier(jwks, "gateway", now)
+        app = create_app(gateway, issuer, verifier, token_lifetime_s=token_lifetime_s)
+        return OpenGateway(
+            app, gateway, issuer, token_lifetime_s, links, conditions, opened.pop_all()
+        )
+
+
+def _claim(folder: Path) -> int:
+    """Make the folder, and keep other gateways out: an MPC node must know of every open session of
+    a key. The operating system lifts the claim with the process, however that ends.
+
+    Returns:
+        What to close when done.
+
+    Raises:
+        UsageError: the folder cannot be used, or another gateway uses it.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        claim = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise UsageError(f"data folder {folder}: {error}") from error
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(claim)
+        raise UsageError(f"another gateway keeps its data in {folder}") from None
+    return claim
+
+
+def _part(rng: Rng, label: str) -> Rng:
+    """A service's own randomness, so that what others draw at the same time does not change it."""
+    return rng.fork(label) if isinstance(rng, Drbg) else rng

@@ -3,70 +3,151 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
+from coincurve import PublicKey
+from nacl.signing import VerifyKey
 
-from mpcsim.gateway import OpenGateway, wire
+from mpcsim.errors import Aborted
+from mpcsim.gateway import OpenGateway, open_gateway, wire
 from mpcsim.ids import CLIENT, MPC_NODES
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
+from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import SystemRng
+from mpcsim.vault import INTERACTIVE, new_salt, seal_share
+from tests.helpers.adversary import Adversary, Tamper
+
+CURVES = ("secp256k1", "ed25519")
+MESSAGE = bytes(range(32))
+
+Wrap = Callable[[Party[Any, Any]], Any]
+"""Puts something in a party's place, an adversary for one."""
+
+
+def honest(party: Party[Any, Any]) -> Any:
+    return party
+
+
+def cheating(tamper: Tamper) -> Wrap:
+    """The client's party as an adversary plays it."""
+    return lambda party: Adversary(party, tamper)
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Failed(Exception):
+    """The gateway answered with an error."""
+
+    def __init__(self, verb: str, response: httpx.Response) -> None:
+        super().__init__(f"{verb}: {response.status_code} {response.text}")
+        self.response = response
+        self.status = response.status_code
+        self.error: str = response.json().get("error", "")
+
+
+class Stuck(Exception):
+    """The client's party has aborted, or waits for messages that do not come."""
 
 
 @dataclass
 class Client:
-    """One user's client, with a socket-free connection to the gateway."""
+    """One user's client, with a connection to the gateway."""
 
-    gateway: OpenGateway
+    http: httpx.AsyncClient
     token: str
     requests: list[str] = field(default_factory=list)
     """Verbs asked for, in order."""
+    sizes: list[int] = field(default_factory=list)
+    """Bytes of each request's and each reply's body, in order."""
+    statuses: list[int] = field(default_factory=list)
+    """Of each reply, in order."""
+    given: list[KeyShare] = field(default_factory=list)
+    """Every share a run has ended with, activated or not."""
 
     @classmethod
     def of(cls, gateway: OpenGateway, username: str = "alice") -> Client:
-        return cls(gateway, gateway.token(username))
+        """Without a socket."""
+        transport = httpx.ASGITransport(gateway.app, raise_app_exceptions=False)
+        http = httpx.AsyncClient(transport=transport, base_url="http://gateway")
+        return cls(http, gateway.token(username))
+
+    async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Any request, with the token."""
+        headers = {"Authorization": f"Bearer {self.token}", **options.pop("headers", {})}
+        return await self.http.request(method, path, headers=headers, **options)
 
     async def post(self, verb: str, body: wire.Body | bytes) -> httpx.Response:
+        content = body if isinstance(body, bytes) else body.to_bytes()
         self.requests.append(verb)
-        transport = httpx.ASGITransport(self.gateway.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as http:
-            return await http.post(
-                wire.PREFIX + verb,
-                content=body if isinstance(body, bytes) else body.to_bytes(),
-                headers={
-                    "Authorization": f"Bearer {self.token}",
-                    "Content-Type": wire.MEDIA_TYPE,
-                },
-            )
+        headers = {"Content-Type": wire.MEDIA_TYPE}
+        response = await self.request("POST", wire.PREFIX + verb, content=content, headers=headers)
+        self.sizes += [len(content), len(response.content)]
+        self.statuses.append(response.status_code)
+        return response
 
-    async def ask(self, verb: str, body: wire.Body) -> bytes:
+    async def ask(self, verb: str, body: wire.Body | bytes) -> bytes:
+        """
+        Raises:
+            Failed: the gateway answers with an error.
+        """
         response = await self.post(verb, body)
-        assert response.is_success, (verb, response.status_code, response.text)
+        if not response.is_success:
+            raise Failed(verb, response)
         return response.content
 
-    async def finish(self, party: Party[Any, Any], outputs: list[Any]) -> Any:
+    async def exchange(self, session_id: bytes, messages: Iterable[bytes]) -> tuple[bytes, ...]:
+        reply = await self.ask("exchange", wire.Exchange(session_id, tuple(messages)))
+        return wire.Mail.from_bytes(reply).messages
+
+    async def finish(self, party: Any, session_id: bytes, outputs: list[Any]) -> Any:
         """Exchange messages until the party is done; its result."""
         while not isinstance(party.outcome, Done):
-            messages = sends(outputs)
-            assert messages, party
-            reply = await self.ask("exchange", wire.Exchange(party.session_id, messages))
-            outputs = feed(party, wire.Mail.from_bytes(reply).messages)
+            await self._check_going_on(party, session_id, outputs)
+            outputs = feed(party, await self.exchange(session_id, sends(outputs)))
         if messages := sends(outputs):
-            await self.ask("exchange", wire.Exchange(party.session_id, messages))
+            await self.exchange(session_id, messages)
         return party.outcome.result
 
-    async def begin_generate(self, curve: str) -> tuple[Party[Any, Any], KeyShare]:
-        """Everything up to, and without, the activation."""
+    async def _check_going_on(self, party: Any, session_id: bytes, outputs: list[Any]) -> None:
+        """
+        Raises:
+            Stuck: the party waits in vain, or has aborted; then the others have been told.
+        """
+        if isinstance(party.outcome, Aborted):
+            with suppress(Failed):
+                await self.exchange(session_id, sends(outputs))
+        if isinstance(party.outcome, Aborted) or not sends(outputs):
+            raise Stuck(party.outcome or party.waiting())
+
+    # ------------------------------------------------------------------ keys
+
+    async def begin_generate(self, curve: str, wrap: Wrap = honest) -> tuple[bytes, KeyShare]:
+        """Everything up to, and without, the activation: session and share."""
+        session_id = os.urandom(32)
         agreed = dkg.setup(curve, 2, (CLIENT, *MPC_NODES))
-        party = dkg.party(agreed, CLIENT, session_id=os.urandom(32))
-        first = wire.Generate(party.session_id, curve, sends(party.start()))
+        party = wrap(dkg.party(agreed, CLIENT, session_id=session_id))
+        first = wire.Generate(session_id, curve, sends(party.start()))
         reply = await self.ask("generate", first)
         outputs = feed(party, wire.Mail.from_bytes(reply).messages)
-        return party, await self.finish(party, outputs)
+        self.given.append(await self.finish(party, session_id, outputs))
+        return session_id, self.given[-1]
 
-    async def begin_recover(self, curve: str) -> tuple[Party[Any, Any], KeyShare]:
+    async def begin_recover(self, curve: str, wrap: Wrap = honest) -> tuple[bytes, KeyShare]:
         session_id = os.urandom(32)
         reply = await self.ask("recover", wire.Recover(session_id, curve))
         opened = wire.Recovering.from_bytes(reply)
@@ -74,52 +155,149 @@ class Client:
         agreed = reshare.setup(
             PublicKeyRecord.from_bytes(record), MPC_NODES, receivers=(CLIENT, *MPC_NODES)
         )
-        party = reshare.party(agreed, CLIENT, session_id=session_id)
+        party = wrap(reshare.party(agreed, CLIENT, session_id=session_id))
         outputs = party.start() + feed(party, opened.messages)
-        return party, await self.finish(party, outputs)
+        self.given.append(await self.finish(party, session_id, outputs))
+        return session_id, self.given[-1]
 
-    async def activate(self, party: Party[Any, Any], share: KeyShare) -> httpx.Response:
-        return await self.post("activate", wire.Activate(party.session_id, share.record.epoch))
+    async def activate(self, session_id: bytes, share: KeyShare) -> None:
+        assert await self.ask("activate", wire.Activate(session_id, share.record.epoch)) == b""
 
     async def generate(self, curve: str) -> KeyShare:
-        party, share = await self.begin_generate(curve)
-        assert (await self.activate(party, share)).status_code == 204
+        session_id, share = await self.begin_generate(curve)
+        await self.activate(session_id, share)
         return share
 
     async def recover(self, curve: str) -> KeyShare:
-        party, share = await self.begin_recover(curve)
-        assert (await self.activate(party, share)).status_code == 204
+        session_id, share = await self.begin_recover(curve)
+        await self.activate(session_id, share)
         return share
 
-    def begin_sign(
-        self, share: KeyShare, message: bytes, signer: int = 2
-    ) -> tuple[Party[Any, Any], wire.Sign]:
-        """The client's party and its first request, not yet sent."""
-        party: Party[Any, Any]
-        protocol: Any = ecdsa if share.record.curve_name == "secp256k1" else frost
-        agreed = protocol.setup(share, (CLIENT, signer), message)
-        party = protocol.party(agreed, session_id=os.urandom(32))
-        messages = sends(party.start())
-        epoch = share.record.epoch
-        return party, wire.Sign(party.session_id, epoch, signer, message, messages)
+    async def key_ids(self) -> dict[str, str]:
+        """The registered keys by curve."""
+        response = await self.request("GET", "/wallet/v1/keys")
+        return {key["curve"]: key["key_id"] for key in response.json()["keys"]}
 
-    async def sign(self, share: KeyShare, message: bytes, signer: int = 2) -> Any:
-        party, request = self.begin_sign(share, message, signer)
+    async def user_id(self) -> str:
+        user_id: str = (await self.request("GET", "/wallet/v1/user")).json()["user_id"]
+        return user_id
+
+    # ------------------------------------------------------------------ signing
+
+    def begin_sign(
+        self, share: KeyShare, message: bytes = MESSAGE, signer: int = 2, wrap: Wrap = honest
+    ) -> tuple[Any, wire.Sign]:
+        """The client's party and its first request, not yet sent."""
+        protocol: Any = ecdsa if share.record.curve_name == "secp256k1" else frost
+        session_id = os.urandom(32)
+        agreed = protocol.setup(share, (CLIENT, signer), message)
+        party = wrap(protocol.party(agreed, session_id=session_id))
+        messages = sends(party.start())
+        return party, wire.Sign(session_id, share.record.epoch, signer, message, messages)
+
+    async def sign(
+        self, share: KeyShare, message: bytes = MESSAGE, signer: int = 2, wrap: Wrap = honest
+    ) -> Any:
+        """A signature; it verifies under the share's public key."""
+        party, request = self.begin_sign(share, message, signer, wrap)
         reply = await self.ask("sign", request)
         outputs = feed(party, wire.Mail.from_bytes(reply).messages)
         while not isinstance(party.outcome, Done):
-            reply = await self.ask("exchange", wire.Exchange(party.session_id, sends(outputs)))
-            outputs = feed(party, wire.Mail.from_bytes(reply).messages)
+            await self._check_going_on(party, request.session_id, outputs)
+            outputs = feed(party, await self.exchange(request.session_id, sends(outputs)))
+        check_signature(share, message, party.outcome.result)
         return party.outcome.result
 
+    async def check_works(self, share: KeyShare) -> None:
+        """The share signs, with either MPC node."""
+        for signer in MPC_NODES:
+            await self.sign(share, signer=signer)
 
-def sends(outputs: list[Any]) -> tuple[bytes, ...]:
+    async def check_retired(self, share: KeyShare) -> None:
+        for signer in MPC_NODES:
+            response = await self.post("sign", self.begin_sign(share, signer=signer)[1])
+            assert (response.status_code, response.json()) == (404, {"error": "no such key"})
+
+    async def check_consistent(self, curve: str, public_key: bytes | None = None) -> KeyShare:
+        """Whatever has happened: the user has no key and can make one, or one that signs, with the
+        share that came with it or after recovery. All other shares are useless.
+
+        Args:
+            public_key: of the key the user must have; None: there may be none.
+
+        Returns:
+            A share that works.
+        """
+        key_id = (await self.key_ids()).get(curve)
+        assert key_id or not public_key, "the key is lost"
+        if key_id is None:
+            share = await self.generate(curve)
+            await self.check_works(share)
+            return share
+        for held in self.given:
+            if held.record.curve_name == curve and held.record.epoch.hex() != key_id:
+                await self.check_retired(held)
+        for held in self.given:
+            if held.record.epoch.hex() == key_id:
+                await self.check_works(held)
+        share = await self.recover(curve)
+        await self.check_works(share)
+        assert public_key in (None, share.public_key.encode())
+        return share
+
+
+def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
+    """A vault of a key: encrypted share and secret store."""
+    return seal_share(
+        b"the client's share",
+        pw_key=bytes(32),
+        salt=new_salt(SystemRng()),
+        cost=INTERACTIVE,
+        key_id=share.record.epoch.hex(),
+        curve=share.record.curve_name,
+        user_id=user_id,
+        node_keys=gateway.gateway.seal_keys(),
+        rng=SystemRng(),
+    )
+
+
+def reopen(folder: Path, **options: Any) -> OpenGateway:
+    """As a new process would open it: nothing in memory is left of an earlier gateway."""
+    Guard._known.clear()
+    return open_gateway(folder, **options)
+
+
+def check_signature(share: KeyShare, message: bytes, signature: Any) -> None:
+    """By libsecp256k1 or libsodium."""
+    public_key = share.public_key.encode()
+    if share.record.curve_name == "ed25519":
+        VerifyKey(public_key).verify(message, signature.encode())
+        return
+    compact = signature.compact() + bytes([signature.recovery_id])
+    found = PublicKey.from_signature_and_message(compact, message, hasher=None)
+    assert found.format() == public_key
+
+
+def sends(outputs: Iterable[Any]) -> tuple[bytes, ...]:
     return tuple(output.data for output in outputs if isinstance(output, Send))
 
 
-def feed(party: Party[Any, Any], messages: tuple[bytes, ...]) -> list[Any]:
+def feed(party: Any, messages: Iterable[bytes]) -> list[Any]:
     outputs: list[Any] = []
     for message in messages:
-        sender = int.from_bytes(message[4:6], "big")
-        outputs += party.receive(sender, message)
+        outputs += party.receive(Envelope.decode(message).sender, message)
     return outputs
+
+
+def envelopes(messages: Iterable[bytes]) -> list[Envelope]:
+    return [Envelope.decode(message) for message in messages]
+
+
+def shares_of(gateway: OpenGateway) -> Mapping[int, list[Any]]:
+    """State and suspension of every share in the MPC nodes' stores."""
+    return {
+        party: link.node._store._database.rows(  # type: ignore[attr-defined]
+            "SELECT user_id, curve, key_id, state, suspended FROM shares ORDER BY key_id"
+        )
+        for party, link in gateway.links.items()
+    }

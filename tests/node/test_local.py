@@ -325,6 +325,7 @@ def test_coroutines_run_in_the_services_time() -> None:
         assert service.http.get("/").status_code == 200
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("clock", ["virtual", "real"])
 def test_an_interrupt_cancels_the_call(clock: str) -> None:
     """Ctrl-C, or the notebook's stop button."""
@@ -333,8 +334,8 @@ def test_an_interrupt_cancels_the_call(clock: str) -> None:
 
         async def long() -> None:
             try:
-                # Not before the caller waits for the result, nor too late.
-                threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+                main = threading.main_thread().ident or 0
+                threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT]).start()
                 await asyncio.to_thread(time.sleep, 1)
                 await asyncio.sleep(3600)
             except asyncio.CancelledError:

@@ -1,0 +1,87 @@
+"""A real JupyterLab on a free loopback port, with a notebook to run in it."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tests.helpers.repo import ROOT
+
+TOKEN = "explorer"
+
+
+@contextmanager
+def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[str]:
+    """Serve a notebook; gives its address. The server is stopped by its own process id."""
+    notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, folder / "explore.ipynb")
+    overrides = folder / "settings"
+    overrides.mkdir()
+    theme = "JupyterLab Dark" if dark else "JupyterLab Light"
+    themes = overrides / "@jupyterlab" / "apputils-extension"
+    themes.mkdir(parents=True)
+    (themes / "themes.jupyterlab-settings").write_text(f'{{"theme": "{theme}"}}', encoding="utf-8")
+    (themes / "notification.jupyterlab-settings").write_text(
+        '{"fetchNews": "false", "checkForUpdates": false}', encoding="utf-8"
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = (folder / "lab.log").open("wb")
+    server = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "jupyter",
+            "lab",
+            "--allow-root",
+            "--no-browser",
+            "--expose-app-in-browser",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={port}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={TOKEN}",
+            f"--ServerApp.root_dir={folder}",
+            f"--LabApp.user_settings_dir={overrides}",
+            f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+        ],
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={
+            **os.environ,
+            "HOME": str(folder),
+            "PYTHONPATH": str(ROOT),
+            "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        },
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        _until_up(f"{address}/api/status?token={TOKEN}", server, folder / "lab.log")
+        yield f"{address}/lab/tree/explore.ipynb?token={TOKEN}"
+    finally:
+        server.terminate()
+        server.wait(30)
+        log.close()
+
+
+def _until_up(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+            assert server.poll() is None, f"JupyterLab ended:\n{said}"
+            assert time.monotonic() < end, f"JupyterLab does not answer:\n{said}"
+            time.sleep(0.2)

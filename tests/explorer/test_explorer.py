@@ -1,0 +1,103 @@
+"""The front door and the widget's Python side."""
+
+import sys
+
+import pytest
+
+from mpcsim import Simulation
+from mpcsim.errors import UsageError
+from mpcsim.explorer import Explorer
+from mpcsim.explorer.widget import STATIC
+from tests.explorer.conftest import NETWORK
+
+
+@pytest.fixture
+def explorer(wallet):
+    return Explorer.live(wallet, "sign", signers=(1, 3))
+
+
+def tell(explorer, **command):
+    explorer.widget._handle_custom_msg({"id": 7, **command}, [])
+    assert explorer.widget.answered == 7
+    return explorer.widget.problem
+
+
+def test_results_and_traces(wallet):
+    result = wallet.sign(signers=(1, 3))
+    assert Explorer(result).view == Explorer(result.trace).view
+    assert repr(Explorer(result)).startswith("Explorer<sign secp256k1: completed valid after")
+
+
+def test_a_figure_where_widgets_cannot_run(explorer):
+    bundle = explorer._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bundle["text/plain"] == repr(explorer)
+    html = bundle["text/html"]
+    assert "data:image/svg+xml" in html
+    assert "Party 1 receives Offer from party 3" in html
+    assert "<script" not in html
+    explorer.edit(3, 1, "Respond", "R_i", "+ G")
+    html = explorer._repr_html_()
+    assert "altered: party 3 to party 1: Respond.R_i: + G" in html
+    assert "opening does not match the earlier commitment" in html
+    assert "blames party 3" in html
+
+
+def test_without_anywidget(explorer, monkeypatch):
+    monkeypatch.delitem(sys.modules, "mpcsim.explorer.widget", raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    bundle = explorer._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    with pytest.raises(UsageError, match="install mpcsim"):
+        _ = explorer.widget
+
+
+def test_the_widget_does_what_it_is_told(explorer):
+    widget = explorer.widget
+    assert widget.view["verdict"] == "completed valid"
+    edit = {"sender": 3, "receiver": 1, "kind": "Respond", "path": "R_i", "operation": "+ G"}
+    assert tell(explorer, do="edit", **edit) == ""
+    assert widget.view["aborts"][0]["reason"] == "COMMITMENT_OPENING"
+    assert tell(explorer, do="edit", **{**edit, "operation": "replace", "argument": "02"}) == ""
+    assert len(widget.view["edits"]) == 2
+    assert tell(explorer, do="undo") == ""
+    assert len(widget.view["edits"]) == 1
+    assert tell(explorer, do="reset") == ""
+    assert widget.view["verdict"] == "completed valid"
+    assert tell(explorer, do="latency", a="client", b="gateway", ms=80) == ""
+    assert widget.view["finished_ms"] > widget.view["at_first_ms"]
+
+
+def test_other_times_are_no_other_messages(explorer):
+    before = explorer.widget.details
+    explorer.set_latency("client", "gateway", 80.0)
+    assert explorer.widget.details is before
+    explorer.edit(3, 1, "Respond", "R_i", "+ G")
+    assert explorer.widget.details is not before
+
+
+def test_what_is_refused_is_said(explorer):
+    edit = {"do": "edit", "sender": 3, "receiver": 1, "kind": "Respond", "path": "R_i"}
+    assert "cannot 'sing'" in tell(explorer, **edit, operation="sing")
+    assert "hexadecimal" in tell(explorer, **edit, operation="replace", argument="xy")
+    assert "no link" in tell(explorer, do="latency", a="client", b="operator", ms=1)
+    assert tell(explorer, do="latency", a="client", b="gateway", ms="soon")
+    assert "unknown command" in tell(explorer, do="dance")
+    assert tell(explorer, do="edit")
+    assert explorer.view.good
+    assert tell(explorer, do="reset") == ""
+
+
+def test_the_files_of_the_widget_need_nothing_from_elsewhere():
+    for name in ("explorer.js", "explorer.css"):
+        text = (STATIC / name).read_text(encoding="utf-8")
+        urls = [word for word in text.split('"') if word.startswith(("http:", "https:", "//"))]
+        assert urls == (["http://www.w3.org/2000/svg"] if name.endswith("js") else [])
+        assert "import " not in text.replace("/*", "")
+
+
+def test_the_readme_example():
+    sim = Simulation(NETWORK, seed=1)
+    sim.generate("ed25519")
+    assert Explorer(sim.sign()).view.good
+    assert Explorer.live(sim, "sign", signers=(1, 3)).view.good

@@ -1,0 +1,159 @@
+"""The view of a run: what happens in which step, and that all of it is plain data."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from mpcsim import Network
+from mpcsim.explorer import Explorer
+from mpcsim.explorer.model import as_json, details, view
+from mpcsim.sim.export import from_jsonl, to_jsonl
+from tests.helpers import traces
+
+STAR = Network.star(20.0, 5.0, 140.0, mbit_per_s=100)
+
+
+def check_sound(made):
+    """What holds of every view."""
+    json.loads(json.dumps(as_json(made), allow_nan=False))
+    assert [m.number for m in made.messages] == list(range(len(made.messages)))
+    # Every message that a party sent leaves in one step; every one that arrives has a step.
+    sent = [n for step in made.steps for n in step.sent]
+    assert len(sent) == len(set(sent))
+    assert {m.number for m in made.messages if m.fate != "duplicate"} == set(sent)
+    for at, step in enumerate(made.steps):
+        assert all(made.messages[n].sender == step.party for n in step.sent)
+        if step.message is not None:
+            arriving = made.messages[step.message]
+            assert arriving.receiver == step.party
+            assert step.at_ms == arriving.received_ms
+            assert arriving.fate == "duplicate" or any(
+                step.message in before.sent for before in made.steps[:at]
+            )
+        assert step.until_ms >= step.at_ms
+    for party in made.parties:
+        own = [s for s in made.steps if s.party == party.id]
+        assert own[0].message is None
+        rounds = [r.number for s in own for r in s.rounds]
+        assert rounds == sorted(rounds)
+        endings = [s.ended for s in own if s.ended]
+        assert endings == ([party.status] if party.status != "waiting" else [])
+    starts = [s.at_ms for s in made.steps]
+    assert starts[len(made.parties) :] == sorted(starts[len(made.parties) :])
+    if made.critical:
+        assert made.critical[-1].end_ms == pytest.approx(made.finished_ms)
+
+
+def test_live_sessions(session):
+    made = session.view
+    check_sound(made)
+    assert made.verdict == "completed valid"
+    assert [p.status for p in made.parties] == ["done"] * len(made.parties)
+    assert made.rounds[-1].number == len(session.recording.parties[1].definition.rounds)
+    for step in made.steps:
+        for round_ in step.rounds:
+            assert round_.steps or made.protocol in ("dkg", "reshare", "frost")
+    assert set(session.details) == {m.key for m in made.messages}
+    json.loads(json.dumps({key: as_json(d) for key, d in session.details.items()}))
+
+
+def test_the_same_steps_with_and_without_a_recording(session):
+    live = session.view
+    bare = Explorer(session.trace, network=session.network).view
+    check_sound(bare)
+    for a, b in zip(live.steps, bare.steps, strict=True):
+        assert (a.title, a.sent, a.ended, a.standing) == (b.title, b.sent, b.ended, b.standing)
+        assert [r.number for r in a.rounds] == [r.number for r in b.rounds]
+    assert [m.checks for m in live.messages] == [m.checks for m in bare.messages] or (
+        live.protocol == "reshare"  # which messages between dealers are sealed, only bytes say
+    )
+
+
+@pytest.mark.parametrize("name", traces.NAMES)
+def test_traces_with_every_kind_of_trouble(name):
+    trace = traces.trace(name)
+    made = view(trace, network=STAR)
+    check_sound(made)
+    assert made.verdict == trace.verdict.value
+    assert set(details(trace, None)) == {m.key for m in made.messages}
+
+
+@pytest.mark.parametrize("name", traces.NAMES)
+def test_traces_from_files(name):
+    """Without what the parties returned, an abort has only its text."""
+    trace = from_jsonl(to_jsonl(traces.trace(name)))
+    made = view(trace, network=STAR)
+    check_sound(made)
+    assert not made.aborts
+
+
+def test_what_a_reader_is_told_at_each_step(wallet):
+    made = Explorer.live(wallet, "sign", signers=(1, 3)).view
+    first, second, third, *_, last = made.steps
+    assert first.title == "Party 1 starts"
+    assert [r.name for r in first.rounds] == ["commit"]
+    assert first.rounds[0].steps == ("step 5: sample r_i, phi_i; commit to R_i",)
+    assert first.standing == "waits in round 2 (offer) for Commit from party 3"
+    assert second.title == "Party 3 starts"
+    assert third.title == "Party 3 receives Commit from party 1"
+    assert last.standing == "done"
+    assert [s.ended for s in made.steps].count("done") == 2
+    assert [(r.number, r.name) for r in made.rounds] == [
+        (1, "commit"),
+        (2, "offer"),
+        (3, "respond"),
+        (4, "share"),
+        (5, "assemble"),
+    ]
+    assert [p.role for p in made.parties] == ["client", "institution"]
+    assert sum(m.critical for m in made.messages) == 4
+
+
+def test_details_of_a_message(wallet):
+    found = Explorer.live(wallet, "sign", signers=(1, 3)).details
+    respond = found["3>1 Respond"]
+    assert respond.sealed
+    assert not respond.broadcast
+    assert respond.payload_bytes == sum(f.size for f in respond.fields)
+    assert respond.doc.startswith("Round 3, direct")
+    commit = found["3>1 Commit"]
+    assert commit.broadcast
+    assert all(f.value for f in commit.fields)
+    bare = Explorer(wallet.sign(signers=(1, 3))).details["3>1 Respond"]
+    assert bare.sealed is None
+    assert [f.name for f in bare.fields] == [f.name for f in respond.fields]
+    assert bare.operations == ()
+
+
+def test_unsealed_messages_of_key_generation(wallet):
+    found = Explorer.live(wallet, "generate").details
+    assert found["1>2 Reveal"].sealed is False
+    assert found["1>2 Deal"].sealed is True
+    share = next(f for f in found["1>2 Deal"].fields if f.name == "share")
+    assert share.receiver_only
+    assert share.value is None
+    offer = next(f for f in found["1>2 MultiplicationOffer"].fields)
+    assert offer.fields[0].omitted == 125
+
+
+def test_an_unknown_protocol_still_has_its_steps():
+    trace = traces.trace("two-party signature")
+    renamed = replace(
+        trace,
+        work=tuple(replace(w, protocol="other") for w in trace.work),
+        messages=tuple(replace(m, protocol="other") for m in trace.messages),
+    )
+    made = view(renamed, network=STAR)
+    check_sound(made)
+    assert not any(step.gained for step in made.steps)
+    assert details(renamed, None)["1>3 Commit"].fields == ()
+
+
+def test_a_run_in_real_time(wallet):
+    wallet.clock = "real"
+    wallet.network = Network.star(1.0, 1.0, 1.0)
+    trace = wallet.sign(signers=(1, 3)).trace
+    explorer = Explorer(trace)
+    check_sound(explorer.view)
+    assert explorer.view.clock == "real"

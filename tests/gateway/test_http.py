@@ -1,0 +1,412 @@
+"""The gateway's HTTP interface: JSON endpoints, log-in, and the shape of every error."""
+
+import asyncio
+import base64
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from mpcsim.gateway import open_gateway, wire
+from mpcsim.gateway.addresses import addresses
+from mpcsim.gateway.mpc_node import MpcNode
+from mpcsim.gateway.tokens import TokenVerifier
+from tests.helpers.gateway import CURVES, Client
+
+SIGN_UP = "/member/user-management/v3/signup"
+LOGIN = "/auth/auth-service/v3/login"
+WITH_TOKEN = ["user", "keys", "wallet", "token?id=" + "0" * 64, "address?curve=ed25519"]
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def basic(name, secret):
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode()}
+
+
+def grant(username, **changed):
+    return {"grant_type": "client_credentials", "username": username, **changed}
+
+
+# ---------------------------------------------------------------------- users and tokens
+
+
+def test_sign_up_and_login_give_a_token_that_everyone_takes():
+    async def work(gateway, client):
+        made = await client.http.post(SIGN_UP, json={"username": "bob"})
+        assert made.status_code == 201
+        assert set(made.json()) == {"user_id", "username", "created_at"}
+        known = gateway.credentials
+        login = await client.http.post(
+            LOGIN, data=grant("bob"), headers=basic(known.api_key, known.api_secret)
+        )
+        assert login.status_code == 200
+        document = login.json()
+        assert {**document, "access_token": ""} == {
+            "access_token": "",
+            "token_type": "Bearer",
+            "expires_in": 120,
+        }
+        jwks = (await client.http.get("/.well-known/jwks.json")).json()
+        for audience in ("gateway", "operator", "institution", "node"):
+            claims = TokenVerifier(jwks, audience).verify(document["access_token"])
+            assert (claims.username, claims.user_id) == ("bob", made.json()["user_id"])
+        client.token = document["access_token"]
+        assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
+
+    run(work, token_lifetime_s=120)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"null",
+        b"{}",
+        b'{"username": 1}',
+        b'{"username": ""}',
+        b'{"username": "a\\nb"}',
+        b'{"username": "\\ud800"}',
+        b'{"username": "' + b"x" * 65 + b'"}',
+        b"\xff\xfe",
+        b"[" * 4000,
+    ],
+)
+def test_a_sign_up_that_names_no_user_is_malformed(body):
+    async def work(gateway, client):
+        response = await client.http.post(SIGN_UP, content=body)
+        assert response.status_code == 400
+        assert list(response.json()) == ["error"]
+
+    run(work)
+
+
+def test_a_username_is_taken_once():
+    async def work(gateway, client):
+        taken = await client.http.post(SIGN_UP, json={"username": "alice"})
+        assert (taken.status_code, taken.json()) == (409, {"error": "username is taken"})
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [
+        ({}, "grant_type: client_credentials is the only one"),
+        (grant("alice", grant_type="password"), "grant_type: client_credentials is the only one"),
+        ({"grant_type": "client_credentials"}, "username: no such user; sign up first"),
+        (grant("nobody"), "username: no such user; sign up first"),
+        (grant("a\nb"), "username: no such user; sign up first"),
+    ],
+)
+def test_a_login_names_a_grant_and_a_user(form, error):
+    async def work(gateway, client):
+        known = gateway.credentials
+        headers = basic(known.api_key, known.api_secret)
+        response = await client.http.post(LOGIN, data=form, headers=headers)
+        assert (response.status_code, response.json()) == (400, {"error": error})
+
+    run(work)
+
+
+def test_a_login_that_is_no_form_is_refused():
+    async def work(gateway, client):
+        headers = basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+        for body in (b"\xff\xfe", b'{"username": "alice"}', b"&" * 4000):
+            response = await client.http.post(LOGIN, content=body, headers=headers)
+            assert response.status_code == 400
+
+    run(work)
+
+
+def test_a_login_needs_the_api_key_and_secret():
+    async def work(gateway, client):
+        known = gateway.credentials
+        secret = {"Authorization": "Bearer " + client.token}
+        for headers in [
+            {},
+            basic(known.api_key, "wrong"),
+            basic("wrong", known.api_secret),
+            basic("", ""),
+            {"Authorization": "Basic"},
+            {"Authorization": "Basic !!!"},
+            {"Authorization": "Basic /w=="},
+            secret,
+        ]:
+            response = await client.http.post(LOGIN, data=grant("alice"), headers=headers)
+            assert response.status_code == 401
+            assert response.json() == {"error": "unknown API key or secret"}
+            assert response.headers["www-authenticate"] == "Basic"
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- what is registered
+
+
+def test_keys_addresses_and_key_tokens_are_the_users_own():
+    async def work(gateway, client):
+        get = client.request
+        user_id = await client.user_id()
+        assert (await get("GET", "/wallet/v1/keys")).json() == {"user_id": user_id, "keys": []}
+        assert (await get("GET", "/wallet/v1/wallet")).json() == {"user_id": user_id, "wallets": []}
+        shares = {curve: await client.generate(curve) for curve in CURVES}
+        keys = (await get("GET", "/wallet/v1/keys")).json()["keys"]
+        assert [set(key) for key in keys] == [{"key_id", "curve", "public_key", "created_at"}] * 2
+        for key in keys:
+            share = shares[key["curve"]]
+            public_key = share.public_key.encode()
+            assert key["key_id"] == share.record.epoch.hex()
+            assert key["public_key"] == "0x" + public_key.hex()
+            token = (await get("GET", f"/wallet/v1/token?id={key['key_id']}")).json()
+            assert {**token, "token": ""} == {
+                "token": "",
+                "token_type": "Bearer",
+                "expires_in": 3600,
+                "key_id": key["key_id"],
+            }
+            for audience in ("operator", "institution"):
+                claims = TokenVerifier(gateway.issuer.jwks(), audience).verify(token["token"])
+                assert (claims.user_id, claims.key_id) == (user_id, key["key_id"])
+            params = {"curve": key["curve"], "public_key": key["public_key"]}
+            address = await get("GET", "/wallet/v1/address", params=params)
+            assert address.json() == addresses(key["curve"], public_key)
+        wallets = (await get("GET", "/wallet/v1/wallet")).json()["wallets"]
+        assert [w["key"]["curve"] for w in wallets] == [key["curve"] for key in keys]
+        assert [w["address"] for w in wallets] == [
+            addresses(key["curve"], bytes.fromhex(key["public_key"][2:])) for key in keys
+        ]
+        mallory = Client.of(gateway, "mallory")
+        for key_id in (keys[0]["key_id"], "0" * 64, "", "x"):
+            foreign = await mallory.request("GET", f"/wallet/v1/token?id={key_id}")
+            assert (foreign.status_code, foreign.json()) == (404, {"error": "no such key"})
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("curve", "public_key", "error"),
+    [
+        ("", "0x00", "Invalid curve"),
+        ("secp256r1", "0x00", "Invalid curve"),
+        ("ed25519", "", "Invalid public_key"),
+        ("ed25519", "0xzz", "Invalid public_key"),
+        ("ed25519", "0x" + "ff" * 32, "Invalid public_key"),
+        ("secp256k1", "0x" + "02" * 32, "Invalid public_key"),
+    ],
+)
+def test_only_public_keys_have_addresses(curve, public_key, error):
+    async def work(gateway, client):
+        params = {"curve": curve, "public_key": public_key}
+        response = await client.request("GET", "/wallet/v1/address", params=params)
+        assert (response.status_code, response.json()) == (400, {"error": error})
+
+    run(work)
+
+
+def test_the_mpc_nodes_seal_keys_are_public():
+    async def work(gateway, client):
+        nodes = (await client.http.get("/mpc/v1/nodes")).json()
+        assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
+        assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def test_without_a_token_nothing_is_to_be_had():
+    async def work(gateway, client):
+        key_id = (await client.generate("ed25519")).record.epoch.hex()
+        owner = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+        expired = gateway.issuer.access("0", "alice", 0.001)
+        gateway_verifier_now[0] += 10
+        for header, code, message in [
+            (None, 755, "JWT_MISSING"),
+            ("", 755, "JWT_MISSING"),
+            ("Bearer", 755, "JWT_MISSING"),
+            ("Bearer x", 756, "JWT_INVALID"),
+            ("Basic eDp5", 756, "JWT_INVALID"),
+            (f"Bearer {owner}", 756, "JWT_INVALID"),  # a key token is for the MPC nodes
+            (f"Bearer {client.token[:-2]}", 756, "JWT_INVALID"),
+            (f"Bearer {expired}", 757, "JWT_EXPIRED"),
+        ]:
+            headers = {} if header is None else {"Authorization": header}
+            answers = [
+                await client.http.get(f"/wallet/v1/{path}", headers=headers) for path in WITH_TOKEN
+            ]
+            # The token comes before the body's type, size and sense.
+            answers += [
+                await client.http.post(wire.PREFIX + verb, content=b"?", headers=headers)
+                for verb in gateway.gateway.verbs
+            ]
+            for answer in answers:
+                assert answer.status_code == 401
+                assert answer.json() == {"code": code, "message": message}
+                assert answer.headers["www-authenticate"] == "Bearer"
+
+    gateway_verifier_now = [1_800_000_000.0]
+    run(work, now=lambda: gateway_verifier_now[0])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/nowhere", 404),
+        ("GET", "/wallet/v1", 404),
+        ("POST", "/mpc/v1/nowhere", 404),
+        ("POST", "/mpc/v1/sign/more", 404),
+        ("POST", "/wallet/v1/keys", 405),
+        ("DELETE", "/wallet/v1/keys", 405),
+        ("GET", "/mpc/v1/sign", 405),
+        ("POST", "/mpc/v1/nodes", 404),
+        ("GET", SIGN_UP, 405),
+        ("GET", LOGIN, 405),
+    ],
+)
+def test_errors_of_the_framework_are_json(method, path, status):
+    async def work(gateway, client):
+        response = await client.request(method, path)
+        assert response.status_code == status
+        assert list(response.json()) == ["error"]
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "application/json", "text/plain", "application/octet-stream2"]
+)
+def test_binary_bodies_say_that_they_are(content_type):
+    async def work(gateway, client):
+        headers = {} if content_type is None else {"Content-Type": content_type}
+        response = await client.request(
+            "POST", wire.PREFIX + "exchange", content=b"x", headers=headers
+        )
+        assert response.status_code == 415
+        assert response.json() == {"error": "the body is not application/octet-stream"}
+
+    run(work)
+
+
+async def pieces(count, size):
+    for _ in range(count):
+        yield b"x" * size
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"), [(wire.PREFIX + "exchange", wire.MAX_BODY_BYTES), (SIGN_UP, 4096)]
+)
+def test_bodies_are_limited_whether_they_say_their_length_or_not(path, limit):
+    async def work(gateway, client):
+        headers = {"Content-Type": wire.MEDIA_TYPE}
+        for content in (b"x" * (limit + 1), pieces(2, limit)):
+            response = await client.request("POST", path, content=content, headers=headers)
+            assert response.status_code == 413
+            assert response.json() == {"error": f"body of more than {limit} bytes"}
+        for length in ("-1", "x", "²", "1e3"):
+            wrong = {**headers, "Content-Length": length.encode("latin-1")}
+            response = await client.request("POST", path, content=b"x", headers=wrong)
+            assert response.status_code == 413
+        within = await client.request("POST", path, content=b"x" * limit, headers=headers)
+        assert within.status_code == 400
+
+    run(work)
+
+
+def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog):
+    async def work(gateway, client):
+        original = MpcNode.handle
+
+        def fail(node, verb, token, body):
+            if verb != "sign":
+                return original(node, verb, token, body)
+            raise sqlite3.OperationalError("disk I/O error in /secret/place")
+
+        share = await client.generate("ed25519")
+        monkeypatch.setattr(MpcNode, "handle", fail)
+        response = await client.post("sign", client.begin_sign(share)[1])
+        assert (response.status_code, response.json()) == (500, {"error": "internal error"})
+        monkeypatch.undo()
+        await client.check_works(share)
+
+    run(work)
+    assert "POST /mpc/v1/sign: OperationalError" in caplog.text
+    assert "/secret/place" not in caplog.text
+
+
+def test_a_caller_that_breaks_off_is_no_error(caplog):
+    async def work(gateway, client):
+        sent = []
+
+        async def receive():
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/mpc/v1/sign",
+            "headers": [
+                (b"authorization", b"Bearer " + client.token.encode()),
+                (b"content-type", wire.MEDIA_TYPE.encode()),
+            ],
+            "query_string": b"",
+        }
+        await gateway.app(scope, receive, send)
+
+    run(work)
+    assert not caplog.records
+
+
+def test_server_timing_names_the_mpc_nodes():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        response = await client.post("sign", client.begin_sign(share, signer=3)[1])
+        names = [part.split(";")[0] for part in response.headers["server-timing"].split(", ")]
+        assert names == ["institution", "institution-link"]
+        response = await client.post("suspend", wire.Suspend(share.record.epoch, None))
+        assert response.status_code == 204
+        assert response.content == b""
+        assert "operator;dur=" in response.headers["server-timing"]
+
+    run(work)
+
+
+def test_nothing_secret_is_logged(caplog):
+    async def work(gateway, client):
+        with caplog.at_level(0):
+            share = await client.generate("ed25519")
+            await client.recover("ed25519")
+            await client.check_retired(share)
+        return [client.token, gateway.credentials.api_secret, share.to_bytes().hex()]
+
+    secrets = run(work)
+    assert not [secret for secret in secrets if secret in caplog.text]
+
+
+def test_replies_say_what_they_are():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        response = await client.post("sign", client.begin_sign(share)[1])
+        assert response.headers["content-type"] == wire.MEDIA_TYPE
+        keys = await client.request("GET", "/wallet/v1/keys")
+        assert keys.headers["content-type"] == "application/json"
+        assert json.loads(keys.content)
+
+    run(work)

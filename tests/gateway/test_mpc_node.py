@@ -1,0 +1,333 @@
+"""An MPC node by itself: what it believes, whoever asks, and what its store survives."""
+
+import asyncio
+import os
+import stat
+import threading
+from contextlib import closing
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway import open_gateway, wire
+from mpcsim.gateway.database import Database
+from mpcsim.gateway.errors import Refused
+from mpcsim.gateway.mpc_node import MAX_SESSIONS
+from mpcsim.gateway.store import PREPARED, ShareStore, StoredShare
+from mpcsim.gateway.tokens import TokenError
+from mpcsim.ids import OPERATOR
+from mpcsim.keyshare import KeyShare
+from mpcsim.rng import SeededRng
+from mpcsim.vault import SecretStore
+from tests.helpers.gateway import MESSAGE, Client, check_signature, feed, reopen, seal, sends
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def refusal(node, verb, token, body):
+    with pytest.raises((Refused, TokenError)) as refused:
+        node.handle(verb, token, body.to_bytes())
+    error = refused.value
+    return error.status if isinstance(error, Refused) else error.code
+
+
+# ---------------------------------------------------------------------- key tokens
+
+
+def test_a_key_token_is_good_for_its_key_and_nothing_else():
+    async def work(gateway, client):
+        key, other = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
+        user_id = await client.user_id()
+        token = gateway.issuer.key(user_id, "alice", key.record.epoch.hex(), 60)
+        node = gateway.links[OPERATOR].node
+
+        party, request = client.begin_sign(key)
+        answer = wire.Answer.from_bytes(node.handle("sign", token, request.to_bytes()))
+        feed(party, answer.messages)
+        check_signature(key, MESSAGE, party.outcome.result)
+
+        half = SecretStore.from_text(seal(gateway, user_id, key)[1]).halves[OPERATOR]
+        reply_key = bytes(31) + b"\x09"
+        node.handle("open", token, wire.OpenHalf(key.record.epoch, reply_key, half).to_bytes())
+
+        sid, epoch = os.urandom(32), other.record.epoch
+        for verb, body in [
+            ("sign", client.begin_sign(other)[1]),
+            ("open", wire.OpenHalf(epoch, reply_key, half)),
+            ("suspend", wire.Suspend(epoch, None)),
+            ("generate", wire.Generate(sid, "ed25519", ())),
+            ("recover", wire.Recover(sid, "ed25519")),
+            ("vote", wire.Activate(sid, epoch)),
+        ]:
+            assert refusal(node, verb, token, body) == 404, verb
+
+        open_session = client.begin_sign(other)[1]
+        node.handle("sign", client.token, open_session.to_bytes())
+        exchange = wire.Exchange(open_session.session_id, ())
+        assert refusal(node, "exchange", token, exchange) == 410
+        node.handle("exchange", client.token, exchange.to_bytes())
+
+    run(work)
+
+
+def test_a_key_token_makes_no_key_out_of_a_recovery():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        token = gateway.issuer.key(await client.user_id(), "alice", share.record.epoch.hex(), 60)
+        session_id, made = await client.begin_recover("ed25519")
+        body = wire.Activate(session_id, made.record.epoch)
+        for link in gateway.links.values():
+            assert refusal(link.node, "vote", token, body) == 404
+
+    run(work)
+
+
+def test_tokens_for_others_are_not_taken():
+    now = [1_800_000_000.0]
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        node = gateway.links[OPERATOR].node
+        _, request = client.begin_sign(share)
+        stale = gateway.token("alice", 5)
+        now[0] += 10
+        for token, code in [("", 755), ("x", 756), (stale, 757)]:
+            assert refusal(node, "sign", token, request) == code
+            assert refusal(node, "vote", token, wire.Activate(bytes(32), bytes(32))) == code
+
+    run(work, now=lambda: now[0])
+
+
+# ---------------------------------------------------------------------- sessions
+
+
+def test_the_node_itself_allows_one_signing_session_a_key():
+    """Whatever the gateway does."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        node = gateway.links[OPERATOR].node
+        party, request = client.begin_sign(share)
+        answer = wire.Answer.from_bytes(node.handle("sign", client.token, request.to_bytes()))
+        assert refusal(node, "sign", client.token, client.begin_sign(share)[1]) == 409
+        outputs = feed(party, answer.messages)
+        body = wire.Exchange(party.session_id, sends(outputs)).to_bytes()
+        feed(party, wire.Answer.from_bytes(node.handle("exchange", client.token, body)).messages)
+        check_signature(share, MESSAGE, party.outcome.result)
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_a_malformed_message_leaves_no_lock_at_the_node():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        node = gateway.links[OPERATOR].node
+        body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",))
+        assert refusal(node, "sign", client.token, body) == 400
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_another_signer_is_not_played():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        node = gateway.links[OPERATOR].node
+        assert refusal(node, "sign", client.token, client.begin_sign(share, signer=3)[1]) == 400
+
+    run(work)
+
+
+def test_sessions_are_bounded(monkeypatch):
+    monkeypatch.setattr("mpcsim.gateway.mpc_node.MAX_SESSIONS", 2)
+    assert MAX_SESSIONS > 2
+
+    async def work(gateway, client):
+        for name in ("bob", "carol"):
+            await Client.of(gateway, name).begin_generate("ed25519")
+        response = await client.post("generate", wire.Generate(bytes(32), "ed25519", ()))
+        assert response.status_code == 409
+        assert response.json() == {"error": "too many sessions are open"}
+
+    run(work)
+
+
+def test_a_share_of_a_session_that_is_off_is_not_kept():
+    """It was called off while a thread computed the share."""
+
+    async def work(gateway, client):
+        node = gateway.links[OPERATOR].node
+        original = node._note
+
+        def note(session, output):
+            node._forget(session)
+            original(session, output)
+
+        node._note = note
+        response = await client.post("generate", wire.Generate(bytes(32), "ed25519", ()))
+        assert response.status_code in (200, 410)
+        node._note = original
+        assert node.undecided() == []
+        await client.check_consistent("ed25519")
+
+    run(work)
+
+
+def test_settling_spares_what_is_being_made():
+    """A second generation begins while the first waits to be activated."""
+
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        await client.begin_generate("ed25519")
+        await client.activate(*begun)
+        await client.check_works(begun[1])
+
+    run(work)
+
+
+def test_preparing_and_settling_at_once_never_part_a_session_from_its_share(monkeypatch):
+    original = ShareStore.prepare
+
+    async def work(gateway, client):
+        entered, leave = threading.Event(), threading.Event()
+
+        def prepare(store, share):
+            entered.set()
+            leave.wait(0.2)
+            original(store, share)
+
+        monkeypatch.setattr(ShareStore, "prepare", prepare)
+        first = asyncio.create_task(client.begin_generate("ed25519"))
+        await asyncio.to_thread(entered.wait, 10)
+        second = asyncio.create_task(
+            client.post("generate", wire.Generate(bytes(32), "ed25519", ()))
+        )
+        begun = await first
+        leave.set()
+        assert (await second).status_code == 200
+        await client.activate(*begun)
+        await client.check_works(begun[1])
+
+    run(work)
+
+
+def test_seeded_parts_draw_their_own():
+    """Nodes that draw at the same time, from threads, do not draw the same."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        await client.check_works(share)
+        return {link.node.seal_key for link in gateway.links.values()} | {
+            gateway.credentials.api_key
+        }
+
+    assert run(work, rng=SeededRng(1)) == run(work, rng=SeededRng(1))
+    assert len(run(work, rng=SeededRng(1))) == 3
+
+
+# ---------------------------------------------------------------------- stores and files
+
+
+def stored(key_id, user="u"):
+    return StoredShare(key_id, user, "ed25519", b"public", b"share", PREPARED)
+
+
+def test_states_of_a_share():
+    with closing(ShareStore()) as store:
+        store.prepare(stored("old"))
+        store.activate("old")
+        assert store.find("old").state == PREPARED, "without a vote nothing comes into force"
+        store.vote("old")
+        store.activate("old")
+        assert store.active("u", "ed25519").key_id == "old"
+        for key_id in ("kept", "dropped"):
+            store.prepare(stored(key_id))
+        store.prepare(stored("bystander", "v"))
+        store.drop_undecided("u", "ed25519", frozenset({"kept"}))
+        assert store.find("dropped") is None
+        assert sorted(store.undecided()) == [("u", "ed25519"), ("v", "ed25519")]
+        store.vote("kept")
+        store.activate("kept")
+        assert store.find("old") is None
+        assert store.active("u", "ed25519").key_id == "kept"
+        store.vote("kept")
+        assert store.find("kept").state == "active"
+        assert store.find("bystander").state == PREPARED
+        store.suspend("kept", "why", b"less")
+        found = store.find("kept")
+        assert (found.suspended, found.share) == ("why", b"less")
+        assert "less" not in repr(found)
+
+
+def holding(contents, share):
+    """Which of the contents have the secret share in them."""
+    secret = share.secret_share.n.to_bytes(32, "big")
+    return [name for name, data in contents.items() if secret in data or secret[::-1] in data]
+
+
+def test_the_files_are_their_owners_alone_and_hold_their_own_services_data(tmp_path):
+    folder = tmp_path / "data"
+
+    async def work():
+        with closing(reopen(folder)) as gateway:
+            client = Client.of(gateway)
+            shares = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
+            contents = {}
+            for name in ("gateway", "operator", "institution"):
+                files = list(folder.glob(f"{name}.sqlite*"))
+                assert files
+                assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+                contents[name] = b"".join(file.read_bytes() for file in files)
+            for n, name in enumerate(("operator", "institution"), start=2):
+                store = gateway.links[n].node._store
+                for share in shares:
+                    held = KeyShare.from_bytes(store.find(share.record.epoch.hex()).share)
+                    assert holding(contents, held) == [name]
+                    assert holding(contents, share) == []
+
+    asyncio.run(work())
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_one_gateway_a_folder(tmp_path):
+    with (
+        closing(open_gateway(tmp_path)),
+        pytest.raises(UsageError, match="another gateway keeps its data in"),
+    ):
+        open_gateway(tmp_path)
+    open_gateway(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["gateway", "operator", "institution"])
+def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
+    (tmp_path / f"{name}.sqlite").write_bytes(b"this is not a database, whatever its name says")
+    with pytest.raises(UsageError, match=f"{name}.sqlite"):
+        open_gateway(tmp_path)
+    (tmp_path / f"{name}.sqlite").unlink()
+    open_gateway(tmp_path).close()  # the failure has let go of everything
+    with pytest.raises(UsageError, match="data folder"):
+        open_gateway(tmp_path / f"{name}.sqlite")
+
+
+def test_a_transaction_that_fails_changes_nothing_and_blocks_nothing(tmp_path):
+    for path in (":memory:", tmp_path / "db"):
+        with closing(Database(path, "CREATE TABLE t (x INTEGER PRIMARY KEY)")) as database:
+            with pytest.raises(ZeroDivisionError), database.transaction() as cursor:
+                cursor.execute("INSERT INTO t VALUES (1)")
+                raise ZeroDivisionError
+            with pytest.raises(ZeroDivisionError), database.transaction() as cursor:
+                cursor.execute("ROLLBACK")  # as SQLite does by itself when the disk is full
+                raise ZeroDivisionError
+            with database.transaction() as cursor:
+                cursor.execute("INSERT INTO t VALUES (2)")
+            assert database.rows("SELECT x FROM t") == [(2,)]
+            assert database.row("SELECT x FROM t WHERE x = 3") is None

@@ -1,0 +1,160 @@
+"""Networks and faults on the links: they cost time and requests, never a key."""
+
+import asyncio
+import time
+from contextlib import closing, suppress
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway import open_gateway
+from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.sim.faults import Crash, delay, drop, duplicate, noise, partition
+from mpcsim.sim.network import Network
+from tests.helpers.gateway import Client, Clock, Failed, Stuck
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+async def timed(work):
+    """Seconds, and the result."""
+    began = time.perf_counter()
+    result = await work
+    return time.perf_counter() - began, result
+
+
+def test_a_network_takes_its_time_and_can_be_changed_under_way():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        gateway.conditions.change(Network.preset("seoul", institution="frankfurt"))
+        near, _ = await timed(client.sign(share, signer=2))
+        far, _ = await timed(client.sign(share, signer=3))
+        # Seoul and Frankfurt are some 220 ms apart and back; nothing here is slower than seconds.
+        assert 0.2 < far < 5
+        assert far > near
+        gateway.conditions.change()
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_the_link_to_each_mpc_node_shows_in_server_timing():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        gateway.conditions.change(Network.preset("seoul", institution="frankfurt"))
+        response = await client.post("sign", client.begin_sign(share, signer=3)[1])
+        parts = [part.split(";dur=") for part in response.headers["server-timing"].split(", ")]
+        spent = {name: float(ms) for name, ms in parts}
+        assert set(spent) == {"institution", "institution-link"}
+        assert spent["institution-link"] > 200
+
+    run(work)
+
+
+def test_a_link_slower_than_the_gateways_patience_is_a_timeout():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        gateway.conditions.change(Network.preset("seoul", institution="frankfurt"))
+        with pytest.raises(Failed) as failed:
+            await client.sign(share, signer=3)
+        assert (failed.value.status, failed.value.response.json()["party"]) == (504, 3)
+        await client.sign(share, signer=2)
+        gateway.conditions.change()
+        await client.check_works(share)
+
+    run(work, link_timeout_s=0.05)
+
+
+FAULTS = {
+    "drop from the client": [drop(sender=1, nth=1)],
+    "drop to the client": [drop(receiver=1, nth=1)],
+    "drop between the MPC nodes": [drop(sender=2, receiver=3, nth=2)],
+    "drop everything": [drop()],
+    "partition of the client": [partition([CLIENT], MPC_NODES)],
+    "partition of the MPC nodes": [partition([2], [3])],
+    "crash of the operator": [Crash(2, after_messages=1)],
+    "crash of the institution": [Crash(3, after_messages=2)],
+    "crash and return": [Crash(3, after_messages=2, down_ms=0)],
+    "crash in the vote": [Crash(2, after_messages=5, down_ms=0)],
+    "heavy noise": noise(drop=0.3, duplicate=0.3, delay=0.3, delay_ms=1.0),
+}
+HARMLESS = {
+    "duplicates": [duplicate()],
+    "delays": [delay(3.0)],
+    "both": noise(duplicate=0.5, delay=0.5, delay_ms=2.0),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", ["generate", "recover", "sign"])
+def test_faults_give_clean_errors_and_a_working_key_afterwards(fault, kind):
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = None if kind == "generate" else await client.generate("ed25519")
+        gateway.conditions.change(None, FAULTS[fault], seed=3)
+        with suppress(Failed, Stuck):
+            await getattr(client, kind)(share if kind == "sign" else "ed25519")
+        assert set(client.statuses) <= {200, 204, 404, 409, 410, 503, 504}
+        gateway.conditions.change()
+        clock.now += 100  # whatever nobody goes on with expires
+        public_key = share and share.public_key.encode()
+        working = await client.check_consistent("ed25519", public_key)
+        await client.sign(working)
+
+    run(work, clock=clock)
+
+
+@pytest.mark.parametrize("fault", HARMLESS)
+def test_duplicates_and_delays_do_no_harm(fault):
+    async def work(gateway, client):
+        gateway.conditions.change(None, HARMLESS[fault], seed=1)
+        await client.generate("ed25519")
+        await client.check_works(await client.recover("ed25519"))
+
+    run(work)
+
+
+def test_an_operator_that_is_down_leaves_the_institution():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        gateway.conditions.change(None, [Crash(2)])
+        with pytest.raises(Failed) as failed:
+            await client.sign(share, signer=2)
+        assert failed.value.status == 503
+        await client.sign(share, signer=3)
+
+    run(work)
+
+
+def test_the_same_seed_gives_the_same_faults():
+    async def fates(gateway, client):
+        gateway.conditions.change(None, noise(drop=0.05), seed=5)
+        found = []
+        for _ in range(12):
+            try:
+                await client.begin_generate("ed25519")
+                found.append("done")
+            except Stuck:
+                found.append("stuck")
+        return found
+
+    first, second = (run(fates) for _ in range(2))
+    assert first == second
+    assert set(first) == {"done", "stuck"}
+
+
+def test_a_holder_must_have_a_site():
+    with closing(open_gateway()) as gateway:
+        before = gateway.conditions.version
+        with pytest.raises(UsageError):
+            gateway.conditions.change(Network.mesh((1, 2), 5.0))
+        assert gateway.conditions.version == before

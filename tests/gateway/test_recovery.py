@@ -1,0 +1,316 @@
+"""Recovery and activation: two phases, broken off wherever they can be."""
+
+import asyncio
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from mpcsim.gateway import open_gateway, wire
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.mpc_node import MpcNode
+from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.protocols import ecdsa, frost
+from mpcsim.runner import run as run_parties
+from tests.helpers.gateway import (
+    CURVES,
+    MESSAGE,
+    Client,
+    Clock,
+    Failed,
+    Stuck,
+    feed,
+    reopen,
+    sends,
+    shares_of,
+)
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def nodes_share(gateway, party, key_id):
+    """A copy of the share in an MPC node's store."""
+    share = KeyShare.from_bytes(gateway.links[party].node._store.find(key_id).share)
+    return replace(share, guard=Guard())
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_old_and_new_shares_do_not_combine(curve):
+    """Whoever has kept the old shares gains nothing by a new one."""
+    protocol = ecdsa if curve == "secp256k1" else frost
+
+    async def work(gateway, client):
+        old = await client.generate(curve)
+        old_nodes = [nodes_share(gateway, party, old.record.epoch.hex()) for party in MPC_NODES]
+        new = await client.recover(curve)
+        assert new.public_key == old.public_key
+        assert new.secret_share != old.secret_share
+        for was in old_nodes:
+            now = nodes_share(gateway, was.identifier, new.record.epoch.hex())
+            assert now.secret_share != was.secret_share
+            pairs = [(old, now), (new, was)]
+            for mine, theirs in pairs:
+                signers = (CLIENT, was.identifier)
+                outcomes = run_parties(
+                    protocol.party(protocol.setup(share, signers, MESSAGE), session_id=bytes(32))
+                    for share in (mine, theirs)
+                )
+                assert not any(hasattr(outcome, "result") for outcome in outcomes.values())
+                # Not by force either: the points of two polynomials do not give the key.
+                forced = replace(mine.record, public_shares=theirs.record.public_shares)
+                assert forced.public_shares[CLIENT] != mine.group.base(mine.secret_share)
+
+    run(work)
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+def test_a_signing_session_open_during_an_activation_is_ended(signer):
+    async def work(gateway, client):
+        old = await client.generate("secp256k1")
+        party, request = client.begin_sign(old, signer=signer)
+        mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+        outputs = feed(party, mail)
+        new = await client.recover("secp256k1")
+        with pytest.raises(Failed) as failed:
+            await client.exchange(party.session_id, sends(outputs))
+        assert failed.value.status == 410
+        assert party.outcome is None
+        await client.check_works(new)
+
+    run(work)
+
+
+def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(monkeypatch):
+    async def work(gateway, client):
+        old = await client.generate("secp256k1")
+        party, request = client.begin_sign(old)
+        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        await miss_settle(monkeypatch, gateway, 2, client.recover("secp256k1"))
+        with pytest.raises(Failed) as failed:
+            await client.exchange(party.session_id, sends(outputs))
+        assert failed.value.status == 410
+        assert party.outcome is None
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- a node misses the end
+
+
+async def miss_settle(monkeypatch, gateway, party, work):
+    """Nothing reaches an MPC node from the first vote's answer on."""
+    original, voted = Link.call, []
+
+    async def call(link, verb, *arguments, **options):
+        link.down = link.node.me == party and verb == "settle" and bool(voted)
+        if verb == "vote":
+            voted.append(verb)
+        return await original(link, verb, *arguments, **options)
+
+    monkeypatch.setattr(Link, "call", call)
+    result = await work
+    monkeypatch.undo()
+    gateway.links[party].down = False
+    states = [state for _, _, _, state, _ in shares_of(gateway)[party]]
+    assert "voted" in states, "it has missed it"
+    return result
+
+
+async def by_open(gateway, client, share):
+    body = wire.OpenVault(share.record.epoch, bytes(32), dict.fromkeys(MPC_NODES, b""))
+    response = await client.post("open", body)
+    assert (response.status_code, response.json()) == (400, {"error": "Invalid secret_store"})
+
+
+async def by_sign(gateway, client, share):
+    await client.check_works(share)
+
+
+async def by_suspend(gateway, client, share):
+    await client.ask("suspend", wire.Suspend(share.record.epoch, None))
+
+
+async def by_recover(gateway, client, share):
+    await client.check_works(await client.recover(share.record.curve_name))
+
+
+async def by_restart(gateway, client, share):
+    gateway.gateway.settle_at_start()
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+@pytest.mark.parametrize("kind", ["generate", "recover"])
+@pytest.mark.parametrize("heal", [by_open, by_sign, by_suspend, by_recover, by_restart])
+def test_a_node_that_missed_the_activation_catches_up(monkeypatch, party, kind, heal):
+    async def work(gateway, client):
+        old = await client.generate("ed25519") if kind == "recover" else None
+        begin = client.recover if old else client.generate
+        share = await miss_settle(monkeypatch, gateway, party, begin("ed25519"))
+        if old:
+            await client.check_retired(old)
+        await heal(gateway, client, share)
+        for rows in shares_of(gateway).values():
+            assert [state for _, _, _, state, _ in rows] == ["active"]
+
+    run(work)
+
+
+def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
+    async def make():
+        with closing(reopen(tmp_path)) as gateway:
+            client, bob = Client.of(gateway), Client.of(gateway, "bob")
+            share = await bob.generate("ed25519")
+            await miss_settle(monkeypatch, gateway, 2, client.generate("ed25519"))
+            with gateway.links[2].node._store._database.transaction() as cursor:
+                cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
+            return share
+
+    async def use(share):
+        with closing(reopen(tmp_path)) as gateway:
+            await Client.of(gateway, "bob").check_works(share)
+
+    share = asyncio.run(make())
+    asyncio.run(use(share))
+    assert "the operator holds no share of this key" in caplog.text
+
+
+# ---------------------------------------------------------------------- broken off
+
+
+def requests_of(kind, curve):
+    """How many requests to the gateway, and to the MPC nodes, an undisturbed run makes."""
+    counts = []
+
+    async def work(gateway, client):
+        if kind == "recover":
+            await client.generate(curve)
+        client.requests.clear()
+        before = counting(gateway)
+        await getattr(client, kind)(curve)
+        counts.extend((len(client.requests), sum(before)))
+
+    def counting(gateway):
+        calls = []
+        for link in gateway.links.values():
+            original = link.node.handle
+
+            def handle(*arguments, original=original):
+                calls.append(1)
+                return original(*arguments)
+
+            link.node.handle = handle
+        return calls
+
+    run(work)
+    return counts
+
+
+class Lost(Exception):
+    """The client is gone."""
+
+
+@pytest.mark.parametrize("kind", ["generate", "recover"])
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered):
+    """Before its n-th request is sent, or before the answer to it has arrived."""
+    requests, _ = requests_of(kind, "ed25519")
+    assert requests >= 3
+
+    async def work(gateway, client, at):
+        old = await client.generate("ed25519") if kind == "recover" else None
+        original, count = client.post, 0
+
+        async def post(verb, body):
+            nonlocal count
+            count += 1
+            if count == at and not answered:
+                raise Lost
+            response = await original(verb, body)
+            if count == at:
+                raise Lost
+            return response
+
+        client.post = post
+        with pytest.raises(Lost):
+            await getattr(client, kind)("ed25519")
+        client.post = original
+        activated = answered and at == requests
+        if old and not activated:
+            await client.check_works(old)
+        if old is None:
+            assert bool(await client.key_ids()) == activated
+        gateway.gateway._clock.now += 100  # a recovery of a lost client expires
+        await client.check_consistent("ed25519", old and old.public_key.encode())
+
+    for at in range(1, requests + 1):
+        run(lambda gateway, client, at=at: work(gateway, client, at), clock=Clock())
+
+
+@pytest.mark.parametrize("kind", ["generate", "recover"])
+@pytest.mark.parametrize("how", ["request lost", "reply lost", "node restarted", "disk full"])
+def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch, kind, how):
+    """At the n-th request to an MPC node; afterwards everything works again at once."""
+    _, calls = requests_of(kind, "ed25519")
+    assert calls >= 14
+
+    async def work(gateway, client, at):
+        old = await client.generate("ed25519") if kind == "recover" else None
+        original, count = MpcNode.handle, 0
+
+        def handle(node, verb, token, body):
+            nonlocal count
+            count += 1
+            if count == at and how == "request lost":
+                raise TimeoutError
+            if count == at and how == "node restarted":
+                node.restart()
+            if count == at and how == "disk full":
+                raise OSError("no space left on device")
+            reply = original(node, verb, token, body)
+            if count == at and how == "reply lost":
+                raise TimeoutError
+            return reply
+
+        monkeypatch.setattr(MpcNode, "handle", handle)
+        with suppress(Failed, Stuck):
+            await getattr(client, kind)("ed25519")
+        assert set(client.statuses) <= {200, 204, 404, 409, 410, 500, 504}
+        monkeypatch.undo()
+        assert count >= at
+        await client.check_consistent("ed25519", old and old.public_key.encode())
+
+    for at in range(1, calls + 1):
+        run(lambda gateway, client, at=at: work(gateway, client, at))
+
+
+def test_both_votes_must_be_for_one_key():
+    """The registry is not written unless both MPC nodes hold shares of one key."""
+
+    async def work(gateway, client):
+        nodes = [link.node for link in gateway.links.values()]
+
+        def vote(node, token, data):
+            return replace(node._vote(token, data), public_key=bytes([node.me]) * 32)
+
+        for node in nodes:
+            node._verbs["vote"] = partial(vote, node)
+        with pytest.raises(Failed) as failed:
+            await client.generate("ed25519")
+        assert failed.value.status == 409
+        assert failed.value.error == "the MPC nodes hold shares of different keys"
+        assert await client.key_ids() == {}
+        for node in nodes:
+            node._verbs["vote"] = node._vote
+        await client.check_consistent("ed25519")
+
+    run(work)

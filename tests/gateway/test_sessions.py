@@ -1,0 +1,523 @@
+"""Sessions among themselves: races, queues, lost clients, cancelled requests, links that fail."""
+
+import asyncio
+import os
+import threading
+from contextlib import closing, suppress
+
+import pytest
+
+from mpcsim.gateway import open_gateway, wire
+from mpcsim.gateway.gateway import MAX_MAKING
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.mpc_node import MpcNode
+from mpcsim.gateway.registry import Registry
+from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.protocols import reshare
+from tests.helpers.gateway import (
+    CURVES,
+    MESSAGE,
+    Client,
+    Clock,
+    Failed,
+    check_signature,
+    feed,
+    sends,
+    shares_of,
+)
+
+EXISTS = "ed25519 key already exists for this user"
+SIGNING = "a signing session for this key is in progress"
+RECOVERING = "a recovery for this key is in progress"
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def nothing_open(gateway):
+    """No session, no turn, and nothing still to be told."""
+    service = gateway.gateway
+    return not any(
+        [
+            service._sessions,
+            service._signing._lines,
+            service._recovering._lines,
+            any(service._unclosed.values()),
+            *(link.node._sessions or link.node._busy for link in gateway.links.values()),
+        ]
+    )
+
+
+async def begun(client, share, signer=2):
+    """A signing session that waits for the client's second request; what it is to say."""
+    party, request = client.begin_sign(share, signer=signer)
+    mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+    return party, sends(feed(party, mail))
+
+
+async def finished(client, share, party, messages):
+    """The rest of a signing session."""
+    feed(party, await client.exchange(party.session_id, messages))
+    check_signature(share, MESSAGE, party.outcome.result)
+
+
+async def refusal(work):
+    with pytest.raises(Failed) as failed:
+        await work
+    return failed.value.status, failed.value.error
+
+
+# ---------------------------------------------------------------------- one at a time
+
+
+def test_a_second_signing_session_is_refused_and_the_first_unharmed():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share)
+        for _ in range(3):
+            assert await refusal(client.sign(share)) == (409, SIGNING)
+        await client.sign(share, signer=3)  # the other MPC node is free
+        await finished(client, share, party, messages)
+        await client.sign(share)
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+def test_with_a_queue_the_second_waits_and_the_third_is_refused():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share)
+        second = asyncio.create_task(client.sign(share))
+        while not gateway.gateway._signing._lines[(2,), share.record.epoch.hex()]:
+            await asyncio.sleep(0)
+        assert await refusal(client.sign(share)) == (409, SIGNING)
+        assert not second.done()
+        await finished(client, share, party, messages)
+        await second
+        assert nothing_open(gateway)
+
+    run(work, queue=1)
+
+
+def test_many_wait_in_line_and_all_sign():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        await asyncio.gather(*(client.sign(share) for _ in range(10)))
+        assert nothing_open(gateway)
+
+    run(work, queue=10)
+
+
+def test_who_waits_and_leaves_takes_no_turn():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share)
+        waiting = [asyncio.create_task(client.sign(share)) for _ in range(2)]
+        while len(gateway.gateway._signing._lines[(2,), share.record.epoch.hex()]) < 2:
+            await asyncio.sleep(0)
+        waiting[0].cancel()
+        await finished(client, share, party, messages)
+        await waiting[1]
+        await client.sign(share)
+        assert nothing_open(gateway)
+
+    run(work, queue=2)
+
+
+def test_who_waits_too_long_is_refused():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        gateway.gateway._signing.patience_s = 0.01
+        await begun(client, share)
+        assert await refusal(client.sign(share)) == (409, SIGNING)
+
+    run(work, queue=1)
+
+
+def test_who_waits_gets_the_turn_of_a_client_that_is_lost():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        await begun(client, share)
+        await client.sign(share)  # without anybody else's request to wake the gateway up
+
+    run(work, queue=1, signing_s=0.3)
+
+
+def test_many_users_at_once():
+    async def work(gateway, client):
+        users = [Client.of(gateway, f"user {n}") for n in range(6)]
+        shares = await asyncio.gather(*(user.generate("ed25519") for user in users))
+        both = [
+            user.sign(share, signer=signer)
+            for user, share in zip(users, shares, strict=True)
+            for signer in MPC_NODES
+        ]
+        await asyncio.gather(*both)
+        await asyncio.gather(*(user.recover("ed25519") for user in users))
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- lost clients
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_the_session_of_a_lost_client_expires(curve):
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate(curve)
+        session_id = os.urandom(32)
+        _, request = client.begin_sign(share)
+        await client.ask("sign", wire.Sign(session_id, share.record.epoch, 2, MESSAGE, ()))
+        clock.now += 14.9
+        assert await refusal(client.ask("sign", request)) == (409, SIGNING)
+        clock.now += 0.1
+        await client.sign(share)
+        assert await refusal(client.exchange(session_id, ())) == (
+            410,
+            "no such session, or it has expired",
+        )
+        assert nothing_open(gateway)
+
+    run(work, clock=clock)
+
+
+def test_the_recovery_of_a_lost_client_expires():
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        session_id, made = await client.begin_recover("ed25519")
+        assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
+        clock.now += 60
+        await client.check_works(share)
+        new = await client.recover("ed25519")
+        assert (await refusal(client.activate(session_id, made)))[0] == 410
+        await client.check_works(new)
+        assert nothing_open(gateway)
+
+    run(work, clock=clock)
+
+
+def test_a_generation_that_nobody_finishes_is_in_nobodys_way():
+    clock = Clock()
+
+    async def work(gateway, client):
+        session_id, made = await client.begin_generate("ed25519")
+        assert await client.key_ids() == {}
+        clock.now += 60
+        assert (await refusal(client.activate(session_id, made)))[0] == 410
+        await client.check_works(await client.generate("ed25519"))
+        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+        assert nothing_open(gateway)
+
+    run(work, clock=clock)
+
+
+def test_a_client_that_says_it_gives_up_leaves_nothing_behind():
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        session_id, _ = await client.begin_recover("ed25519")  # both MPC nodes are prepared
+        number = reshare.RESHARE.number
+        notices = [
+            Envelope(number, ABORT_KIND, False, CLIENT, party, session_id, b"").encode()
+            for party in MPC_NODES
+        ]
+        await client.exchange(session_id, notices)
+        assert nothing_open(gateway)
+        await client.recover("ed25519")
+
+    run(work)
+
+
+def test_sessions_of_one_user_are_bounded():
+    async def work(gateway, client):
+        begun = [await client.begin_generate("ed25519") for _ in range(MAX_MAKING + 3)]
+        assert len(gateway.gateway._sessions) == MAX_MAKING
+        assert all(len(link.node._sessions) == MAX_MAKING for link in gateway.links.values())
+        assert (await refusal(client.activate(*begun[0])))[0] == 410
+        await client.activate(*begun[-1])
+        await client.check_consistent("ed25519")
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- two clients make a key
+
+
+def test_of_parallel_generations_exactly_one_succeeds():
+    async def work(gateway, client):
+        clients = [Client.of(gateway) for _ in range(MAX_MAKING)]
+        made = await asyncio.gather(
+            *(c.generate("ed25519") for c in clients), return_exceptions=True
+        )
+        (share,) = [m for m in made if not isinstance(m, BaseException)]
+        losses = [(m.status, m.error) for m in made if isinstance(m, Failed)]
+        assert losses == [(409, EXISTS)] * (MAX_MAKING - 1)
+        await client.check_works(share)
+        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_of_two_finished_generations_the_first_to_activate_wins(winner):
+    async def work(gateway, client):
+        begun = [await client.begin_generate("ed25519") for _ in range(2)]
+        await client.activate(*begun[winner])
+        assert await refusal(client.activate(*begun[1 - winner])) == (409, EXISTS)
+        await client.check_works(begun[winner][1])
+        await client.check_retired(begun[1 - winner][1])
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+def test_one_activation_twice_at_once_counts_once():
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        both = await asyncio.gather(
+            *(client.activate(*begun) for _ in range(2)), return_exceptions=True
+        )
+        assert [type(b) for b in both].count(Failed) == 1
+        await client.check_works(begun[1])
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+def test_of_parallel_recoveries_exactly_one_succeeds():
+    async def work(gateway, client):
+        old = await client.generate("ed25519")
+        clients = [Client.of(gateway) for _ in range(3)]
+        made = await asyncio.gather(
+            *(c.recover("ed25519") for c in clients), return_exceptions=True
+        )
+        (share,) = [m for m in made if not isinstance(m, BaseException)]
+        assert [(m.status, m.error) for m in made if isinstance(m, Failed)] == [
+            (409, RECOVERING)
+        ] * 2
+        await client.check_works(share)
+        await client.check_retired(old)
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- links that fail
+
+
+@pytest.mark.parametrize("down", MPC_NODES)
+def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down):
+    name = {2: "operator", 3: "institution"}[down]
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share, down)
+        gateway.links[down].down = True
+        response = await client.post("exchange", wire.Exchange(party.session_id, messages))
+        assert response.status_code == 503
+        assert response.json() == {
+            "error": f"the {name}'s MPC node cannot be reached",
+            "party": down,
+        }
+        for refused in (
+            client.sign(share, signer=down),
+            client.generate("ed25519"),
+            client.recover("secp256k1"),
+            client.ask("suspend", wire.Suspend(share.record.epoch, None)),
+        ):
+            assert (await refusal(refused))[0] == 503
+        gateway.links[down].down = False
+        await client.recover("secp256k1")
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+@pytest.mark.parametrize("down", MPC_NODES)
+def test_a_session_the_node_could_not_be_told_about_is_in_nobodys_way(down):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share, down)
+        gateway.links[down].down = True
+        assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
+        gateway.links[down].down = False
+        assert gateway.links[down].node._sessions
+        await client.sign(share, signer=down)
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+def test_what_was_not_told_is_forgotten_when_it_no_longer_matters():
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share)
+        gateway.links[2].down = True
+        assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
+        assert gateway.gateway._unclosed[2]
+        clock.now += 1000
+        await client.sign(share, signer=3)
+        assert not gateway.gateway._unclosed[2]
+
+    run(work, clock=clock)
+
+
+def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(monkeypatch):
+    original, entered, leave = MpcNode.handle, threading.Event(), threading.Event()
+
+    def slow(node, verb, token, body):
+        if verb == "generate" and node.me == 3:
+            entered.set()
+            assert leave.wait(10)
+        return original(node, verb, token, body)
+
+    async def work(gateway, client):
+        monkeypatch.setattr(MpcNode, "handle", slow)
+        generating = asyncio.create_task(client.generate("ed25519"))
+        await asyncio.to_thread(entered.wait, 10)
+        await asyncio.sleep(0.2)  # the link's patience is over
+        assert not generating.done()
+        leave.set()
+        with pytest.raises(Failed) as failed:
+            await generating
+        assert failed.value.status == 504
+        assert failed.value.response.json() == {
+            "error": "the institution's MPC node did not answer in time",
+            "party": 3,
+        }
+        monkeypatch.undo()
+        assert nothing_open(gateway)
+        await client.check_works(await client.generate("ed25519"))
+
+    run(work, link_timeout_s=0.1)
+
+
+# ---------------------------------------------------------------------- requests that are cancelled
+
+
+@pytest.mark.parametrize("call", [f"{verb} {nth}" for verb in ("vote", "settle") for nth in (1, 2)])
+@pytest.mark.parametrize("kind", ["generate", "recover"])
+def test_an_activation_is_carried_out_though_the_caller_is_gone(monkeypatch, call, kind):
+    """Cancelled while the MPC nodes vote, or settle: it is decided and done all the same."""
+    verb, nth = call.split()
+    calls = []
+
+    async def work(gateway, client):
+        old = await client.generate("ed25519") if kind == "recover" else None
+        begin = client.begin_recover if old else client.begin_generate
+        session_id, share = await begin("ed25519")
+        original = Link.call
+
+        async def cancelling(link, asked, *arguments, **options):
+            if asked == verb:
+                calls.append(asked)
+                if len(calls) == int(nth):
+                    activating.cancel()
+            return await original(link, asked, *arguments, **options)
+
+        monkeypatch.setattr(Link, "call", cancelling)
+        activating = asyncio.create_task(client.activate(session_id, share))
+        with suppress(asyncio.CancelledError):
+            await activating
+        monkeypatch.undo()
+        assert (await client.key_ids())["ed25519"] == share.record.epoch.hex()
+        await client.check_works(share)
+        assert nothing_open(gateway)
+        for rows in shares_of(gateway).values():
+            assert [state for _, _, _, state, _ in rows] == ["active"]
+
+    run(work)
+
+
+def test_nobody_decides_while_the_registry_is_written(monkeypatch):
+    """The caller is gone; whoever comes next waits for the decision, and finds it."""
+    original, entered, leave = Registry.register, threading.Event(), threading.Event()
+
+    def slow(registry, *arguments):
+        entered.set()
+        assert leave.wait(10)
+        return original(registry, *arguments)
+
+    async def work(gateway, client):
+        session_id, share = await client.begin_generate("ed25519")
+        monkeypatch.setattr(Registry, "register", slow)
+        activating = asyncio.create_task(client.activate(session_id, share))
+        await asyncio.to_thread(entered.wait, 10)
+        activating.cancel()
+        second = asyncio.create_task(client.generate("ed25519"))
+        await asyncio.sleep(0.05)
+        assert not second.done()
+        leave.set()
+        assert await refusal(second) == (409, EXISTS)
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch):
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        original = Link.call
+
+        async def cancelling(link, verb, *arguments, **options):
+            if verb == "sign":
+                signing.cancel()
+                await asyncio.sleep(0)
+            return await original(link, verb, *arguments, **options)
+
+        monkeypatch.setattr(Link, "call", cancelling)
+        signing = asyncio.create_task(client.sign(share))
+        with pytest.raises(asyncio.CancelledError):
+            await signing
+        monkeypatch.undo()
+        await asyncio.sleep(0.01)
+        await client.check_works(share)
+        assert nothing_open(gateway)
+
+    run(work)
+
+
+def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        entered, leave = threading.Event(), threading.Event()
+
+        def hold():
+            databases = [gateway.gateway.registry._database]
+            databases += [link.node._store._database for link in gateway.links.values()]
+            with (
+                databases[0].transaction(),
+                databases[1].transaction(),
+                databases[2].transaction(),
+            ):
+                entered.set()
+                assert leave.wait(10)
+
+        writing = asyncio.create_task(asyncio.to_thread(hold))
+        await asyncio.to_thread(entered.wait, 10)
+        recovering = asyncio.create_task(client.recover("ed25519"))
+        for _ in range(5):
+            await client.check_works(share)
+        assert not recovering.done()
+        leave.set()
+        await writing
+        await client.check_works(await recovering)
+
+    run(work, folder=tmp_path)

@@ -1,0 +1,81 @@
+"""Compiles a module's mutated source where the module would be imported.
+
+Nothing is written, neither source nor byte code. Only this process, and processes forked from it,
+see the mutant.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType
+
+from tests.mutation import mutants
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module from a tree instead of its file."""
+
+    def __init__(self, name: str, path: str, tree: Callable[[], ast.Module]) -> None:
+        super().__init__(name, path)
+        self._tree = tree
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._tree(), self.path, "exec", dont_inherit=True)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, trees: dict[str, Callable[[], ast.Module]]) -> None:
+        self.trees = trees
+
+    def find_spec(self, fullname: str, path=None, target=None) -> ModuleSpec | None:
+        tree = self.trees.get(fullname)
+        spec = PathFinder.find_spec(fullname, path, target) if tree else None
+        if tree is None or spec is None or spec.origin is None:
+            return None
+        spec.loader = _Loader(fullname, spec.origin, tree)
+        return spec
+
+
+def _install(trees: dict[str, Callable[[], ast.Module]]) -> None:
+    if early := sorted(trees.keys() & sys.modules.keys()):
+        raise RuntimeError(f"already imported: {', '.join(early)}")
+    sys.meta_path.insert(0, _Finder(trees))
+
+
+def install_mutant(name: str) -> None:
+    """From now on the module of that check is imported without it.
+
+    Raises:
+        LookupError: no check has that name.
+        RuntimeError: its module is already imported.
+    """
+    check = mutants.all_checks().get(name)
+    if check is None:
+        raise LookupError(f"no check is called {name!r}")
+    _install({check.module: lambda: mutants.mutated(check)})
+
+
+def install_recorder(note: Callable[[str], None]) -> None:
+    """From now on every check reports its name when it refuses.
+
+    Raises:
+        RuntimeError: one of the modules with checks is already imported.
+    """
+    numbers = mutants.numbered()
+    names = list(numbers)
+
+    def by_number(number: int) -> None:
+        note(names[number])
+
+    setattr(builtins, mutants.RECORD, mutants.recorder(by_number))
+    setattr(builtins, mutants.RECORD_CALL, mutants.call_recorder(by_number))
+    trees = {
+        mutants.module_name(path): (lambda path=path: mutants.recording(path, numbers))
+        for path in mutants.files()
+    }
+    _install(trees)

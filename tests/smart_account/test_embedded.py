@@ -1,0 +1,155 @@
+"""The chain in this process."""
+
+import subprocess
+import sys
+
+import pytest
+from eth_utils.address import to_checksum_address
+
+from mpcsim.rng import SeededRng
+from mpcsim.smart_account import setup
+from mpcsim.smart_account.chain import Reverted
+from mpcsim.smart_account.embedded import GENESIS_TIME, EmbeddedChain
+from mpcsim.smart_account.errors import ChainUnavailable, Refused
+from mpcsim.smart_account.transactions import TransactionSender
+
+RICH = setup.account(SeededRng("rich").bytes(32))
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+def chain(**options):
+    return EmbeddedChain({RICH.address: 10**18}, **options)
+
+
+def deployed(sender, runtime):
+    """A contract of that runtime code."""
+    # PUSH1 length, PUSH1 12, PUSH1 0, CODECOPY, PUSH1 length, PUSH1 0, RETURN
+    creation = bytes([0x60, len(runtime), 0x60, 12, 0x60, 0, 0x39, 0x60, len(runtime), 0x60, 0])
+    return sender.execute(None, creation + b"\xf3" + runtime, gas=200_000).contract_address
+
+
+def test_time_is_a_second_a_block_or_the_clocks():
+    still = chain()
+    assert still.timestamp() == GENESIS_TIME + 1
+    TransactionSender(still, RICH).pay(SOMEBODY, 1)
+    assert still.timestamp() == GENESIS_TIME + 2
+
+    now = [GENESIS_TIME + 100.7]
+    clocked = chain(clock=lambda: now[0])
+    assert clocked.timestamp() == GENESIS_TIME + 100
+    TransactionSender(clocked, RICH).pay(SOMEBODY, 1)
+    assert clocked.timestamp() == GENESIS_TIME + 101  # later than its parent, whatever the clock
+    now[0] = 0.0
+    assert clocked.timestamp() == GENESIS_TIME + 101
+    now[0] = GENESIS_TIME + 500.0
+    assert clocked.timestamp() == GENESIS_TIME + 500
+
+
+def test_a_run_repeats_exactly():
+    hashes = [TransactionSender(chain(), RICH).pay(SOMEBODY, 1).block_hash for _ in range(2)]
+    assert hashes[0] == hashes[1]
+
+
+def test_fees_and_nonces_are_those_of_a_real_chain():
+    on = chain()
+    receipt = TransactionSender(on, RICH).pay(SOMEBODY, 5)
+    assert receipt.gas_used == 21_000
+    assert on.balance(RICH.address) == 10**18 - 5 - 21_000 * receipt.effective_gas_price
+    assert on.balance(SOMEBODY) == 5
+    assert on.transaction_count(RICH.address) == 1
+    assert on.receipt(receipt.transaction_hash) == receipt
+    assert on.receipt(bytes(32)) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"nonce": 5}, "nonce"),
+        ({"value": 10**19}, "balance|afford"),
+        ({"gas": 20_000}, "gas"),
+        ({"gas": 10**9}, "gas"),
+        ({"maxFeePerGas": 1, "maxPriorityFeePerGas": 1}, "base fee"),
+        ({"chainId": 1}, "chain"),
+    ],
+)
+def test_invalid_transactions_are_refused(change, says):
+    on = chain()
+    transaction = {
+        "type": 2,
+        "chainId": on.chain_id,
+        "nonce": 0,
+        "gas": 21_000,
+        "value": 1,
+        "data": b"",
+        "maxFeePerGas": 10**10,
+        "maxPriorityFeePerGas": 1,
+        "to": SOMEBODY,
+        **change,
+    }
+    with pytest.raises(ChainUnavailable, match=says):
+        on.send_raw(RICH.sign_transaction(transaction).raw_transaction)
+    assert on.transaction_count(RICH.address) == 0
+    assert on.balance(SOMEBODY) == 0
+
+
+def test_what_a_check_refuses_did_not_happen():
+    on = chain()
+    sender = TransactionSender(on, RICH)
+    contract = deployed(sender, bytes.fromhex("5f5fa000"))  # an event without topics or data
+    before = on.balance(RICH.address), on.transaction_count(RICH.address), on.timestamp()
+    seen = []
+
+    def check(outcome):
+        seen.append(outcome)
+        raise Refused("no")
+
+    with pytest.raises(Refused, match="no"):
+        sender.send(contract, b"", gas=100_000, check=check)
+    assert seen[0].success
+    assert [event.address for event in seen[0].events] == [contract]
+    after = on.balance(RICH.address), on.transaction_count(RICH.address), on.timestamp()
+    assert after == before
+    assert on.logs(contract, ()) == []
+
+    receipt = sender.wait(sender.send(contract, b"", gas=100_000, check=seen.append))
+    assert on.logs(contract, ()) == list(receipt.logs)
+    assert on.logs(SOMEBODY, ()) == []
+
+
+def test_halts_are_reverts_without_data():
+    on = chain()
+    contract = deployed(TransactionSender(on, RICH), b"\xfe")  # INVALID
+    with pytest.raises(Reverted) as reverted:
+        on.call(contract, b"")
+    assert reverted.value.data == b""
+
+
+def test_calls_that_nest_too_deeply_are_refused_and_nothing_breaks():
+    """A contract that calls itself until the gas is gone: hundreds of levels."""
+    on = chain()
+    sender = TransactionSender(on, RICH)
+    contract = deployed(sender, bytes.fromhex("5f5f5f5f5f305af100"))
+    before = on.balance(RICH.address), on.transaction_count(RICH.address)
+    with pytest.raises(Refused, match="nest too deeply"):
+        on.call(contract, b"")
+    with pytest.raises(Refused, match="nest too deeply"):
+        sender.send(contract, b"", gas=15_000_000)
+    assert (on.balance(RICH.address), on.transaction_count(RICH.address)) == before
+    assert sender.pay(SOMEBODY, 1).success
+    # A few dozen levels are fine.
+    assert sender.execute(contract, b"", gas=60_000).success
+
+
+def test_importing_it_leaves_the_recursion_limit_alone():
+    code = (
+        "import sys; before = sys.getrecursionlimit(); import mpcsim.smart_account.setup; "
+        "assert sys.getrecursionlimit() == before, sys.getrecursionlimit()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_addresses_of_contracts_are_in_receipts():
+    on = chain()
+    contract = deployed(TransactionSender(on, RICH), b"\0")
+    assert contract == to_checksum_address(contract)
+    assert on.code(contract) == b"\0"

@@ -1,0 +1,195 @@
+"""Whole operations, signed by key shares, on both chains; the EVM says what came of them."""
+
+import pytest
+
+from mpcsim.smart_account import contracts
+from mpcsim.smart_account.client import RequestRefused
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import Refused
+
+ETHER = 10**18
+
+
+def transfer(to, amount):
+    return contracts.token().abi.call("transfer", to, amount)
+
+
+def cost(receipt):
+    return int(receipt["actual_gas_cost"], 16)
+
+
+def test_the_first_operation_deploys_the_account_and_the_sponsor_pays(on, owner):
+    account, recipient = on.account(owner), on.stranger()
+    on.fund(account, 5)
+    deposit = on.deposit(on.service.deployment.paymaster)
+    assert on.chain.code(account) == b""
+
+    flow = on.run(owner, to=recipient, value=3, sponsored=True)
+
+    assert flow.receipt["status"] == "included"
+    assert flow.receipt["success"] is True
+    assert flow.receipt["sender"] == account
+    assert flow.receipt["paymaster"] == on.service.deployment.paymaster
+    assert flow.receipt["user_op_hash"] == flow.user_op_hash == "0x" + flow.digest.hex()
+    assert flow.receipt["result"] == flow.result
+    assert flow.receipt["receipt"]["status"] == "0x1"
+    assert on.chain.code(account) != b""
+    assert on.view(account, contracts.account().abi, "owner") == owner.address.lower()
+    assert (on.chain.balance(account), on.chain.balance(recipient)) == (2, 3)
+    assert on.nonce(account) == 1
+    assert on.deposit(on.service.deployment.paymaster) == deposit - cost(flow.receipt)
+    assert on.deposit(account) == 0
+
+
+def test_the_first_operation_pays_for_itself(on, owner):
+    account, recipient = on.account(owner), on.stranger()
+    on.fund(account)
+
+    flow = on.run(owner, to=recipient, value=7)
+
+    assert flow.receipt["status"] == "included"
+    assert flow.operation.paymaster_and_data == b""
+    assert on.chain.balance(recipient) == 7
+    left = on.chain.balance(account) + on.deposit(account)
+    assert left == ETHER - 7 - cost(flow.receipt)
+
+
+def test_several_in_a_row(on, owner):
+    account, friend = on.account(owner), on.stranger()
+    on.fund(account)
+    on.mint(account, 100)
+    wishes = [
+        {"to": on.token, "data": transfer(friend, 10), "sponsored": True},
+        {"to": friend, "value": 1},
+        {"to": on.token, "data": transfer(friend, 20)},
+        {"to": friend, "value": 2, "sponsored": True, "separately": True},
+    ]
+    paid = 0
+    for nonce, wish in enumerate(wishes):
+        flow = on.run(owner, **wish)
+        assert flow.receipt["status"] == "included"
+        assert flow.operation.nonce == int(flow.receipt["nonce"], 16) == nonce
+        assert (flow.operation.init_code == b"") == (nonce > 0)
+        paid += 0 if wish.get("sponsored") else cost(flow.receipt)
+    assert on.nonce(account) == len(wishes)
+    assert (on.tokens(account), on.tokens(friend)) == (70, 30)
+    assert on.chain.balance(friend) == 3
+    assert on.chain.balance(account) + on.deposit(account) == ETHER - 3 - paid
+
+
+def test_the_receipt_holds_the_operations_own_logs(on, owner):
+    account, friend = on.account(owner), on.stranger()
+    on.mint(account, 5)
+    receipt = on.run(owner, to=on.token, data=transfer(friend, 5), sponsored=True).receipt
+    (log,) = receipt["logs"]
+    assert log["address"] == on.token
+    topics = [bytes.fromhex(topic[2:]) for topic in log["topics"]]
+    event = contracts.token().abi.event(topics, bytes.fromhex(log["data"][2:]))
+    assert event == ("Transfer", (account.lower(), friend.lower(), 5))
+    assert len(receipt["receipt"]["logs"]) > len(receipt["logs"])
+    assert set(receipt) == {
+        *("status", "result", "user_op_hash", "entry_point", "sender", "nonce", "paymaster"),
+        *("actual_gas_cost", "actual_gas_used", "success", "reason", "logs", "receipt"),
+    }
+
+
+def test_a_receipt_outlives_the_services_memory(on, owner, monkeypatch):
+    flow = on.run(owner, to=on.stranger(), sponsored=True)
+    monkeypatch.setattr(on.service, "_known", {})
+    again = on.service.answer(Endpoint.RECEIPT, {"result": flow.user_op_hash})
+    assert again == flow.receipt
+
+
+def test_the_bundler_does_not_pay_for_others(on, owner):
+    """What the operation pays covers its transaction to within a percent or two."""
+    flow = on.run(owner, to=on.stranger(), sponsored=True)
+    used = int(flow.receipt["receipt"]["gas_used"], 16)
+    charged = int(flow.receipt["actual_gas_used"], 16)
+    assert used <= charged * 1.02
+    assert charged <= used * 1.1
+
+
+def tampered(name, operation):
+    value = getattr(operation, name)
+    match name:
+        case "sender":
+            return operation.sender[:-1] + ("0" if operation.sender[-1] != "0" else "1")
+        case "call_data":
+            # The last word is padding of the execute call's empty data: its amount is not.
+            return value[:67] + bytes([value[67] ^ 1]) + value[68:]
+        case "init_code" | "paymaster_and_data":
+            return value[:-1] + bytes([value[-1] ^ 1])
+    return value + 1
+
+
+CODES = {
+    "sender": "AA14",
+    "nonce": "AA25",
+    "init_code": "AA14",
+    "paymaster_and_data": "AA34|AA33",
+}
+"""Everything else leaves the owner's signature over another digest: AA24 (AA34 or AA21 for what
+the paymaster, or the prefund, sees first)."""
+
+
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_a_tampered_field_is_refused_by_the_contracts_themselves(on, owner, sponsored):
+    """The service's own checks are bypassed: the operation goes straight into a bundle."""
+    account = on.account(owner)
+    on.fund(account)
+    flow = on.until_send(owner, to=on.stranger(), value=1, sponsored=sponsored)
+    before = on.state(account)
+    for name, value in flow.operation.items():
+        if name == "signature" or (not value and name == "paymaster_and_data"):
+            continue
+        changed = flow.operation.with_values({name: tampered(name, flow.operation)})
+        with pytest.raises(Refused, match=CODES.get(name, "AA24|AA34")):
+            on.service._bundle(changed)
+        assert on.state(account) == before, name
+    on.service.bundler.wait(on.service._bundle(flow.operation))
+    assert on.nonce(account) == 1
+
+
+def test_another_owners_signature_is_refused_by_the_account(on, owner, new_owner):
+    account = on.account(owner)
+    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
+    stranger = new_owner("somebody else")
+    before = on.state(account)
+    flow.fields["signature"] = stranger.sign(flow.message_hash)
+    with pytest.raises(RequestRefused, match="AA24 signature error") as refused:
+        on.client.run(flow, owner.sign)
+    assert refused.value.code == 422
+    assert on.state(account) == before
+
+    flow.fields["signature"] = owner.sign(flow.message_hash)
+    assert on.client.run(flow, owner.sign)["status"] == "included"
+
+
+def test_the_signature_over_the_bare_digest_is_not_enough(on, owner):
+    """``personal_sign``: the account wants the EIP-191 prefix."""
+    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
+    flow.fields["signature"] = owner.sign(flow.digest)
+    with pytest.raises(RequestRefused, match="AA24"):
+        on.client.run(flow, owner.sign)
+
+
+def test_both_chains_charge_the_same_gas(embedded, over_rpc, owner):
+    """py-evm against another implementation: deployment, coin, token, sponsored and not."""
+    used = []
+    for on in (embedded, over_rpc):
+        account, friend = on.account(owner), on.stranger()
+        on.fund(account)
+        on.mint(account, 100)
+        mine = []
+        for wish in (
+            {"to": friend, "value": 1, "sponsored": True},
+            {"to": friend, "value": 1},
+            {"to": on.token, "data": transfer(friend, 10)},
+            {"to": on.token, "data": transfer(friend, 10), "sponsored": True},
+        ):
+            flow = on.run(owner, **wish)
+            # Addresses differ, so the calldata's cost does.
+            charged = int(flow.receipt["actual_gas_used"], 16)
+            mine.append(charged - flow.operation.pre_verification_gas)
+        used.append(mine)
+    assert used[0] == used[1]

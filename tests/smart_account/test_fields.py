@@ -1,0 +1,183 @@
+"""What requests may carry, and which endpoint supplies which field."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import BadRequest
+from mpcsim.smart_account.fields import (
+    FIELDS,
+    GAS,
+    MAX_BYTES,
+    SIGNED,
+    UINT120_MAX,
+    UINT256_MAX,
+    mapping_table,
+    parse_address,
+    parse_bytes,
+    parse_fields,
+    parse_number,
+    parse_prefixed,
+    shown,
+    supplied_by,
+    to_wire,
+)
+from mpcsim.smart_account.operation import UserOperation
+
+# EIP-55's own example.
+ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+@given(st.integers(0, UINT256_MAX))
+def test_numbers_come_in_three_forms_and_go_out_in_hex(number):
+    forms = (number, str(number), hex(number), f"0x{number:064X}")
+    assert {parse_number("nonce", form) for form in forms} == {number}
+    assert parse_number("nonce", to_wire(number)) == number
+    assert to_wire(number) == hex(number)
+
+
+@given(st.binary(max_size=200))
+def test_bytes_round_trip(data):
+    assert parse_bytes("call_data", to_wire(data)) == data
+    assert parse_bytes("call_data", "0x" + data.hex().upper()) == data
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, 1.0, [], {}, b"1", "", "x", "-1", "+1", " 1", "1 ", "1_000", "1e3", "0x"),
+        *("0b1", "0o7", "0xg", "0x-1", "\u0661", -1, 1 << 256, str(1 << 256), hex(1 << 256)),
+        *("9" * 79, "9" * 10_000, "0x" + "0" * 65, float("nan")),
+    ],
+)
+def test_bad_numbers(value):
+    with pytest.raises(BadRequest, match=r"^nonce: "):
+        parse_number("nonce", value)
+
+
+@pytest.mark.parametrize("name", GAS)
+def test_gas_values_end_where_the_entry_points_do(name):
+    assert FIELDS[name].parse(name, UINT120_MAX) == UINT120_MAX
+    with pytest.raises(BadRequest, match=rf"^{name}: outside 0..2\^120-1"):
+        FIELDS[name].parse(name, UINT120_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
+        *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),
+        *(ADDRESS + "\n", " " + ADDRESS, [ADDRESS]),
+    ],
+)
+def test_bad_addresses(value):
+    with pytest.raises(BadRequest, match=r"^sender: not an address"):
+        parse_address("sender", value)
+
+
+@pytest.mark.parametrize("value", [ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
+def test_addresses_come_out_with_their_checksum(value):
+    assert parse_address("sender", value) == ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (None, "not 0x hex"),
+        (5, "not 0x hex"),
+        ("", "not 0x hex"),
+        ("12", "not 0x hex"),
+        ("0xzz", "not 0x hex"),
+        ("0x12 4", "not 0x hex"),
+        ("0x1\n", "not 0x hex"),
+        ("0x123", "an odd number of hex digits"),
+        ("0x" + "00" * (MAX_BYTES + 1), f"longer than {MAX_BYTES} bytes"),
+    ],
+)
+def test_bad_bytes(value, says):
+    with pytest.raises(BadRequest, match=rf"^call_data: {says}$"):
+        parse_bytes("call_data", value)
+
+
+@pytest.mark.parametrize("length", [1, 19])
+@pytest.mark.parametrize("name", ["init_code", "paymaster_and_data"])
+def test_a_contract_and_its_data_are_an_address_at_least(name, length):
+    with pytest.raises(BadRequest, match=rf"^{name}: neither 0x nor an address"):
+        parse_fields({name: "0x" + "11" * length}, (name,))
+    assert parse_prefixed(name, "0x") == b""
+    assert len(parse_prefixed(name, "0x" + "11" * 20)) == 20
+
+
+BODY = {
+    "sender": ADDRESS,
+    "nonce": 0,
+    "init_code": "0x",
+    "call_data": "0x12",
+    **dict.fromkeys(GAS, 1),
+    "paymaster_and_data": "0x",
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_each_missing_field_is_named(name):
+    body = {key: value for key, value in BODY.items() if key != name}
+    if FIELDS[name].default is not None:
+        operation = UserOperation.from_request(body, signed=False)
+        assert getattr(operation, name) == b""
+        return
+    with pytest.raises(BadRequest, match=rf"^{name}: missing$"):
+        UserOperation.from_request(body, signed=False)
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_each_malformed_field_is_named(name):
+    for value in (None, "oops", [], {}, 1.5, True):
+        with pytest.raises(BadRequest, match=rf"^{name}: "):
+            UserOperation.from_request({**BODY, name: value}, signed=False)
+
+
+def test_unknown_fields_are_named():
+    with pytest.raises(BadRequest, match=r"^gas: unknown field$"):
+        UserOperation.from_request({**BODY, "gas": 1}, signed=False)
+    with pytest.raises(BadRequest, match=r"^signature: unknown field$"):
+        UserOperation.from_request({**BODY, "signature": "0x"}, signed=False)
+    with pytest.raises(BadRequest, match=r"^signature: missing$"):
+        UserOperation.from_request(BODY, signed=True)
+
+
+def test_a_request_round_trips():
+    operation = UserOperation.from_request({**BODY, "signature": "0x1234"}, signed=True)
+    assert UserOperation.from_request(operation.to_request(signed=True), signed=True) == operation
+
+
+def test_long_values_are_shown_by_their_hash():
+    assert shown(b"\x12") == "0x12"
+    text = shown(b"\x12" * 5000)
+    assert re.fullmatch(r"0x(12){16}\.\.\. \(5000 bytes, keccak256 0x[0-9a-f]{64}\)", text), text
+    assert shown(b"\x12" * 4999 + b"\x13") != text
+
+
+def test_the_mapping_of_fields_to_endpoints():
+    """The table of the flow's specification."""
+    gas_step = "gas info query; paymaster sponsor query"
+    assert mapping_table().splitlines()[2:] == [
+        "| `sender` | address query; info query |",
+        "| `nonce` | nonce query; info query |",
+        "| `init_code` | init calldata query; info query |",
+        "| `call_data` | execute calldata query |",
+        *(f"| `{name}` | {gas_step} |" for name in GAS),
+        "| `paymaster_and_data` | paymaster sponsor query |",
+        "| `signature` | the owner |",
+    ]
+    spelled = {entry.key(Endpoint.SPONSOR) for entry in supplied_by(Endpoint.SPONSOR)}
+    assert spelled == {
+        "callGasLimit",
+        "verificationGasLimit",
+        "preVerificationGas",
+        "maxFeePerGas",
+        "maxPriorityFeePerGas",
+        "paymasterAndData",
+    }

