@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from nacl import bindings as sodium
@@ -76,9 +77,16 @@ class Ed25519Group(Group):
         # and membership in the prime-order subgroup.
         if len(data) != POINT_BYTES:
             raise InvalidEncoding(f"ed25519 point of {len(data)} bytes")
-        if not sodium.crypto_core_ed25519_is_valid_point(data):
+        if not _is_valid(data):
             raise InvalidEncoding("not a point of the prime-order subgroup of edwards25519")
         return Ed25519Point(data)
+
+
+@lru_cache(maxsize=4096)
+def _is_valid(data: bytes) -> bool:
+    """The check takes longer than a multiplication, and the points of a key come again with every
+    share that is loaded."""
+    return bool(sodium.crypto_core_ed25519_is_valid_point(data))
 
 
 ED25519 = Ed25519Group()
