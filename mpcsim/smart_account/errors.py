@@ -1,0 +1,44 @@
+"""Why a request of the smart-account flow was refused; the HTTP status of each kind."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mpcsim.errors import MpcError
+
+
+class SmartAccountError(MpcError):
+    """Base of every refusal; the message is safe to show to the caller."""
+
+    status: ClassVar[int] = 400
+
+
+class BadRequest(SmartAccountError):
+    """A field is missing, unknown, malformed or out of range; the message names it."""
+
+
+class UnknownOperation(SmartAccountError):
+    """No operation of that identifier, or none at that step."""
+
+    status = 404
+
+
+class Inconsistent(SmartAccountError):
+    """Data that differ from those of an earlier step; the message names field and both values."""
+
+    status = 409
+
+
+class Refused(SmartAccountError):
+    """The EntryPoint, the account, the paymaster or the called contract said no.
+
+    The message carries the EntryPoint's revert code (AA21, AA24, ...) or the call's own reason.
+    """
+
+    status = 422
+
+
+class ChainUnavailable(SmartAccountError):
+    """The chain's node cannot be reached, or answers with an error of its own."""
+
+    status = 502

@@ -1,0 +1,76 @@
+"""The flow's endpoints as Starlette routes, for the gateway to mount."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import BadRequest, SmartAccountError
+from mpcsim.smart_account.fields import MAX_BYTES
+from mpcsim.smart_account.service import SmartAccountService
+
+Authorize = Callable[[Request], Awaitable[object] | object]
+"""Raises (its own exception, with its own 401) unless the caller may; called before the body is
+read."""
+
+MAX_BODY_BYTES: Final = 8 * MAX_BYTES + 4096
+"""Three byte fields of the greatest length, in hex, with room to spare."""
+
+
+class TooLarge(SmartAccountError):
+    """The body is longer than any valid request."""
+
+    status = 413
+
+
+def routes(service: SmartAccountService, authorize: Authorize) -> list[Route]:
+    """One route for each endpoint of the flow.
+
+    The service computes in a worker thread, so that an operation in the EVM does not hold up the
+    event loop. Errors are ``{"error": "..."}`` with the status of their kind.
+    """
+    return [_route(endpoint, service, authorize) for endpoint in Endpoint]
+
+
+def _route(endpoint: Endpoint, service: SmartAccountService, authorize: Authorize) -> Route:
+    async def handle(request: Request) -> Response:
+        allowed = authorize(request)
+        if isawaitable(allowed):
+            await allowed
+        try:
+            members = await _members(request) if endpoint.method == "POST" else {}
+            reply = await run_in_threadpool(
+                service.answer, endpoint, {**members, **request.path_params}
+            )
+        except SmartAccountError as refused:
+            return JSONResponse({"error": str(refused)}, refused.status)
+        return JSONResponse(reply)
+
+    return Route(endpoint.path, handle, methods=[endpoint.method], name=endpoint.name.lower())
+
+
+async def _members(request: Request) -> dict[str, object]:
+    """The body, a JSON object."""
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                raise TooLarge(f"the body is longer than {MAX_BODY_BYTES} bytes")
+    except ClientDisconnect:
+        raise BadRequest("the body is incomplete") from None
+    try:
+        members = json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        raise BadRequest("the body is not JSON") from None
+    if not isinstance(members, dict):
+        raise BadRequest("the body is not a JSON object")
+    return members

@@ -1,0 +1,214 @@
+"""A chain behind a node's JSON-RPC interface (``CHAIN_RPC_URL``)."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import httpx
+from eth_account import Account
+from eth_account.typed_transactions.typed_transaction import TypedTransaction
+from eth_typing import ChecksumAddress
+from eth_utils.address import to_checksum_address
+from hexbytes import HexBytes
+
+from mpcsim.smart_account.chain import (
+    CALL_GAS,
+    ZERO_ADDRESS,
+    Check,
+    Fees,
+    Log,
+    Outcome,
+    Reverted,
+    TransactionReceipt,
+)
+from mpcsim.smart_account.errors import ChainUnavailable
+
+TIMEOUT_S: Final = 10.0
+
+LOG_BLOCKS: Final = 10_000
+"""How far back logs are looked for: nodes bound what one query may span."""
+
+_REVERTED: Final = 3
+"""The error code of a reverted message call (EIP-1474's successors agree on it)."""
+
+_HALTS: Final = ("revert", "out of gas", "outofgas", "invalid opcode", "invalid jump", "evm error")
+
+
+class JsonRpcError(ChainUnavailable):
+    """The node answered with an error."""
+
+    def __init__(self, method: str, error: Mapping[str, Any]) -> None:
+        self.code = error.get("code")
+        self.text = str(error.get("message", ""))
+        self.data = error.get("data")
+        super().__init__(f"the chain's node refused {method}: {self.text}")
+
+
+class JsonRpcChain:
+    """The chain; one connection, kept alive.
+
+    Raises:
+        ChainUnavailable: from any method: no answer, or an error of the node's own.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        client: httpx.Client | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._url = url
+        self._clock = clock
+        self._client = client or httpx.Client(timeout=TIMEOUT_S)
+        self._ids = itertools.count(1)
+        self.chain_id = _number(self.request("eth_chainId"))
+
+    def request(self, method: str, *params: object) -> Any:
+        """One JSON-RPC call; its result."""
+        body = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        try:
+            reply = self._client.post(self._url, json=body).json()
+        except (httpx.HTTPError, ValueError) as failed:
+            raise ChainUnavailable(
+                f"the chain's node did not answer {method}: {type(failed).__name__}"
+            ) from None
+        if not isinstance(reply, dict) or ("error" not in reply and "result" not in reply):
+            raise ChainUnavailable(f"the chain's node did not answer {method} in JSON-RPC")
+        if reply.get("error") is not None:
+            raise JsonRpcError(method, reply["error"])
+        return reply["result"]
+
+    def close(self) -> None:
+        self._client.close()
+
+    def call(
+        self,
+        to: ChecksumAddress,
+        data: bytes,
+        *,
+        sender: ChecksumAddress = ZERO_ADDRESS,
+        balances: Mapping[ChecksumAddress, int] | None = None,
+    ) -> bytes:
+        message = {"from": sender, "to": to, "data": _hex(data), "gas": hex(CALL_GAS)}
+        overrides = {
+            address: {"balance": hex(balance)} for address, balance in (balances or {}).items()
+        }
+        return self._call(message, *([overrides] if overrides else []))
+
+    def code(self, address: ChecksumAddress) -> bytes:
+        return _bytes(self.request("eth_getCode", address, "latest"))
+
+    def balance(self, address: ChecksumAddress) -> int:
+        return _number(self.request("eth_getBalance", address, "latest"))
+
+    def transaction_count(self, address: ChecksumAddress) -> int:
+        return _number(self.request("eth_getTransactionCount", address, "pending"))
+
+    def fees(self) -> Fees:
+        history = self.request("eth_feeHistory", hex(1), "latest", [])
+        priority = _number(self.request("eth_maxPriorityFeePerGas"))
+        return Fees(_number(history["baseFeePerGas"][-1]), priority)
+
+    def timestamp(self) -> int:
+        newest = _number(self.request("eth_getBlockByNumber", "latest", False)["timestamp"])
+        # A development chain that nobody uses makes no blocks: its newest may be old.
+        return max(newest, int(self._clock()))
+
+    def send_raw(self, raw: bytes, check: Check | None = None) -> bytes:
+        if check is not None:
+            check(self._outcome(raw))
+        return _bytes(self.request("eth_sendRawTransaction", _hex(raw)))
+
+    def _outcome(self, raw: bytes) -> Outcome:
+        """What a typed transaction would do. A message call shows no events."""
+        fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
+        message = {
+            "from": Account.recover_transaction(raw),
+            "to": _hex(fields["to"]),
+            "data": _hex(fields["data"]),
+            "value": hex(fields["value"]),
+            "gas": hex(fields["gas"]),
+        }
+        try:
+            return Outcome(True, self._call(message), None)
+        except Reverted as reverted:
+            return Outcome(False, reverted.data, None)
+
+    def _call(self, message: Mapping[str, str], *overrides: object) -> bytes:
+        try:
+            return _bytes(self.request("eth_call", message, "latest", *overrides))
+        except JsonRpcError as failed:
+            raise _reverted(failed) or failed from None
+
+    def receipt(self, transaction_hash: bytes) -> TransactionReceipt | None:
+        found = self.request("eth_getTransactionReceipt", _hex(transaction_hash))
+        return None if found is None else _receipt(found)
+
+    def logs(self, address: ChecksumAddress, topics: Sequence[bytes]) -> list[Log]:
+        newest = _number(self.request("eth_blockNumber"))
+        wanted = {
+            "address": address,
+            "topics": [_hex(topic) for topic in topics],
+            "fromBlock": hex(max(0, newest - LOG_BLOCKS + 1)),
+            "toBlock": "latest",
+        }
+        return [_log(entry) for entry in self.request("eth_getLogs", wanted)]
+
+
+def _reverted(failed: JsonRpcError) -> Reverted | None:
+    """The revert that a node reports as an error; None for any other error.
+
+    Nodes disagree on the shape: the data stands alone, inside an object, or is missing.
+    """
+    data = failed.data.get("data") if isinstance(failed.data, dict) else failed.data
+    if isinstance(data, str) and (start := data.find("0x")) >= 0:
+        return Reverted(bytes.fromhex(data[start + 2 :]))
+    if failed.code == _REVERTED or any(halt in failed.text.lower() for halt in _HALTS):
+        return Reverted(b"")
+    return None
+
+
+def _hex(data: bytes) -> str:
+    return "0x" + data.hex()
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def _number(text: str) -> int:
+    return int(text, 16)
+
+
+def _log(entry: Mapping[str, Any]) -> Log:
+    return Log(
+        address=to_checksum_address(entry["address"]),
+        topics=tuple(_bytes(topic) for topic in entry["topics"]),
+        data=_bytes(entry["data"]),
+        block_number=_number(entry["blockNumber"]),
+        transaction_hash=_bytes(entry["transactionHash"]),
+        index=_number(entry["logIndex"]),
+    )
+
+
+def _receipt(entry: Mapping[str, Any]) -> TransactionReceipt:
+    to, created = entry.get("to"), entry.get("contractAddress")
+    return TransactionReceipt(
+        transaction_hash=_bytes(entry["transactionHash"]),
+        transaction_index=_number(entry["transactionIndex"]),
+        block_hash=_bytes(entry["blockHash"]),
+        block_number=_number(entry["blockNumber"]),
+        sender=to_checksum_address(entry["from"]),
+        to=to_checksum_address(to) if to else None,
+        contract_address=to_checksum_address(created) if created else None,
+        success=entry["status"] == "0x1",
+        gas_used=_number(entry["gasUsed"]),
+        cumulative_gas_used=_number(entry["cumulativeGasUsed"]),
+        effective_gas_price=_number(entry["effectiveGasPrice"]),
+        logs=tuple(_log(log) for log in entry["logs"]),
+        logs_bloom=_bytes(entry["logsBloom"]),
+    )

@@ -1,0 +1,350 @@
+"""The smart-account service: what each endpoint of the flow does. No HTTP in here.
+
+An operation comes into being at the gas step, when its last field is known: from then on its
+userOpHash names it, and is the ``result`` that the gas step answers with. The digest query must
+bring exactly these fields, and ``send`` exactly those of the digest query. Whatever is refused
+leaves no trace.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from eth_account.messages import encode_defunct
+from eth_account.signers.local import LocalAccount
+from eth_typing import ChecksumAddress
+from eth_utils.address import to_canonical_address, to_checksum_address
+
+from mpcsim.smart_account import contracts, gas, receipts
+from mpcsim.smart_account.chain import Chain, Outcome, TransactionReceipt
+from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT, Deployment, deploy
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import BadRequest, Inconsistent, Refused, UnknownOperation
+from mpcsim.smart_account.fields import (
+    GAS,
+    UNPRICED,
+    Value,
+    parse_address,
+    parse_bytes,
+    parse_fields,
+    parse_number,
+    shown,
+    supplied_by,
+    to_wire,
+)
+from mpcsim.smart_account.operation import UserOperation
+from mpcsim.smart_account.paymaster import Sponsor
+from mpcsim.smart_account.transactions import TransactionSender
+
+Reply = dict[str, Any]
+
+SALT: Final = 0
+"""An owner has one account: the factory's salt is always this."""
+
+REMEMBERED: Final = 1024
+"""Operations in memory, of 200 kB at most and 1 kB as a rule; the oldest give way. Receipts outlive
+them: they are read from the chain's logs."""
+
+BUNDLE_OVERHEAD_GAS: Final = 150_000
+"""Of ``handleOps`` around one operation, its calldata apart."""
+
+
+@dataclass
+class _Known:
+    """An operation that the gas step has answered."""
+
+    operation: UserOperation
+    digested: bool = False
+    transaction: bytes | None = field(default=None, repr=False)
+
+
+class SmartAccountService:
+    """The flow over one chain, EntryPoint v0.6. Safe to call from several threads.
+
+    ``bundler`` pays for transactions and is paid by the operations; ``sponsor`` signs for the
+    paymaster. The contracts that the chain lacks are deployed first.
+
+    Raises:
+        UsageError: the contracts are not installed.
+        ChainUnavailable: the chain's node does not answer.
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        bundler: LocalAccount,
+        sponsor: LocalAccount,
+        *,
+        deposit: int = DEFAULT_DEPOSIT,
+    ) -> None:
+        self.chain = chain
+        self.bundler = TransactionSender(chain, bundler)
+        self.deployment: Deployment = deploy(self.bundler, sponsor, deposit=deposit)
+        self._sponsor = Sponsor(chain, self.deployment.paymaster, sponsor)
+        # Of the right form, and nobody's: what simulations carry.
+        signed = bundler.sign_message(encode_defunct(primitive=bytes(32)))
+        self._any_signature = bytes(signed.signature)
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+        self._answers: Mapping[Endpoint, Callable[[Mapping[str, object]], Reply]] = {
+            Endpoint.ADDRESS: self._address,
+            Endpoint.INFO: self._info,
+            Endpoint.NONCE: self._nonce,
+            Endpoint.INIT: self._init,
+            Endpoint.EXECUTE: self._execute,
+            Endpoint.GAS: self._gas,
+            Endpoint.SPONSOR: self._sponsored_gas,
+            Endpoint.DIGEST: self._digest,
+            Endpoint.SEND: self._send,
+            Endpoint.RECEIPT: self._receipt,
+        }
+
+    def answer(self, endpoint: Endpoint, request: Mapping[str, object]) -> Reply:
+        """Answer one request: path parameters and body members alike, by name.
+
+        Raises:
+            SmartAccountError: it is refused; its class knows the HTTP status.
+        """
+        with self._lock:
+            return self._answers[endpoint](request)
+
+    def owner_account(self, owner: ChecksumAddress) -> ChecksumAddress:
+        """The address of an owner's account, deployed or not."""
+        abi = contracts.account_factory().abi
+        reply = self.chain.call(self.deployment.factory, abi.call("getAddress", owner, SALT))
+        return to_checksum_address(abi.result("getAddress", reply))
+
+    # --- steps 1 and 2: the account, and what it shall do ----------------------------------------
+
+    def _address(self, request: Mapping[str, object]) -> Reply:
+        return self._supply(Endpoint.ADDRESS, {"sender": self.owner_account(_owner(request))})
+
+    def _info(self, request: Mapping[str, object]) -> Reply:
+        owner = _owner(request)
+        sender = self.owner_account(owner)
+        values: dict[str, Value] = {
+            "sender": sender,
+            "nonce": self._next_nonce(sender),
+            "init_code": self._init_code(owner, sender),
+        }
+        return self._supply(Endpoint.INFO, values)
+
+    def _nonce(self, request: Mapping[str, object]) -> Reply:
+        sender = self.owner_account(_owner(request))
+        return self._supply(Endpoint.NONCE, {"nonce": self._next_nonce(sender)})
+
+    def _init(self, request: Mapping[str, object]) -> Reply:
+        _only(request, ("owner",))
+        owner = parse_address("owner", request["owner"])
+        init_code = self._init_code(owner, self.owner_account(owner))
+        return self._supply(Endpoint.INIT, {"init_code": init_code})
+
+    def _execute(self, request: Mapping[str, object]) -> Reply:
+        _only(request, ("to", "value"), ("data",))
+        call_data = contracts.account().abi.call(
+            "execute",
+            parse_address("to", request["to"]),
+            parse_number("value", request["value"]),
+            parse_bytes("data", request.get("data", "0x")),
+        )
+        return self._supply(Endpoint.EXECUTE, {"call_data": call_data})
+
+    def _next_nonce(self, sender: ChecksumAddress) -> int:
+        abi = contracts.entry_point().abi
+        reply = self.chain.call(self.deployment.entry_point, abi.call("getNonce", sender, 0))
+        nonce: int = abi.result("getNonce", reply)
+        return nonce
+
+    def _init_code(self, owner: ChecksumAddress, sender: ChecksumAddress) -> bytes:
+        if self.chain.code(sender):
+            return b""
+        create = contracts.account_factory().abi.call("createAccount", owner, SALT)
+        return to_canonical_address(self.deployment.factory) + create
+
+    # --- step 3: gas, and who pays ----------------------------------------------------------------
+
+    def _gas(self, request: Mapping[str, object]) -> Reply:
+        operation, given = self._draft(request, ("paymaster_and_data", *GAS))
+        return self._price(Endpoint.GAS, operation, given)
+
+    def _sponsored_gas(self, request: Mapping[str, object]) -> Reply:
+        operation, given = self._draft(request, GAS)
+        operation = replace(operation, paymaster_and_data=self._sponsor.placeholder())
+        return self._price(Endpoint.SPONSOR, operation, given)
+
+    def _draft(
+        self, request: Mapping[str, object], optional: tuple[str, ...]
+    ) -> tuple[UserOperation, dict[str, Value]]:
+        """The operation with its fees and no gas limits yet, and the gas values the caller set."""
+        values = parse_fields(request, UNPRICED, optional)
+        given = {name: value for name, value in values.items() if name in GAS}
+        fees = self.chain.fees()
+        defaults: dict[str, Value] = {
+            **dict.fromkeys(GAS, 0),
+            "max_fee_per_gas": fees.maximum,
+            "max_priority_fee_per_gas": fees.priority,
+        }
+        operation = UserOperation.of({**defaults, **values, "signature": self._any_signature})
+        self._check_fees(operation)
+        return operation, given
+
+    def _check_fees(self, operation: UserOperation) -> None:
+        base_fee = self.chain.fees().base_fee
+        if operation.max_fee_per_gas < base_fee:
+            raise BadRequest(f"max_fee_per_gas: below the base fee, {base_fee}")
+        if operation.max_priority_fee_per_gas > operation.max_fee_per_gas:
+            raise BadRequest("max_priority_fee_per_gas: above max_fee_per_gas")
+
+    def _price(
+        self, endpoint: Endpoint, operation: UserOperation, given: Mapping[str, Value]
+    ) -> Reply:
+        priced = gas.estimate(self.chain, self.deployment.entry_point, operation, given)
+        if endpoint is Endpoint.SPONSOR:
+            priced = self._sponsor.sign(priced)
+        priced = replace(priced, signature=b"")
+        result = self._hash(priced)
+        self._known.setdefault(result, _Known(priced))
+        self._known.move_to_end(result)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return {**self._supply(endpoint, dict(priced.items())), "result": to_wire(result)}
+
+    # --- steps 4 to 6: digest, send, receipt ------------------------------------------------------
+
+    def _digest(self, request: Mapping[str, object]) -> Reply:
+        operation = UserOperation.from_request(request, signed=False)
+        digest = self._hash(operation)
+        known = self._known.get(digest)
+        if known is None:
+            self._refuse(operation, self._known.values(), "the digest query", "the gas step")
+            raise UnknownOperation(
+                f"no gas step has answered for sender {operation.sender}, "
+                f"nonce {hex(operation.nonce)}"
+            )
+        known.digested = True
+        return {"digest": to_wire(digest)}
+
+    def _send(self, request: Mapping[str, object]) -> Reply:
+        operation = UserOperation.from_request(request, signed=True)
+        user_op_hash = self._hash(operation)
+        known = self._known.get(user_op_hash)
+        if known is None or not known.digested:
+            digested = (other for other in self._known.values() if other.digested)
+            self._refuse(operation, digested, "send", "the digest query")
+            raise UnknownOperation(
+                f"no digest was queried for sender {operation.sender}, nonce {hex(operation.nonce)}"
+            )
+        if known.transaction is not None and self.chain.receipt(known.transaction) is None:
+            raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
+        known.transaction = self._bundle(operation)
+        return {"user_op_hash": to_wire(user_op_hash)}
+
+    def _receipt(self, request: Mapping[str, object]) -> Reply:
+        result = parse_bytes("result", request.get("result"))
+        if len(result) != 32:
+            raise BadRequest("result: not 32 bytes")
+        entry_point = self.deployment.entry_point
+        known = self._known.get(result)
+        sent = self.chain.receipt(known.transaction) if known and known.transaction else None
+        found = receipts.from_logs(result, entry_point, sent) if sent else None
+        if found is None and (other := self._find(result)) is not None:
+            # Another bundler's transaction, or one from before this service's memory.
+            found = receipts.from_logs(result, entry_point, other)
+        if found is not None:
+            return found
+        if known is None:
+            raise UnknownOperation(f"no operation {to_wire(result)}")
+        if sent is not None:
+            return receipts.lost(result, known.operation, entry_point, sent)
+        return receipts.pending(result, known.operation, entry_point)
+
+    def _find(self, result: bytes) -> TransactionReceipt | None:
+        """The transaction that carried an operation, by the chain's logs."""
+        topics = (contracts.entry_point().abi.topic("UserOperationEvent"), result)
+        logs = self.chain.logs(self.deployment.entry_point, topics)
+        return self.chain.receipt(logs[-1].transaction_hash) if logs else None
+
+    def _bundle(self, operation: UserOperation) -> bytes:
+        """Put the operation into a bundle of its own, if the EntryPoint would take it.
+
+        Raises:
+            Refused: it would not, or the call would revert.
+        """
+        self._check_fees(operation)
+        entry_point = self.deployment.entry_point
+        abi = contracts.entry_point().abi
+        handle = abi.call("handleOps", [operation.abi_tuple()], self.bundler.address)
+
+        def check(outcome: Outcome) -> None:
+            if not outcome.success:
+                raise Refused(abi.reason(outcome.output))
+            if outcome.events is None:
+                gas.check_call(self.chain, entry_point, operation)
+                return
+            reason = receipts.call_failure(entry_point, outcome.events)
+            if reason is not None:
+                raise Refused(f"call_data: the call reverts: {reason}")
+
+        # The EntryPoint wants both limits in hand after validation has used up to one of them, in a
+        # frame that receives 63/64 of the gas (EIP-150).
+        limit = (
+            operation.call_gas_limit
+            + 2 * operation.verification_gas_limit
+            + operation.pre_verification_gas
+            + BUNDLE_OVERHEAD_GAS
+        )
+        return self.bundler.send(entry_point, handle, gas=limit + limit // 63, check=check)
+
+    # --- helpers ----------------------------------------------------------------------------------
+
+    def _hash(self, operation: UserOperation) -> bytes:
+        return operation.hash(self.deployment.entry_point, self.chain.chain_id)
+
+    def _supply(self, endpoint: Endpoint, values: Mapping[str, Value]) -> Reply:
+        """The reply of an endpoint: the fields that it supplies, in its spelling."""
+        return {entry.key(endpoint): to_wire(values[entry.name]) for entry in supplied_by(endpoint)}
+
+    @staticmethod
+    def _refuse(
+        operation: UserOperation, candidates: Iterable[_Known], here: str, there: str
+    ) -> None:
+        """Refuse an operation that is nearly one of the candidates, naming what differs.
+
+        Raises:
+            Inconsistent: there is a candidate with the same sender and nonce, or one that differs
+                in a single field.
+        """
+        nearest: list[tuple[str, Value, Value]] | None = None
+        for candidate in candidates:
+            differences = operation.differences(candidate.operation)
+            names = {name for name, _, _ in differences}
+            related = not names & {"sender", "nonce"} or len(names) == 1
+            # The latest of the nearest: a caller who asked twice means the second answer.
+            if related and (nearest is None or len(differences) <= len(nearest)):
+                nearest = differences
+        if nearest:
+            raise Inconsistent(
+                "; ".join(
+                    f"{name}: {shown(mine)} in {here}, {shown(theirs)} in {there}"
+                    for name, mine, theirs in nearest
+                )
+            )
+
+
+def _owner(request: Mapping[str, object]) -> ChecksumAddress:
+    return parse_address("address", request.get("address"))
+
+
+def _only(
+    request: Mapping[str, object], required: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> None:
+    """Refuse members that are missing or unknown."""
+    for name in required:
+        if name not in request:
+            raise BadRequest(f"{name}: missing")
+    if unknown := sorted(request.keys() - {*required, *optional}):
+        raise BadRequest(f"{unknown[0]}: unknown field")

@@ -1,0 +1,71 @@
+"""Ready-made services: over a chain of their own, or over somebody's node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_utils.crypto import keccak
+
+from mpcsim.errors import UsageError
+from mpcsim.rng import Rng, SystemRng
+from mpcsim.smart_account.chain import DEFAULT_CHAIN_ID
+from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT
+from mpcsim.smart_account.embedded import EmbeddedChain
+from mpcsim.smart_account.jsonrpc import JsonRpcChain
+from mpcsim.smart_account.service import SmartAccountService
+
+BUNDLER_BALANCE: Final = 10**24
+"""A million coins, in wei: the bundler of an embedded chain is also its faucet."""
+
+EMBEDDED_DEPOSIT: Final = 1_000 * 10**18
+
+
+def embedded(
+    *,
+    rng: Rng | None = None,
+    chain_id: int = DEFAULT_CHAIN_ID,
+    clock: Callable[[], float] | None = None,
+) -> SmartAccountService:
+    """A service over a fresh chain in this process; see ``EmbeddedChain`` for the clock.
+
+    Raises:
+        UsageError: the contracts are not installed.
+    """
+    rng = rng or SystemRng()
+    bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
+    chain = EmbeddedChain({bundler.address: BUNDLER_BALANCE}, chain_id=chain_id, clock=clock)
+    return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT)
+
+
+def over_rpc(
+    url: str, bundler_key: bytes, *, deposit: int = DEFAULT_DEPOSIT
+) -> SmartAccountService:
+    """A service over the node at ``url``; the account of ``bundler_key`` has coin there.
+
+    It pays for what is missing: contracts, and the paymaster's deposit up to ``deposit`` wei. The
+    paymaster's signer follows from the same key, so a restart finds the same paymaster.
+
+    Raises:
+        UsageError: the contracts are not installed, or the key is none.
+        ChainUnavailable: the node does not answer.
+    """
+    sponsor_key = keccak(b"mpcsim/smart-account/sponsor/v1" + bundler_key)
+    return SmartAccountService(
+        JsonRpcChain(url), account(bundler_key), account(sponsor_key), deposit=deposit
+    )
+
+
+def account(private_key: bytes) -> LocalAccount:
+    """An account of the chain that holds its whole key: for bundlers and sponsors, not for owners.
+
+    Raises:
+        UsageError: it is not a private key.
+    """
+    try:
+        made: LocalAccount = Account.from_key(private_key)
+    except Exception:  # eth-keys has several kinds; none may show the key
+        raise UsageError("not a secp256k1 private key of 32 bytes") from None
+    return made

@@ -1,0 +1,91 @@
+"""An ordinary account of the chain that signs and sends transactions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from eth_account.signers.local import LocalAccount
+from eth_account.types import TransactionDictType
+from eth_typing import ChecksumAddress
+
+from mpcsim.smart_account.chain import Chain, Check, TransactionReceipt
+from mpcsim.smart_account.errors import ChainUnavailable, Refused
+
+POLL_S: Final = 0.25
+PATIENCE_S: Final = 60.0
+
+TRANSFER_GAS: Final = 60_000
+"""Enough for an account contract that takes note of it."""
+
+
+class TransactionSender:
+    """Sends from one account, in order. Amounts in wei."""
+
+    def __init__(
+        self, chain: Chain, account: LocalAccount, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.chain = chain
+        self._account = account
+        self._sleep = sleep
+
+    @property
+    def address(self) -> ChecksumAddress:
+        return self._account.address
+
+    def send(
+        self,
+        to: ChecksumAddress | None,
+        data: bytes,
+        *,
+        gas: int,
+        value: int = 0,
+        check: Check | None = None,
+    ) -> bytes:
+        """Sign and hand in, if ``check`` accepts what it would do; the transaction's hash.
+
+        Without ``to`` it creates a contract.
+        """
+        fees = self.chain.fees()
+        transaction: TransactionDictType = {
+            "type": 2,
+            "chainId": self.chain.chain_id,
+            "nonce": self.chain.transaction_count(self.address),
+            "gas": gas,
+            "maxFeePerGas": fees.maximum,
+            "maxPriorityFeePerGas": fees.priority,
+            "value": value,
+            "data": data,
+        }
+        if to is not None:
+            transaction["to"] = to
+        raw = self._account.sign_transaction(transaction).raw_transaction
+        return self.chain.send_raw(raw, check)
+
+    def wait(self, transaction_hash: bytes) -> TransactionReceipt:
+        """Until a block holds the transaction.
+
+        Raises:
+            Refused: it is in a block, and reverted.
+            ChainUnavailable: no block holds it after ``PATIENCE_S``.
+        """
+        for _ in range(int(PATIENCE_S / POLL_S)):
+            receipt = self.chain.receipt(transaction_hash)
+            if receipt is None:
+                self._sleep(POLL_S)
+            elif receipt.success:
+                return receipt
+            else:
+                raise Refused(f"transaction 0x{transaction_hash.hex()} reverted")
+        raise ChainUnavailable(f"no block holds transaction 0x{transaction_hash.hex()}")
+
+    def execute(
+        self, to: ChecksumAddress | None, data: bytes, *, gas: int, value: int = 0
+    ) -> TransactionReceipt:
+        """Send and wait."""
+        return self.wait(self.send(to, data, gas=gas, value=value))
+
+    def pay(self, to: ChecksumAddress, amount: int) -> TransactionReceipt:
+        """Transfer coin."""
+        return self.execute(to, b"", gas=TRANSFER_GAS, value=amount)
