@@ -53,7 +53,8 @@ from node.wallet import Wallet
 T = TypeVar("T")
 
 ADDRESS: Final = "http://node"
-"""Base address of the clients; nothing is looked up."""
+GATEWAY_ADDRESS: Final = "http://gateway"
+"""Base addresses of the clients; nothing is looked up."""
 VIRTUAL_START: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 """What tokens and records take for the time of day when the virtual clock is at 0."""
 NAME: Final = "local service"
@@ -135,7 +136,7 @@ class LocalService:
             self._closed = True
             self._thread.close()
             raise
-        self.http = self._client({})
+        self.http = self._client(ADDRESS, {})
 
     async def _open(
         self,
@@ -161,6 +162,7 @@ class LocalService:
         wallet = Wallet(client, rng=rng("node"), cost=cost)
         self.app = create_app(settings, client, wallet, clock=clock, now=now)
         self._asgi = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        self._gateway_asgi = httpx.ASGITransport(self.gateway.app, raise_app_exceptions=False)
         self._lifespan = self.app.router.lifespan_context(self.app)
         await self._lifespan.__aenter__()
 
@@ -176,7 +178,11 @@ class LocalService:
         Raises:
             UsageError: the name is not 1 to 64 printable characters.
         """
-        return self._client(self._authorization(username))
+        return self._client(ADDRESS, self._authorization(username))
+
+    def gateway_user(self, username: str) -> httpx.Client:
+        """The same for calls to the gateway itself, such as those of the smart-account flow."""
+        return self._client(GATEWAY_ADDRESS, self._authorization(username))
 
     def async_user(self, username: str | None = None) -> httpx.AsyncClient:
         """The same for coroutines, those given to ``run`` or a notebook's; None: without a token.
@@ -189,8 +195,8 @@ class LocalService:
             transport=_AsyncDoor(self), base_url=ADDRESS, headers=headers, timeout=None
         )
 
-    def _client(self, headers: dict[str, str]) -> httpx.Client:
-        return httpx.Client(transport=_Door(self), base_url=ADDRESS, headers=headers, timeout=None)
+    def _client(self, address: str, headers: dict[str, str]) -> httpx.Client:
+        return httpx.Client(transport=_Door(self), base_url=address, headers=headers, timeout=None)
 
     def _authorization(self, username: str) -> dict[str, str]:
         return {"authorization": f"Bearer {self.gateway.token(username)}"}
@@ -293,7 +299,9 @@ class LocalService:
             raise UsageError("the service is closed")
 
     async def _ask(self, request: httpx.Request) -> httpx.Response:
-        found = await self._asgi.handle_async_request(request)
+        of_gateway = str(request.url).startswith(GATEWAY_ADDRESS)
+        asgi = self._gateway_asgi if of_gateway else self._asgi
+        found = await asgi.handle_async_request(request)
         content = b"".join([chunk async for chunk in found.aiter_raw()])
         return httpx.Response(found.status_code, headers=found.headers, content=content)
 

@@ -19,6 +19,7 @@ from mpcsim.cli.token import add_data, credentials
 from mpcsim.errors import UsageError
 from mpcsim.gateway import open_gateway
 from mpcsim.gateway.serving import serve as serve_gateway
+from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.system import (
     HOST,
     Program,
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
         gateway = open_gateway(
             options.data,
+            smart_accounts=_chain(),
             network=network,
             queue=options.queue,
             token_lifetime_s=options.token_lifetime,
@@ -84,6 +86,18 @@ def run(options: argparse.Namespace) -> int:
             sys.stderr.write("\nstopping\n")
             return 0
         raise UsageError(f"the {ended} has stopped; so does the rest")
+
+
+def _chain() -> MakeService | None:
+    """The chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to pay.
+
+    Raises:
+        UsageError: only one of the two is set, or the key is none.
+    """
+    url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
+    if bool(url) != bool(key):
+        raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
+    return over_rpc(url, key) if url and key else None
 
 
 def port(variable: str, default: int) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -15,7 +15,7 @@ from starlette.routing import Route
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import BadRequest, SmartAccountError
 from mpcsim.smart_account.fields import MAX_BYTES
-from mpcsim.smart_account.service import SmartAccountService
+from mpcsim.smart_account.service import Reply
 
 Authorize = Callable[[Request], Awaitable[object] | object]
 """Raises (its own exception, with its own 401) unless the caller may; called before the body is
@@ -31,7 +31,13 @@ class TooLarge(SmartAccountError):
     status = 413
 
 
-def routes(service: SmartAccountService, authorize: Authorize) -> list[Route]:
+class Answers(Protocol):
+    """A ``SmartAccountService``, or what stands before one."""
+
+    def answer(self, endpoint: Endpoint, request: Mapping[str, object]) -> Reply: ...
+
+
+def routes(service: Answers, authorize: Authorize) -> list[Route]:
     """One route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
@@ -40,7 +46,7 @@ def routes(service: SmartAccountService, authorize: Authorize) -> list[Route]:
     return [_route(endpoint, service, authorize) for endpoint in Endpoint]
 
 
-def _route(endpoint: Endpoint, service: SmartAccountService, authorize: Authorize) -> Route:
+def _route(endpoint: Endpoint, service: Answers, authorize: Authorize) -> Route:
     async def handle(request: Request) -> Response:
         allowed = authorize(request)
         if isawaitable(allowed):

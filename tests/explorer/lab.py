@@ -56,13 +56,7 @@ def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[s
         ],
         stdout=log,
         stderr=subprocess.STDOUT,
-        env={
-            **os.environ,
-            "HOME": str(folder),
-            "PYTHONPATH": str(ROOT),
-            "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-            "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        },
+        env=_home(folder),
     )
     try:
         address = f"http://127.0.0.1:{port}"
@@ -72,6 +66,23 @@ def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[s
         server.terminate()
         server.wait(30)
         log.close()
+
+
+def trust(folder: Path) -> None:
+    """Say that the notebook's outputs may run, as its author's own do."""
+    command = [sys.executable, "-m", "jupyter", "trust", str(folder / "explore.ipynb")]
+    subprocess.run(command, env=_home(folder), check=True, capture_output=True, timeout=60)
+
+
+def _home(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+    }
 
 
 def _until_up(address: str, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -99,10 +99,12 @@ def test_equivocation_is_seen_by_those_who_compare(wallet):
     explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3))
     view = explorer.edit(2, 3, "Commit", "nonce", FLIP).view
     assert {a.reason for a in view.aborts} == {"ECHO_MISMATCH"}
-    by_one = next(a for a in view.aborts if a.party == 1)
-    assert by_one.culprits == ()
-    assert by_one.suspects == (2, 3)
-    assert view.messages[by_one.message].kind == "Offer"
+    honest = [a for a in view.aborts if a.party != 2]
+    assert honest
+    for abort in honest:
+        assert abort.culprits == ()
+        assert 2 in abort.suspects
+        assert view.messages[abort.message].kind == "Offer"
 
 
 def test_the_same_toward_everyone_is_no_equivocation(ed_wallet):

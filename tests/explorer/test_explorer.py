@@ -8,7 +8,7 @@ from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.widget import STATIC
-from tests.explorer.conftest import NETWORK
+from tests.explorer.wallets import NETWORK
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Messages taken apart and altered."""
 
+import re
+
 import pytest
 
 from mpcsim.errors import InvalidEncoding, UsageError
@@ -43,7 +45,7 @@ def test_the_fields_fill_the_payload(session):
 def test_values_are_the_bytes_on_the_wire(session):
     for _, opened in flows(session):
         for field in leaves(taken_apart(opened)):
-            if field.value and "…" not in field.value and len(field.value) == 2 * field.size:
+            if re.fullmatch(rf"[0-9a-f]{{{2 * field.size}}}", field.value or ""):
                 assert bytes.fromhex(field.value) in opened.payload
 
 

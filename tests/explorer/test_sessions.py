@@ -8,7 +8,7 @@ from mpcsim.explorer import Edit, Explorer
 from mpcsim.explorer.fields import CUT, FLIP, PLUS_G
 from mpcsim.sim.adversary import Adversary, on
 from mpcsim.sim.compute import Measured
-from tests.explorer.conftest import NETWORK
+from tests.explorer.wallets import NETWORK
 
 
 def payloads(explorer):
@@ -131,7 +131,7 @@ def test_what_cannot_be_done_is_said(wallet):
     assert explorer.view.good
     with pytest.raises(UsageError, match="unknown operation"):
         Explorer.live(wallet, "sing")
-    with pytest.raises(UsageError, match="holds no share"):
+    with pytest.raises(UsageError, match="hold no share"):
         Explorer.live(wallet, "sign", signers=(1, 9))
     wallet.clock = "real"
     with pytest.raises(UsageError, match="virtual"):

@@ -1,0 +1,164 @@
+"""Looks over the parties' shoulders: what goes in and out of each, what it keeps, what it says.
+
+``Observed`` takes a party's place in a run and passes everything on. It does next to nothing while
+the run goes on, so that measured times stay what they are; the messages are opened afterwards,
+with the sender's own keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpcsim.encoding import Message, WireContext
+from mpcsim.errors import Aborted
+from mpcsim.ids import PartyId
+from mpcsim.protocol import Delivery, Done, Output, Party, Send, Waiting
+from mpcsim.protocol.channel import unseal
+from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocol.party import ABORT_KIND, AbortNotice
+from mpcsim.runner import Participant
+from mpcsim.sim.ending import inner_party
+from mpcsim.trace import Event, MessageIgnored, StepStarted
+
+Flow = tuple[PartyId, PartyId, str]
+"""Sender, receiver and kind of message."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A message as it was sent."""
+
+    sealed: bool
+    payload: bytes | None
+    """None if it does not open with the sender's own keys."""
+    kind: type[Message]
+    context: WireContext
+    """To decode it with."""
+    broadcast: bool
+
+
+@dataclass
+class Recording:
+    """What a session showed to somebody who may look at everything. Holds SECRETS."""
+
+    sent: dict[Flow, list[tuple[Send, tuple[bytes, ...]]]] = field(default_factory=dict, repr=False)
+    """Every envelope, and the secrets its sender shared with the receiver at that time."""
+    kept: dict[tuple[PartyId, int], Any] = field(default_factory=dict, repr=False)
+    """What a party kept after a round."""
+    parties: dict[PartyId, Party[Any, Any]] = field(default_factory=dict, repr=False)
+    steps: dict[tuple[PartyId, int], list[str]] = field(default_factory=dict)
+    """The numbered steps a party took in a round."""
+    ignored: dict[tuple[PartyId, PartyId], list[tuple[int, str]]] = field(default_factory=dict)
+    """By sender and receiver: size and why."""
+    before: Callable[[PartyId, str], None] | None = None
+    """Called before a party works, with sender and kind of the message it gets; empty at its
+    start."""
+    _opened: dict[Flow, Opened] = field(default_factory=dict, repr=False)
+
+    def listen(self, event: Event) -> None:
+        """The listener of all parties."""
+        if isinstance(event, StepStarted):
+            self.steps.setdefault((PartyId(event.party), event.round), []).append(event.step)
+        elif isinstance(event, MessageIgnored):
+            flow = PartyId(event.claimed_sender), PartyId(event.receiver)
+            self.ignored.setdefault(flow, []).append((event.size, event.why))
+
+    def opened(self, flow: Flow) -> Opened | None:
+        """The first message of a flow, taken out of its envelope; None if there was none."""
+        if flow in self.sent and flow not in self._opened:
+            self._opened[flow] = self._open(flow)
+        return self._opened.get(flow)
+
+    def _open(self, flow: Flow) -> Opened:
+        send, secrets = self.sent[flow][0]
+        sender = self.parties[flow[0]]
+        envelope = Envelope.decode(send.data)
+        payload: bytes | None = envelope.body
+        if envelope.sealed:
+            tried = (unseal(secret, envelope) for secret in secrets)
+            payload = next((found for found in tried if found is not None), None)
+        kind: type[Message] = AbortNotice
+        broadcast = True
+        if envelope.kind != ABORT_KIND:
+            sends = sender.definition.kinds()[envelope.kind - 1][1]
+            kind, broadcast = sends.message, sends.delivery is Delivery.BROADCAST
+        return Opened(envelope.sealed, payload, kind, sender.wire, broadcast)
+
+    def payloads_to(self, receiver: PartyId) -> list[bytes]:
+        """Everything that was sent to a party, opened."""
+        flows = [flow for flow in self.sent if flow[1] == receiver]
+        found = [self.opened(flow) for flow in flows]
+        return [o.payload for o in found if o is not None and o.payload is not None]
+
+
+class Observed:
+    """A party, or an adversary, with an onlooker; a run takes it in the place of either."""
+
+    def __init__(self, acting: Participant[Any], recording: Recording) -> None:
+        self._acting = acting
+        self._recording = recording
+        self._secrets: dict[PartyId, tuple[bytes, ...]] = {}
+        recording.parties[acting.me] = self.party
+
+    @property
+    def party(self) -> Party[Any, Any]:
+        """The party itself."""
+        return inner_party(self._acting)
+
+    @property
+    def me(self) -> PartyId:
+        return self._acting.me
+
+    @property
+    def outcome(self) -> Done[Any] | Aborted | None:
+        return self._acting.outcome
+
+    def waiting(self) -> Waiting | None:
+        return self._acting.waiting()
+
+    def start(self) -> list[Output[Any]]:
+        """Start the party."""
+        return self._watch("", self._acting.start)
+
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
+        """Hand the party a message."""
+        number = data[2] if len(data) >= HEADER_BYTES else 0
+        kinds = self.party.definition.kinds()
+        kind = kinds[number - 1][1].kind if 1 <= number <= len(kinds) else AbortNotice.__name__
+        return self._watch(f"{sender} {kind}", lambda: self._acting.receive(sender, data))
+
+    def rejoin(self, party: Party[Any, Any], outputs: list[Output[Any]]) -> list[Output[Any]]:
+        """Go on with the party as it was resumed after a crash."""
+        self._recording.parties[self.me] = party
+        if isinstance(self._acting, Party):
+            self._acting = party
+            return outputs
+        resumed: list[Output[Any]] = self._acting.rejoin(party, outputs)  # type: ignore[attr-defined]
+        return resumed
+
+    def _watch(self, what: str, act: Callable[[], list[Output[Any]]]) -> list[Output[Any]]:
+        recording = self._recording
+        if recording.before is not None:
+            recording.before(self.me, what)
+        self._learn_secrets()
+        outputs = act()
+        self._learn_secrets()
+        for output in outputs:
+            if isinstance(output, Send):
+                flow = self.me, output.to, output.kind
+                secrets = self._secrets.get(output.to, ())
+                recording.sent.setdefault(flow, []).append((output, secrets))
+        party = self.party
+        waiting = party.waiting()
+        done = waiting.round - 1 if waiting else len(party.definition.rounds)
+        if not isinstance(party.outcome, Aborted):
+            recording.kept.setdefault((self.me, done), party.keep)
+        return outputs
+
+    def _learn_secrets(self) -> None:
+        for peer, secret in self.party.pair_secrets.items():
+            known = self._secrets.get(peer, ())
+            if secret not in known:
+                self._secrets[peer] = (*known, secret)

@@ -1,0 +1,247 @@
+"""The same messages over another network, without the cryptography.
+
+A complete run is a message graph (``mpcsim.sim.replay.record``): who sends what after having
+received what. ``Puppet`` plays one party of it, so that the simulator's engine runs the session
+anew over any network, with the transport model it always has, in a millisecond or two. Work takes
+what it took in the run that was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any, Final
+
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.encoding import Message, WireContext
+from mpcsim.errors import UsageError
+from mpcsim.explorer.steps import handled
+from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.protocol import Definition, Done, Output, Party, Send, Waiting
+from mpcsim.sim.compute import RoundWork
+from mpcsim.sim.engine import VirtualRun
+from mpcsim.sim.latency import Constant, Latency
+from mpcsim.sim.network import Link, Network, Site
+from mpcsim.sim.recording import Trace, Verdict
+from mpcsim.sim.replay import MessageGraph, Step, record
+from mpcsim.sim.transport import SEGMENT_HEADER_BYTES, Connection, segments
+from mpcsim.trace import StepFinished, StepStarted
+
+_NUMBER_BYTES: Final = 4
+
+
+@dataclass
+class Recorded:
+    """A rule for the time that work takes: what it took in a recorded run.
+
+    Whoever drives a party says so first (``turn``); work that the recorded run does not have takes
+    no time.
+    """
+
+    name: str
+    rounds: dict[tuple[PartyId, int], float]
+    handling: dict[tuple[PartyId, str], float]
+    _now: tuple[PartyId, str] = field(default=(PartyId(0), ""), repr=False)
+
+    @classmethod
+    def of(cls, trace: Trace, network: Network) -> Recorded:
+        """What work took in a run, on a site with ``cpu_factor`` 1."""
+        rounds: dict[tuple[PartyId, int], float] = {}
+        handling: dict[tuple[PartyId, str], float] = {}
+        of = handled(trace)
+        for work in trace.work:
+            site = network.sites.get(work.site)
+            took = (work.end_ms - work.start_ms) / (site.cpu_factor if site else 1.0)
+            if work.round:
+                rounds[work.party, work.round] = took
+            elif work.cause is None:
+                handling[work.party, ""] = took
+            elif work.number in of:
+                message = trace.messages[of[work.number]]
+                handling[work.party, f"{message.sender} {message.kind}"] = took
+        return cls(trace.compute, rounds, handling)
+
+    def turn(self, party: PartyId, what: str) -> None:
+        """A party is about to work, on a message (``"<sender> <kind>"``) or on its start."""
+        self._now = party, what
+
+    def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
+        return self.handling.get(self._now, 0.0)
+
+    def round_ms(self, work: RoundWork) -> float:
+        return self.rounds.get((self._now[0], work.number), 0.0)
+
+
+class _Nothing(Message):
+    """The set-up of a puppet."""
+
+
+class Puppet:
+    """One party of a recorded session: sends what it sent, as soon as what it needed is there."""
+
+    def __init__(
+        self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: Recorded
+    ) -> None:
+        self._graph = graph
+        self._costs = costs
+        self._steps = [step for step in graph.steps if step.party == me]
+        self._arrived: set[int] = set()
+        definition: Definition[Any, Any] = Definition(
+            name=self._steps[0].protocol,
+            number=0,
+            rounds=(),
+            setup=_Nothing,
+            roles=lambda setup: {"all": graph.parties},
+            wire=lambda setup: WireContext(SECP256K1),
+            pair_secrets=lambda setup: {},
+            check=lambda setup, me: None,
+        )
+        self.party = Party(definition, _Nothing(), me, session_id=session_id)
+        """Whom it stands for; it is asked for its name and its listener, and never started."""
+        self.outcome: Done[Any] | None = None
+
+    @property
+    def me(self) -> PartyId:
+        return self.party.me
+
+    def waiting(self) -> Waiting | None:
+        """For whom it waits; None once it is done."""
+        if self.outcome is not None:
+            return None
+        step, missing = self._steps[0], dict[str, frozenset[PartyId]]()
+        for number in step.needs:
+            if number not in self._arrived:
+                packet = self._graph.messages[number]
+                missing[packet.kind] = missing.get(packet.kind, frozenset()) | {packet.sender}
+        return Waiting(step.round, step.name, missing)
+
+    def start(self) -> list[Output[Any]]:
+        """Run the first round."""
+        self._costs.turn(self.me, "")
+        return self._advance()
+
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
+        """Take a message; run the rounds that need nothing more."""
+        number = int.from_bytes(data[:_NUMBER_BYTES], "big")
+        self._costs.turn(self.me, f"{sender} {self._graph.messages[number].kind}")
+        self._arrived.add(number)
+        return self._advance()
+
+    def _advance(self) -> list[Output[Any]]:
+        outputs: list[Output[Any]] = []
+        while self._steps and self._arrived.issuperset(self._steps[0].needs):
+            outputs += self._run(self._steps.pop(0))
+        if not self._steps and self.outcome is None:
+            self.outcome = Done(None)
+            outputs.append(self.outcome)
+        return outputs
+
+    def _run(self, step: Step) -> list[Send]:
+        told = self.me, step.protocol, step.round, step.name
+        self.party.listener(StepStarted(*told))
+        self.party.listener(StepFinished(*told))
+        packets = [(number, self._graph.messages[number]) for number in step.sends]
+        return [
+            Send(
+                p.receiver,
+                n.to_bytes(_NUMBER_BYTES, "big").ljust(p.size, b"\0"),
+                p.kind,
+                step.round,
+            )
+            for n, p in packets
+        ]
+
+
+class Retiming:
+    """A complete run, to be run again over other networks."""
+
+    def __init__(self, trace: Trace, network: Network) -> None:
+        """Take a run apart.
+
+        Raises:
+            UsageError: not complete, or messages were lost or doubled by faults.
+        """
+        self._trace = trace
+        self._graph = record(trace)
+        self._costs = Recorded.of(trace, network)
+        named = bytes.fromhex(trace.messages[0].session) if trace.messages else b""
+        self._session = named.ljust(SESSION_ID_BYTES, b"\0")
+
+    def over(self, network: Network) -> Trace:
+        """The trace of the same session over another network, with the same seed of latencies."""
+        puppets = [Puppet(self._graph, i, self._session, self._costs) for i in self._graph.parties]
+        made = VirtualRun(
+            puppets, network, seed=self._trace.seed, compute=self._costs, name=self._trace.name
+        ).run()
+        return replace(
+            made,
+            verdict=self._trace.verdict if made.verdict is Verdict.VALID else made.verdict,
+            reproducible=self._trace.reproducible,
+            outcomes=self._trace.outcomes,
+        )
+
+
+# ---------------------------------------------------------------------- networks
+
+
+def seen_network(trace: Trace) -> Network:
+    """The network as the messages of a run met it: constant latencies, nothing lost.
+
+    Each link has the mean latency of what went over it. The rate is what its largest message got.
+
+    Raises:
+        UsageError: a party neither worked nor sent anything.
+    """
+    homes = {work.party: work.site for work in trace.work}
+    services: dict[str, float] = {}
+    ways: dict[tuple[str, str], list[float]] = {}
+    rates: dict[tuple[str, str], tuple[int, float]] = {}
+    cold = False
+    overhead = Connection().overhead_bytes
+    for message in trace.messages:
+        for hop in message.hops:
+            low, high = sorted((hop.source, hop.target))
+            ways.setdefault((low, high), []).append(hop.transfer.propagation_ms)
+            services[hop.target] = max(services.get(hop.target, 0.0), hop.service_ms)
+            cold = cold or hop.transfer.handshake_ms > 0
+            size = message.size + overhead
+            bits = 8 * (size + segments(size) * SEGMENT_HEADER_BYTES)
+            if size > rates.get((low, high), (0, 0.0))[0] and hop.transfer.transmission_ms > 0:
+                rates[low, high] = size, bits / (hop.transfer.transmission_ms * 1000)
+    names = dict.fromkeys([*homes.values(), *(end for pair in ways for end in pair)])
+    if not {ending.party for ending in trace.endings} <= homes.keys():
+        raise UsageError(f"{trace.name}: not every party did something; pass the network")
+    links = tuple(
+        Link(a, b, Constant(fmean(found)), rates.get((a, b), (0, float("inf")))[1])
+        for (a, b), found in ways.items()
+    )
+    return Network(
+        {name: Site(name, service_ms=services.get(name, 0.0)) for name in names},
+        links,
+        homes,
+        Connection(cold=cold),
+        f"{trace.network} (as this run met it)".strip(),
+    )
+
+
+def slowed(network: Network, first: Network, a: str, b: str, one_way_ms: float) -> Network:
+    """The network with another mean latency on one link.
+
+    Args:
+        first: the network that the link's distribution is taken from: the jitter, and the way back,
+            change in proportion to the mean.
+
+    Raises:
+        UsageError: there is no such link, or the latency is below 0 or not finite.
+    """
+    latency: Latency = Constant(one_way_ms)
+    back: Latency | None = None
+    for link in first.links:
+        if {link.a, link.b} == {a, b} and link.latency.mean_ms > 0 and one_way_ms > 0:
+            factor = one_way_ms / link.latency.mean_ms
+            latency = link.latency.scaled(factor) if factor != 1 else link.latency
+            back = link.back_latency
+            if back is not None and factor != 1:
+                back = back.scaled(factor)
+    return network.with_link(a, b, latency=latency, back_latency=back)

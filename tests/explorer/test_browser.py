@@ -1,0 +1,342 @@
+"""The widget in a real browser: stepped, clicked, edited, by mouse and by keyboard."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
+
+from selenium.webdriver import Keys
+
+from mpcsim.explorer import Explorer
+from tests.explorer.page import Page, browser, driver
+
+pytestmark = pytest.mark.skipif(
+    isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
+)
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[object]:
+    # Not under pytest's own folder: the paths of a profile's sockets must be short.
+    profile = Path(tempfile.mkdtemp(prefix="explorer-"))
+    try:
+        with driver(profile) as made:
+            yield made
+    finally:
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+@pytest.fixture
+def page(chrome, wallet, tmp_path) -> Page:
+    """A signature of two parties."""
+    return Page(chrome, Explorer.live(wallet, "sign", signers=(1, 3)), tmp_path)
+
+
+def text(page, selector):
+    return page.find(selector).text
+
+
+def focus(page):
+    page.run("document.querySelector('.mx').focus()")
+
+
+def test_stepping_by_mouse_and_by_keyboard(page):
+    assert text(page, ".mx-counter") == "step 0 of 10"
+    assert text(page, ".mx-badge") == "✓ completed valid"
+    page.click("[aria-label^='Step forward']")
+    assert text(page, ".mx-counter").startswith("step 1 of 10")
+    assert "Party 1 starts" in text(page, ".mx-now")
+    assert "step 5: sample r_i, phi_i; commit to R_i" in text(page, ".mx-now")
+    focus(page)
+    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert "receives Commit" in text(page, ".mx-now")
+    page.press(Keys.ARROW_LEFT)
+    assert text(page, ".mx-counter").startswith("step 2 of 10")
+    page.press(Keys.END)
+    assert text(page, ".mx-counter").startswith("step 10 of 10")
+    assert len(page.all(".mx-end.done:not(.hidden)")) == 2
+    page.press(Keys.HOME)
+    assert text(page, ".mx-counter") == "step 0 of 10"
+    assert not page.all(".mx-end.done:not(.hidden)")
+    page.click("[aria-label^='Last step']")
+    page.answer()
+    assert page.widget.step == 10
+    assert page.errors() == []
+
+
+def test_a_message_shows_its_fields_and_checks(page):
+    page.message("3>1 Respond").click()
+    panel = text(page, "[role=tabpanel]:not([hidden])")
+    for part in ("40.3 kB", "sealed end to end", "Gamma_u", "for party 1 only", "still to come"):
+        assert part in panel, part
+    assert "opens under the secret" in panel
+    assert page.message("3>1 Respond").get_attribute("aria-pressed") == "true"
+    page.run("document.querySelector('.mx').focus()")
+    page.press(Keys.END)
+    page.message("3>1 Respond").click()
+    assert len(page.all(".mx-check.passed")) == 10
+    assert not page.all(".mx-check.later")
+    assert page.errors() == []
+
+
+def test_messages_by_keyboard(page):
+    focus(page)
+    page.press(Keys.ARROW_DOWN)
+    active = "return document.activeElement.dataset.key || document.activeElement.className"
+    first = page.run(active)
+    assert ">" in first
+    page.press(Keys.ARROW_DOWN)
+    assert page.run(active) != first
+    page.press(Keys.ARROW_UP)
+    assert page.run(active) == first
+    page.press(Keys.ENTER)
+    assert page.run(active) == "mx-panel"
+    page.press(Keys.ESCAPE)
+    assert page.run("return window.model.get('selected')") == ""
+    assert page.run("return document.activeElement.className") == "mx"
+
+
+def test_editing_a_field_shows_the_abort(page):
+    page.message("3>1 Respond").click()
+    page.click("[data-path='R_i']")
+    assert page.run("return document.activeElement.tagName") == "SELECT"
+    page.find(".mx-form select").send_keys("+ G")
+    page.click(".mx-form [type=submit]")
+    assert page.answer() == 1
+    assert text(page, ".mx-badge") == "✗ aborted"
+    assert "party 3 to party 1: Respond.R_i: + G" in text(page, ".mx-altered")
+    said = text(page, ".mx-abort")
+    assert "Party 1 caught it in round 4 (share)" in said
+    assert "COMMITMENT_OPENING" in said
+    assert "party 3 certainly deviated" in said
+    page.click(".mx-abort button")
+    assert "aborted in round 4 (share)" in text(page, ".mx-now")
+    assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
+    assert len(page.all(".mx-end.aborted:not(.hidden)")) == 1
+    assert "altered" in page.message("3>1 Respond").get_attribute("class")
+    page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")
+    page.answer()
+    assert text(page, ".mx-badge") == "✓ completed valid"
+    assert not page.all(".mx-altered")
+    assert page.errors() == []
+
+
+def test_new_bytes_are_checked_before_they_are_sent(page):
+    page.message("3>1 Commit").click()
+    page.click("[data-path='nonce']")
+    page.find(".mx-form select").send_keys("replace")
+    page.find(".mx-hex").send_keys("0x123")
+    page.click(".mx-form [type=submit]")
+    assert "hexadecimal" in text(page, ".mx-problem")
+    assert page.answer() == 0
+    page.find(".mx-hex").send_keys("4")
+    page.click(".mx-form [type=submit]")
+    assert page.answer() == 1
+    assert page.explorer.edits[0].argument == bytes.fromhex("1234")
+    assert text(page, ".mx-badge") == "✗ aborted"
+
+
+def test_sliders_move_the_times(page):
+    page.click("[data-tab=timing]")
+    slow = page.explorer.trace.finished_ms
+    tops = (
+        "return [...document.querySelectorAll('.mx-message text')].map((t) => t.getAttribute('y'))"
+    )
+    before = page.run(tops)
+    drag = (
+        "const range = document.querySelectorAll('.mx-latency input')[2];"
+        "for (const ms of arguments) { range.value = ms;"
+        " range.dispatchEvent(new Event('input')); }"
+    )
+    page.run(drag, 90, 60, 30)
+    assert page.answer() == 1, "one at a time"
+    assert page.answer() == 1, "and then the latest"
+    assert page.answer() == 0
+    assert page.explorer.trace.finished_ms < slow
+    link = next(link for link in page.explorer.view.links if link.a == "institution")
+    assert link.one_way_ms == pytest.approx(30)
+    assert "at first" in text(page, "[role=tabpanel]:not([hidden])")
+    assert page.run(tops) != before
+    page.find(".mx-latency input").send_keys(Keys.ARROW_RIGHT)
+    assert page.answer() == 1
+    assert text(page, ".mx-counter") == "step 0 of 10", "the key moved the slider, not the step"
+    page.run("[...document.querySelectorAll('.mx-panel:not([hidden]) .mx-button')][0].click()")
+    while page.answer():
+        pass
+    assert page.explorer.trace.finished_ms == slow
+
+
+def test_every_slider_goes_back(page):
+    page.click("[data-tab=timing]")
+    first = page.explorer.trace.finished_ms
+    for a, b, ms in (("client", "gateway", 70), ("institution", "gateway", 5)):
+        page.explorer.set_latency(a, b, ms)
+    page.answer()
+    page.run("document.querySelector('.mx-panel:not([hidden]) .mx-button').click()")
+    while page.answer():
+        pass
+    assert page.explorer.trace.finished_ms == first
+    values = page.run(
+        "return [...document.querySelectorAll('.mx-latency input')].map((r) => +r.value)"
+    )
+    assert values == pytest.approx([link.at_first_ms for link in page.explorer.view.links])
+
+
+def test_several_aborts_are_told_honest_parties_first(chrome, wallet, tmp_path):
+    explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3)).edit(
+        2, 3, "Commit", "nonce", "flip a bit"
+    )
+    page = Page(chrome, explorer, tmp_path)
+    first = text(page, ".mx-abort")
+    honest = [a.party for a in explorer.view.aborts if a.party != 2]
+    assert f"Party {honest[0]} caught it" in first
+    others = len(explorer.view.aborts) - 1
+    assert len(page.all("details .mx-abort")) == others
+
+
+def test_knowledge_grows(page):
+    page.click("[data-tab=knowledge]")
+    focus(page)
+    page.press(Keys.ARROW_RIGHT)
+    first = text(page, ".mx-knows")
+    assert "r_i" in first
+    assert "value not shown" in first
+    assert "R_3" not in first.split("Must never learn")[0]
+    page.press(Keys.END)
+    last = text(page, ".mx-knows").split("Must never learn")
+    assert "R_3" in last[0]
+    assert "searched for in all it received: not there" in last[1]
+
+
+def test_roles_labels_and_tab_order(page):
+    names = page.run(
+        "return [...document.querySelectorAll('.mx button, .mx input, .mx [role]:not([hidden])')]"
+        ".filter((e) => !e.textContent.trim() && !e.getAttribute('aria-label') &&"
+        " !e.getAttribute('aria-labelledby') && !e.labels?.length).map((e) => e.outerHTML)"
+    )
+    assert names == []
+    assert page.run("return document.querySelectorAll('.mx-message[tabindex=\"0\"]').length") == 1
+    assert page.find(".mx").get_attribute("data-lm-suppress-shortcuts") == "true"
+    seen = []
+    focus(page)
+    for _ in range(8):
+        page.press(Keys.TAB)
+        seen.append(
+            page.run(
+                "const e = document.activeElement, chip = e.querySelector?.('.mx-chip');"
+                " return [e.getAttribute('aria-label') || e.textContent.slice(0, 30),"
+                " getComputedStyle(e).outlineStyle !== 'none' ||"
+                " (chip && getComputedStyle(chip).strokeWidth !== '1px')]"
+            )
+        )
+    assert all(visible for _, visible in seen), seen
+    order = [label for label, _ in seen]
+    assert [o[:10] for o in order[:4]] == ["First step", "Step", "Step forwa", "Last step "]
+    page.click("[data-tab=message]")
+    page.press(Keys.ARROW_RIGHT)
+    assert page.run("return document.activeElement.dataset.tab") == "knowledge"
+    assert text(page, ".mx-counter") == "step 0 of 10"
+
+
+def contrast(page, selector):
+    """The least contrast of text to its ground among the elements (WCAG 2.1)."""
+    return page.run(
+        """
+        const luminance = (c) => {
+          const [r, g, b] = c.map((v) => v / 255).map((v) =>
+            v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+        const ground = (e) => {
+          for (; e; e = e.parentElement) {
+            const c = numbers(getComputedStyle(e).backgroundColor);
+            if (c.length < 4 || c[3] > 0.5) return c.slice(0, 3);
+          }
+          return [255, 255, 255];
+        };
+        return Math.min(...[...document.querySelectorAll(arguments[0])]
+          .filter((e) => e.offsetParent && !e.disabled).map((e) => {
+            const a = luminance(numbers(getComputedStyle(e).color).slice(0, 3));
+            const b = luminance(ground(e));
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+          }));
+        """,
+        selector,
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_both_themes_are_readable(chrome, wallet, tmp_path, dark):
+    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+    page = Page(chrome, explorer, tmp_path, dark=dark)
+    assert page.find(".mx").get_attribute("data-theme") == ("dark" if dark else "light")
+    focus(page)
+    page.press(Keys.END)
+    page.message("3>1 Respond").click()
+    texts = ".mx-soft, .mx-badge, .mx-box div, .mx-party, .mx-check, .mx-button, .mx-tab, code, th"
+    assert contrast(page, texts) >= 4.5
+    page.click("[data-tab=knowledge]")
+    assert contrast(page, ".mx-items li, .mx-items span, .mx-items code, .mx-h5") >= 4.5
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("width", [1200, 620])
+def test_no_label_hides_another(chrome, tmp_path, session, width, even):
+    chrome.set_window_size(width, 1200)
+    try:
+        page = Page(chrome, session, tmp_path)
+        if page.run("return document.querySelector('.mx-toggle').ariaPressed") != str(even).lower():
+            page.click(".mx-toggle")
+        assert page.overlaps(".mx-chip-text") == []
+        assert page.overlaps(".mx-column text") == []
+        assert page.overlaps(".mx-axis") == []
+        labels = len(page.all(".mx-chip-text"))
+        assert labels >= 0.9 * len(session.view.messages)
+        wide = page.run("return document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0
+        assert page.errors() == []
+    finally:
+        chrome.set_window_size(1200, 1300)
+        session._widget = None
+
+
+def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
+    page = Page(chrome, Explorer(ed_wallet.sign(signers=(1, 2, 3))), tmp_path)
+    page.message("1>2 Commitments").click()
+    panel = text(page, "[role=tabpanel]:not([hidden])")
+    assert "A trace holds no message bytes" in panel
+    assert "D_i = d_i * G." in panel
+    assert not page.all(".mx-edit")
+    page.click("[data-tab=timing]")
+    page.run(
+        "const r = document.querySelector('.mx-latency input'); r.value = 90;"
+        "r.dispatchEvent(new Event('input'))"
+    )
+    assert page.answer() == 1
+    assert page.widget.problem == ""
+    assert page.explorer.trace.finished_ms > page.explorer.view.at_first_ms
+
+
+def test_a_page_that_nobody_answers_says_so(page):
+    page.click("[data-tab=timing]")
+    page.run(
+        "const r = document.querySelector('.mx-latency input'); r.value = 90;"
+        "r.dispatchEvent(new Event('input'))"
+    )
+    page.until(lambda: "No answer yet" in text(page, ".mx-problem"))
+    page.click("[aria-label^='Step forward']")
+    assert text(page, ".mx-counter").startswith("step 1 of 10")
+    assert page.answer() == 1
+    assert text(page, ".mx-problem") == "", "late, but answered"
+
+
+def test_closing_leaves_nothing_behind(page):
+    page.run("window.close_widget()")
+    page.run("window.model.set('step', 3)")
+    assert text(page, ".mx-counter") == "step 0 of 10"
+    assert page.errors() == []

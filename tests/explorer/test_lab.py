@@ -1,0 +1,132 @@
+"""The explorer in JupyterLab itself, as a user opens it."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
+pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: no browser tests")
+
+import nbformat
+from nbclient import NotebookClient
+from selenium.webdriver import ActionChains, Keys
+
+from tests.explorer.lab import lab, trust
+from tests.explorer.page import browser, driver
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
+    ),
+]
+
+CELLS = (
+    "from mpcsim import Network, Simulation\n"
+    "from mpcsim.explorer import Explorer\n"
+    "sim = Simulation(Network.preset('seoul', institution='frankfurt'), seed=1, secrets_seed='x')\n"
+    "sim.generate();",
+    "Explorer.live(sim, 'sign', signers=(1, 3))",
+)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="explorer-"))  # short: sockets live in it
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+class Lab:
+    """A notebook in a browser."""
+
+    def __init__(self, chrome: Any, address: str) -> None:
+        self.chrome = chrome
+        chrome.get(address)
+        self.until(
+            "return window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session"
+            "?.kernel?.status === 'idle'"
+        )
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.chrome.execute_script(script, *arguments)
+
+    def until(self, script: str, seconds: float = 60.0) -> Any:
+        end = time.monotonic() + seconds
+        while True:
+            if found := self.run(script):
+                return found
+            assert time.monotonic() < end, f"JupyterLab did not get to: {script}"
+            time.sleep(0.1)
+
+    def text(self, selector: str) -> str:
+        found: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
+        return found
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.chrome).send_keys(*keys).perform()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_live_session(folder, dark):
+    with lab(folder, CELLS, dark=dark) as address, driver(folder / "profile") as chrome:
+        page = Lab(chrome, address)
+        page.run("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.until("return document.querySelectorAll('.mx-message').length === 8")
+        cells = page.run("return document.querySelectorAll('.jp-Notebook .jp-Cell').length")
+        assert page.run("return document.querySelector('.mx').dataset.theme") == (
+            "dark" if dark else "light"
+        )
+        # The notebook's own shortcuts stay out of it: arrows step, D D deletes no cell.
+        page.run("document.querySelector('.mx').focus()")
+        page.press("dd", *[Keys.ARROW_RIGHT] * 7)
+        page.until("return document.querySelector('.mx-counter').textContent.startsWith('step 7')")
+        assert page.run("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") == cells
+        page.run(
+            "document.querySelector('[data-key=\"3>1 Respond\"].mx-message')"
+            ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+        )
+        page.until("return document.querySelector('[data-path=R_i]')")
+        page.run("document.querySelector('[data-path=R_i]').click()")
+        page.run("document.querySelector('.mx-form').requestSubmit()")
+        page.until("return document.querySelector('.mx-abort')")
+        assert "Party 1 caught it in round 4 (share)" in page.text(".mx-abort")
+        assert "COMMITMENT_OPENING" in page.text(".mx-abort")
+        page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")
+        page.until("return document.querySelector('.mx-badge.good')")
+        before = page.text(".mx-title")
+        page.run(
+            "const r = document.querySelectorAll('.mx-latency input')[2]; r.value = 10;"
+            "r.dispatchEvent(new Event('input'))"
+        )
+        page.until(f"return document.querySelector('.mx-title').innerText !== {before!r}")
+        errors = page.run("return document.querySelectorAll('.jp-RenderedText[data-mime-type"
+                          "*=stderr], .jp-OutputArea-error').length")  # fmt: skip
+        assert errors == 0
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_notebook_that_was_run_elsewhere(folder, trusted):
+    """Executed, saved, and opened again, no cell run: a figure, or the widget if it is trusted."""
+    with lab(folder, CELLS) as address, driver(folder / "profile") as chrome:
+        path = folder / "explore.ipynb"
+        notebook = nbformat.read(path, 4)
+        NotebookClient(notebook, kernel_name="python3").execute()
+        nbformat.write(notebook, path)
+        if trusted:
+            trust(folder)
+        page = Lab(chrome, address)
+        if trusted:
+            page.until("return document.querySelectorAll('.mx-message').length === 8")
+            page.run("document.querySelector('.mx').focus()")
+            page.press(Keys.END)
+            assert page.text(".mx-counter").startswith("step 10 of 10")
+        else:
+            page.until("return document.querySelector('.jp-OutputArea-output img')?.naturalWidth")
+            assert "Party 1 receives Offer from party 3" in page.text(".jp-OutputArea-output")
+            assert not page.run("return document.querySelector('.mx')")

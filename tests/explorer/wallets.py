@@ -1,0 +1,35 @@
+"""Wallets and sessions to explore, deterministic to the last bit."""
+
+from collections.abc import Callable
+from functools import cache
+
+from mpcsim import Network, Simulation
+from mpcsim.explorer import Explorer
+from mpcsim.sim import Free
+
+NETWORK = Network.preset("seoul", institution="frankfurt")
+
+
+@cache
+def _key(curve: str) -> Simulation:
+    made = Simulation(NETWORK, seed=1, compute=Free(), secrets_seed="explorer")
+    made.generate(curve)
+    return made
+
+
+def simulation(curve: str = "secp256k1") -> Simulation:
+    """A wallet with a key."""
+    made = Simulation(NETWORK, seed=1, compute=Free(), secrets_seed="explorer")
+    made.shares = dict(_key(curve).shares)
+    return made
+
+
+SESSIONS: dict[str, Callable[[], Explorer]] = {
+    "ecdsa, 2 signers": lambda: Explorer.live(simulation(), "sign", signers=(1, 3)),
+    "ecdsa, 3 signers": lambda: Explorer.live(simulation(), "sign", signers=(1, 2, 3)),
+    "frost, 2 signers": lambda: Explorer.live(simulation("ed25519"), "sign", signers=(1, 2)),
+    "dkg, secp256k1": lambda: Explorer.live(simulation(), "generate"),
+    "dkg, ed25519": lambda: Explorer.live(simulation(), "generate", curve="ed25519"),
+    "reshare, secp256k1": lambda: Explorer.live(simulation(), "recover"),
+    "reshare, ed25519": lambda: Explorer.live(simulation("ed25519"), "recover", lost=2),
+}
