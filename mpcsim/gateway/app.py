@@ -1,20 +1,19 @@
 """The gateway's HTTP interface.
 
 ``/auth`` and ``/member``: access tokens and users. ``/wallet/v1``: what is registered. ``/mpc/v1``:
-the MPC verbs, with binary bodies (``wire``). ``/sim``: the conditions on the links, to be looked at
-and changed while the gateway runs. Every error is JSON with an ``error`` member; a 401 is
+the MPC verbs, with binary bodies (``wire``). Every error is JSON with an ``error`` member; a 401 is
 ``{"code", "message"}``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -30,6 +29,7 @@ from mpcsim.gateway.conditions import GATEWAY
 from mpcsim.gateway.errors import BAD_REQUEST, CONFLICT, TOO_LARGE, LinkFailed, Refused, no_such_key
 from mpcsim.gateway.gateway import Asking, Gateway
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
+from mpcsim.gateway.threads import in_thread
 from mpcsim.gateway.tokens import Claims, TokenError, TokenIssuer, TokenVerifier, bearer
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 
@@ -75,6 +75,7 @@ def create_app(
             Refused: _refused,
             TokenError: _unauthorized,
             HTTPException: _http_error,
+            ClientDisconnect: _gone,
             Exception: _bug,
         },
     )
@@ -116,12 +117,12 @@ class _Api:
         try:
             document = json.loads(await _body(request, MAX_FORM_BYTES))
             username = document["username"]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             username = None
         if not isinstance(username, str):
             raise Refused(BAD_REQUEST, 'the body is not JSON with a "username"')
         try:
-            user = await asyncio.to_thread(self._registry.sign_up, username)
+            user = await in_thread(self._registry.sign_up, username)
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
         except UsernameTaken:
@@ -133,13 +134,11 @@ class _Api:
         if not self._registry.credentials().match(*_basic(request)):
             challenge = {"WWW-Authenticate": "Basic"}
             return JSONResponse({"error": "unknown API key or secret"}, 401, challenge)
-        await _body(request, MAX_FORM_BYTES)
-        form = await request.form()
+        form = _form(await _body(request, MAX_FORM_BYTES))
         if form.get("grant_type") != "client_credentials":
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
-        username = form.get("username")
         try:
-            user = self._registry.user_by_name(username) if isinstance(username, str) else None
+            user = self._registry.user_by_name(form.get("username", ""))
         except UsageError:
             user = None
         if user is None:
@@ -250,17 +249,24 @@ def _key(key: RegisteredKey) -> dict[str, str]:
 
 
 async def _body(request: Request, limit: int) -> bytes:
-    """The request's body, as far as it is allowed to go; kept for ``request.form``."""
+    """The request's body, as far as it is allowed to go."""
     declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > limit:
+    if not declared.isdecimal() or int(declared) > limit:
         raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > limit:
             raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
-    request._body = body
     return body
+
+
+def _form(body: bytes) -> dict[str, str]:
+    """Fields of a URL-encoded form; none if it is something else."""
+    try:
+        return dict(parse_qsl(body.decode()))
+    except ValueError:
+        return {}
 
 
 def _basic(request: Request) -> tuple[str, str]:
@@ -296,7 +302,10 @@ def _http_error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
+def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # nobody reads it
+
+
 def _bug(request: Request, error: Exception) -> Response:
-    if not isinstance(error, ClientDisconnect):
-        LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
+    LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return JSONResponse({"error": "internal error"}, 500)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +22,14 @@ from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
 from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S, MpcNode
 from mpcsim.gateway.registry import Credentials, Registry
+from mpcsim.gateway.smart_accounts import MakeService, SmartAccounts, embedded
 from mpcsim.gateway.store import ShareStore
 from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.sim.faults import Fault
 from mpcsim.sim.network import Network
+from mpcsim.smart_account.http import routes
 from mpcsim.trace import Listener, silent
 
 REGISTRY_FILE: Final = "gateway.sqlite"
@@ -43,6 +46,8 @@ class OpenGateway:
     issuer: TokenIssuer
     token_lifetime_s: float
     links: dict[PartyId, Link] = field(repr=False)
+    smart_accounts: SmartAccounts = field(repr=False)
+    """The smart-account flow; its chain is there once it has been asked for."""
     conditions: Conditions = field(repr=False)
     """Networks and faults; change them at any time."""
     _opened: ExitStack = field(repr=False)
@@ -83,6 +88,7 @@ def open_gateway(
     clock: Callable[[], float] = time.monotonic,
     timer: Callable[[], float] = time.perf_counter,
     now: Callable[[], float] = time.time,
+    smart_accounts: MakeService | None = None,
 ) -> OpenGateway:
     """A gateway with the operator's and the institution's MPC nodes.
 
@@ -101,6 +107,8 @@ def open_gateway(
         clock: monotonic seconds, for the expiry of sessions.
         timer: seconds, for what ``Server-Timing`` says.
         now: seconds since 1970 UTC, for tokens and timestamps.
+        smart_accounts: makes the service behind ``/core/evm/v2/erc4337``; by default one over a
+            chain in this process.
 
     Raises:
         UsageError: the folder cannot be used, another gateway uses it, or a file in it is something
@@ -146,9 +154,23 @@ def open_gateway(
         )
         gateway.settle_at_start()
         verifier = TokenVerifier(jwks, "gateway", now)
-        app = create_app(gateway, issuer, verifier, token_lifetime_s=token_lifetime_s)
+        accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))
+        app = create_app(
+            gateway,
+            issuer,
+            verifier,
+            token_lifetime_s=token_lifetime_s,
+            extra_routes=partial(routes, accounts),
+        )
         return OpenGateway(
-            app, gateway, issuer, token_lifetime_s, links, conditions, opened.pop_all()
+            app,
+            gateway,
+            issuer,
+            token_lifetime_s,
+            links,
+            accounts,
+            conditions,
+            opened.pop_all(),
         )
 
 

@@ -1,4 +1,4 @@
-"""SQLite as all services here use it: durable at return, one connection, any thread.
+"""SQLite as all services here use it: durable at return, any thread.
 
 ``:memory:`` is the same code without a file, for notebooks and tests.
 """
@@ -17,48 +17,64 @@ IN_MEMORY: Final = ":memory:"
 
 
 class Database:
-    """A connection and its lock."""
+    """Two connections and their locks: reading does not wait for a commit that waits for the disk.
+
+    Reading sees what is committed, also inside a transaction.
+    """
 
     def __init__(self, path: Path | str, schema: str) -> None:
         """Open or create the file (readable by its owner only) and the tables.
 
         Raises:
-            sqlite3.DatabaseError: not a database, or one of another layout.
+            OSError: the file cannot be opened or made.
+            sqlite3.Error: not a database, or one of another layout.
         """
-        self._lock = RLock()
-        if str(path) != IN_MEMORY:
+        in_memory = str(path) == IN_MEMORY
+        if not in_memory:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        # Transactions are written out below: begun explicitly, never by the driver.
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        # A commit that has returned survives a power cut, not only a killed process.
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.executescript(schema)
+        self._writer = _connect(path)
+        self._writing = RLock()
+        try:
+            self._writer.execute("PRAGMA journal_mode = WAL")
+            # A commit that has returned survives a power cut, not only a killed process.
+            self._writer.execute("PRAGMA synchronous = FULL")
+            self._writer.execute("PRAGMA foreign_keys = ON")
+            self._writer.executescript(schema)
+            # What is in memory belongs to its connection.
+            self._reader = self._writer if in_memory else _connect(path)
+            self._reading = self._writing if in_memory else RLock()
+        except BaseException:
+            self._writer.close()
+            raise
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(statement, values).fetchall()
+        with self._reading:
+            return self._reader.execute(statement, values).fetchall()
 
     def row(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row, if any."""
-        with self._lock:
-            found: tuple[Any, ...] | None = self._connection.execute(statement, values).fetchone()
-            return found
+        return next(iter(self.rows(statement, *values)), None)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
         """All of it or nothing; durable when the block is left."""
-        with self._lock:
-            cursor = self._connection.cursor()
+        with self._writing:
+            cursor = self._writer.cursor()
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
+                cursor.execute("COMMIT")
             except BaseException:
-                cursor.execute("ROLLBACK")
+                if self._writer.in_transaction:  # a full disk, for one, has ended it already
+                    cursor.execute("ROLLBACK")
                 raise
-            cursor.execute("COMMIT")
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+
+
+def _connect(path: Path | str) -> sqlite3.Connection:
+    # Transactions are written out above: begun explicitly, never by the driver.
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False)

@@ -53,3 +53,8 @@ def no_such_session() -> Refused:
 
 def key_exists(curve: str) -> Refused:
     return Refused(CONFLICT, f"{curve} key already exists for this user")
+
+
+def busy(what: str) -> Refused:
+    """Somebody else is at it; they are not disturbed."""
+    return Refused(CONFLICT, f"a {what} for this key is in progress")

@@ -14,7 +14,8 @@ know a registered key) brings the stores in line.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -27,20 +28,29 @@ from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
     NOT_FOUND,
+    UNAVAILABLE,
     LinkFailed,
     Refused,
     key_exists,
     no_such_key,
     no_such_session,
 )
-from mpcsim.gateway.links import Link, Times
-from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S
-from mpcsim.gateway.registry import KeyChanged, KeyExists, Registry
+from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
+from mpcsim.gateway.mpc_node import MAKING_S, RECOVERY, SIGNING, SIGNING_S
+from mpcsim.gateway.registry import Registry
+from mpcsim.gateway.threads import in_thread, to_the_end
 from mpcsim.gateway.tokens import Claims
 from mpcsim.gateway.turns import Turns
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND
 
+LOG = logging.getLogger(__name__)
+
+MAX_MAKING: Final = 4
+"""Key generations and recoveries that one user may have open; the oldest gives way to a fifth."""
+CALLING_OFF_S: Final = 1.0
+"""How long a request waits for the MPC nodes to hear that a session is off."""
 MAX_WAVES: Final = 16
 """Deliveries between the MPC nodes within one request; honest protocols need at most 4."""
 
@@ -57,10 +67,13 @@ class _Session:
     expires_at: float
     key_id: str | None
     """The key it acts on or replaces; None while it generates one."""
-    long: bool
-    """Its steps compute for tens of milliseconds."""
-    leave: Callable[[], None] = lambda: None
+    making: bool
+    """It makes a key, in steps that take tens of milliseconds."""
+    leave: Callable[[], None]
     """Gives up the session's turn with the key."""
+    open_at: set[PartyId] = field(default_factory=set)
+    """MPC nodes that may have it in their books."""
+    expiry: asyncio.TimerHandle | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -95,7 +108,6 @@ class Gateway:
             queue: signing requests that may wait for one key at one MPC node; with 0 a second
                 request is refused at once.
             signing_s: how long a signing session may take; ``making_s``: the others.
-            signing_s: how long a signing session may take; ``making_s``: the others.
         """
         self.registry = registry
         self.links = links
@@ -104,7 +116,13 @@ class Gateway:
         self._sessions: dict[bytes, _Session] = {}
         self._signing_s = signing_s
         self._making_s = making_s
-        self._turns = Turns(queue, signing_s)
+        # Whoever waits for a client that is lost is to see its session end.
+        self._signing = Turns(SIGNING, queue, signing_s + CALLING_OFF_S)
+        self._recovering = Turns(RECOVERY, 0, 0.0)
+        self._unclosed: dict[tuple[PartyId, str], dict[bytes, float]] = {}
+        """By MPC node and key: sessions that are off though the node could not be told, and when
+        it has forgotten them anyway."""
+        self._under_way: set[asyncio.Task[None]] = set()
         self._deciding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._verbs: Mapping[str, Callable[[Asking, bytes], Any]] = {
             "open": self._open,
@@ -152,7 +170,9 @@ class Gateway:
 
         async def ask(party: PartyId) -> bytes:
             request = wire.OpenHalf(body.key_id, body.reply_key, body.halves[party])
-            reply = await self._ask_about_key(asking, party, "open", request, curve, key_id)
+            reply = await self._ask_about_key(
+                asking, party, "open", request, curve, key_id, quick=True
+            )
             return wire.Half.from_bytes(reply).half
 
         halves = await _all([ask(party) for party in MPC_NODES])
@@ -170,7 +190,7 @@ class Gateway:
             if self.registry.key(user_id, curve):
                 raise key_exists(curve)
             await self._settle(user_id, curve, asking.times)
-        session = self._begin(asking, body.session_id, curve, MPC_NODES, None)
+        session = await self._begin(asking, body.session_id, curve, MPC_NODES, None)
         first = {party: wire.Generate(body.session_id, curve, ()) for party in MPC_NODES}
         mail, _ = await self._carry_on(asking, session, body.messages, "generate", first)
         return wire.Mail(mail)
@@ -186,7 +206,9 @@ class Gateway:
             if key is None:
                 raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
             await self._settle(user_id, curve, asking.times)
-        session = self._begin(asking, body.session_id, curve, MPC_NODES, key.key_id)
+        session = await self._begin(
+            asking, body.session_id, curve, MPC_NODES, key.key_id, self._recovering
+        )
         first = dict.fromkeys(MPC_NODES, body)
         mail, records = await self._carry_on(asking, session, (), "recover", first)
         return wire.Recovering(records, mail)
@@ -198,55 +220,61 @@ class Gateway:
         signer = PartyId(body.signer)
         if signer not in MPC_NODES:
             raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
-        self._expire()
-        leave = await self._turns.take((signer, key_id))
-        try:
-            session = self._begin(asking, body.session_id, curve, (signer,), key_id, leave)
-        except BaseException:
-            leave()
-            raise
+        session = await self._begin(
+            asking, body.session_id, curve, (signer,), key_id, self._signing
+        )
         mail, _ = await self._carry_on(asking, session, body.messages, "sign", {signer: body})
         return wire.Mail(mail)
 
-    def _begin(
+    async def _begin(
         self,
         asking: Asking,
         session_id: bytes,
         curve: str,
         nodes: tuple[PartyId, ...],
         key_id: str | None,
-        leave: Callable[[], None] = lambda: None,
+        turns: Turns | None = None,
     ) -> _Session:
-        self._expire()
+        """Enter a session in the books, after its turn has come."""
+        await self._expire()
+        user_id, making = asking.claims.user_id, len(nodes) > 1
+        if making:
+            others = [s for s in self._sessions.values() if s.making and s.user_id == user_id]
+            if len(others) >= MAX_MAKING:
+                await self._stop(others[:1])
+        leave = _nothing if turns is None else await turns.take((nodes, key_id))
         if session_id in self._sessions:
+            leave()
             raise Refused(CONFLICT, "a session of this id is open")
-        making = len(nodes) > 1
         lifetime_s = self._making_s if making else self._signing_s
+        expires_at = self._clock() + lifetime_s
         session = _Session(
             session_id,
-            asking.claims.user_id,
+            user_id,
             curve,
             nodes,
-            self._clock() + lifetime_s,
+            expires_at,
             key_id,
             making,
             leave,
         )
         self._sessions[session_id] = session
         # Those who wait for the key's turn must not depend on the next request coming by.
-        asyncio.get_running_loop().call_later(lifetime_s, self._end, session)
+        session.expiry = asyncio.get_running_loop().call_later(
+            lifetime_s, lambda: self._start(self._call_off(session))
+        )
         return session
 
     # ------------------------------------------------------------------ sessions go on
 
     async def _exchange(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.Exchange.from_bytes(data)
-        session = self._session(asking.claims, body.session_id)
+        session = await self._session(asking.claims, body.session_id)
         mail, _ = await self._carry_on(asking, session, body.messages)
         return wire.Mail(mail)
 
-    def _session(self, claims: Claims, session_id: bytes) -> _Session:
-        self._expire()
+    async def _session(self, claims: Claims, session_id: bytes) -> _Session:
+        await self._expire()
         session = self._sessions.get(session_id)
         if session is None or session.user_id != claims.user_id:
             raise no_such_session()
@@ -271,26 +299,33 @@ class Gateway:
             The client's mail, and the records the MPC nodes gave.
         """
         async with session.lock:
+            self._check_open(session)
             try:
-                return await self._waves(asking, session, messages, verb, first)
-            except (Refused, asyncio.CancelledError) as error:
-                self._end(session)
-                if not isinstance(error, asyncio.CancelledError):
-                    await self._call_off(session)
+                sent = _addressed(session, CLIENT, messages)
+                found = await self._waves(asking, session, sent, verb, first)
+            except asyncio.CancelledError:
+                self._start(self._call_off(session))
                 raise
+            except BaseException:
+                await self._stop([session])
+                raise
+            if any(envelope.kind == ABORT_KIND for envelope, _ in sent):
+                await self._stop([session])  # the client will not go on, whoever else would
+            elif not session.open_at:
+                self._end(session)
+            return found
 
     async def _waves(
         self,
         asking: Asking,
         session: _Session,
-        messages: Sequence[bytes],
+        sent: list[tuple[Envelope, bytes]],
         verb: str,
         first: Mapping[PartyId, Any] | None,
     ) -> tuple[tuple[bytes, ...], dict[PartyId, bytes]]:
-        under_way = {CLIENT: _addressed(session, CLIENT, messages)}
+        under_way = {CLIENT: sent}
         mail: list[tuple[Envelope, bytes]] = []
         records: dict[PartyId, bytes] = {}
-        open_at = set(session.nodes)
         for _ in range(MAX_WAVES):
             boxes: dict[PartyId, list[tuple[Envelope, bytes]]] = {}
             for box in under_way.values():
@@ -299,7 +334,7 @@ class Gateway:
                         mail.append((envelope, data))
                     else:
                         boxes.setdefault(envelope.receiver, []).append((envelope, data))
-            receivers = [p for p in session.nodes if p in boxes or first]
+            receivers = [p for p in session.nodes if first or (p in boxes and p in session.open_at)]
             if not receivers:
                 break
             answers = await _all(
@@ -314,10 +349,8 @@ class Gateway:
                 if answer.record is not None:
                     records[party] = answer.record
                 if not answer.open:
-                    open_at.discard(party)
+                    session.open_at.discard(party)
             verb, first = "exchange", None
-        if not open_at:
-            self._end(session)
         return await self.conditions.strike(mail), records
 
     async def _deliver(
@@ -333,70 +366,154 @@ class Gateway:
         request: wire.Body = wire.Exchange(session.session_id, messages)
         if first is not None:
             request = _with_messages(first[party], messages)
-        if verb == "sign":
-            reply = await self._ask_about_key(
-                asking, party, verb, request, session.curve, session.key_id or ""
-            )
-        else:
-            reply = await self._ask(asking, party, verb, request, long=session.long)
+            await self._close_old(party, session.key_id)
+            session.open_at.add(party)
+        try:
+            if verb == "sign":
+                key_id = session.key_id or ""
+                reply = await self._ask_about_key(
+                    asking, party, verb, request, session.curve, key_id, quick=True
+                )
+            else:
+                reply = await self._ask(asking, party, verb, request, quick=not session.making)
+        except Refused as refused:
+            never_had_it = first is not None and refused.status == UNAVAILABLE
+            if never_had_it or not isinstance(refused, LinkFailed):
+                session.open_at.discard(party)
+            raise
         return wire.Answer.from_bytes(reply)
 
+    # ------------------------------------------------------------------ sessions end
+
+    def _check_open(self, session: _Session) -> None:
+        """For whoever has waited for the session's lock."""
+        if self._sessions.get(session.session_id) is not session:
+            raise no_such_session()
+
     def _end(self, session: _Session) -> None:
+        """Strike a session out of the books; its key's turn is free."""
         if self._sessions.get(session.session_id) is session:
             del self._sessions[session.session_id]
+        if session.expiry is not None:
+            session.expiry.cancel()
         session.leave()
 
-    def _expire(self) -> None:
-        now = self._clock()
-        for session in [s for s in self._sessions.values() if s.expires_at <= now]:
+    async def _call_off(self, session: _Session) -> None:
+        """End a session before its time: tell the MPC nodes first, if they can be reached, so that
+        whoever has the next turn does not find them busy."""
+        if self._sessions.get(session.session_id) is session:
+            del self._sessions[session.session_id]
+        try:
+            await _all([self._close(party, session) for party in session.open_at])
+        finally:
             self._end(session)
 
-    async def _call_off(self, session: _Session) -> None:
-        """Tell the MPC nodes, as far as they can be reached, that a session is off."""
-        request = wire.Close(session.session_id)
-        calls = [self.links[p].call("close", "", request, Times()) for p in session.nodes]
-        await asyncio.gather(*calls, return_exceptions=True)
+    async def _close(self, party: PartyId, session: _Session) -> None:
+        """Tell an MPC node that a session is off; remember if it cannot be told."""
+        try:
+            await self._close_at(party, session.session_id)
+        except LinkFailed:
+            if session.key_id is not None:
+                # A node may have entered it in its books a little later than we did.
+                old = self._unclosed.setdefault((party, session.key_id), {})
+                old[session.session_id] = session.expires_at + LINK_TIMEOUT_S
+
+    async def _close_at(self, party: PartyId, session_id: bytes) -> None:
+        await self.links[party].call("close", "", wire.Close(session_id), Times())
+
+    async def _close_old(self, party: PartyId, key_id: str | None) -> None:
+        """Tell an MPC node what it could not be told before, as far as it matters for a key."""
+        if key_id is not None and (old := self._unclosed.pop((party, key_id), None)):
+            try:
+                await _all([self._close_at(party, session_id) for session_id in old])
+            except LinkFailed:
+                self._unclosed[party, key_id] = old
+                raise
+
+    async def _stop(self, sessions: Sequence[_Session]) -> None:
+        """Call sessions off; do not wait for it for long."""
+        if tasks := [self._start(self._call_off(session)) for session in sessions]:
+            await asyncio.wait(tasks, timeout=CALLING_OFF_S)
+
+    async def _expire(self) -> None:
+        now = self._clock()
+        for at, old in list(self._unclosed.items()):
+            if max(old.values()) <= now:
+                del self._unclosed[at]
+        await self._stop([s for s in self._sessions.values() if s.expires_at <= now])
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Work that goes on whoever waits for it; the event loop itself would not hold on to it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
 
     # ------------------------------------------------------------------ a key comes into force
 
     async def _activate(self, asking: Asking, data: bytes) -> None:
         body = wire.Activate.from_bytes(data)
-        session = self._session(asking.claims, body.session_id)
-        if not session.long:
+        session = await self._session(asking.claims, body.session_id)
+        if not session.making:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
-        user_id, curve, key_id = session.user_id, session.curve, body.key_id.hex()
-        async with session.lock, self._decision(user_id, curve):
-            replies = await _all([self._ask(asking, p, "vote", body) for p in MPC_NODES])
-            keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
-            if len(keys) != 1:
-                raise Refused(CONFLICT, "the MPC nodes hold shares of different keys")
+        async with session.lock:
+            self._check_open(session)
+            await to_the_end(self._decide(asking, session, body))
+
+    async def _decide(self, asking: Asking, session: _Session, body: wire.Activate) -> None:
+        """Make the session's key the user's key, or call the session off."""
+        user_id, curve = session.user_id, session.curve
+        async with self._decision(user_id, curve):
             try:
-                if session.key_id is None:
-                    self.registry.register(user_id, key_id, curve, keys.pop())
-                else:
-                    self.registry.replace(user_id, curve, session.key_id, key_id)
-            except KeyExists:
-                raise key_exists(curve) from None
-            except KeyChanged:
-                raise Refused(CONFLICT, "the key has been recovered meanwhile") from None
+                await self._vote(asking, session, body)
+            except BaseException:
+                await self._stop([session])
+                raise
             # Decided. A node that misses the following hears of it when it is next asked.
             self._end(session)
-            await self._settle(user_id, curve, asking.times, strict=False)
+            for other in list(self._sessions.values()):
+                if session.key_id is not None and other.key_id == session.key_id:
+                    self._end(other)
+            try:
+                await self._settle(user_id, curve, asking.times)
+            except Exception as error:
+                LOG.warning("a new key is in force, but not everywhere: %s", error)
 
-    async def _settle(self, user_id: str, curve: str, times: Times, *, strict: bool = True) -> None:
+    async def _vote(self, asking: Asking, session: _Session, body: wire.Activate) -> None:
+        """Ask for both votes, and write the registry; under the decision's lock.
+
+        Raises:
+            Refused: nothing has changed.
+        """
+        user_id, curve, key_id = session.user_id, session.curve, body.key_id.hex()
+        present = self.registry.key(user_id, curve)
+        if session.key_id is None and present is not None:
+            raise key_exists(curve)
+        if session.key_id is not None and (present is None or present.key_id != session.key_id):
+            raise Refused(CONFLICT, "the key has been recovered meanwhile")
+        replies = await _all([self._ask(asking, p, "vote", body) for p in MPC_NODES])
+        keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
+        if len(keys) != 1:
+            raise Refused(CONFLICT, "the MPC nodes hold shares of different keys")
+        if session.key_id is None:
+            await in_thread(self.registry.register, user_id, key_id, curve, keys.pop())
+        else:
+            await in_thread(self.registry.replace, user_id, curve, session.key_id, key_id)
+
+    async def _settle(self, user_id: str, curve: str, times: Times) -> None:
         """Bring both MPC nodes' stores in line with the registry; under the decision's lock."""
         request = self._registered(user_id, curve)
-        calls = [self.links[p].call("settle", "", request, times) for p in MPC_NODES]
-        failed = [r for r in await asyncio.gather(*calls, return_exceptions=True) if r]
-        for error in failed:
-            if isinstance(error, BaseException) and (strict or not isinstance(error, LinkFailed)):
-                raise error
+        await _all([self.links[p].call("settle", "", request, times) for p in MPC_NODES])
 
     def settle_at_start(self) -> None:
         """End whatever the last run left undecided, before the first request."""
         for link in self.links.values():
             for user_id, curve in link.node.undecided():
-                link.node.handle("settle", "", self._registered(user_id, curve).to_bytes())
+                request = self._registered(user_id, curve)
+                try:
+                    link.node.handle("settle", "", request.to_bytes())
+                except Refused as refused:  # one user's trouble; the others' keys work
+                    LOG.error("%s key of user %s: %s", curve, user_id, refused)
 
     def _registered(self, user_id: str, curve: str) -> wire.Settle:
         """What the registry says."""
@@ -411,8 +528,15 @@ class Gateway:
 
     async def _suspend(self, asking: Asking, data: bytes) -> None:
         body = wire.Suspend.from_bytes(data)
-        self._curve_of(asking.claims, body.key_id.hex())
-        await _all([self._ask(asking, party, "suspend", body) for party in MPC_NODES])
+        key_id = body.key_id.hex()
+        curve = self._curve_of(asking.claims, key_id)
+        calls = [
+            self._ask_about_key(asking, party, "suspend", body, curve, key_id)
+            for party in MPC_NODES
+        ]
+        await _all(calls)
+        signing = [s for s in self._sessions.values() if s.key_id == key_id and not s.making]
+        await self._stop(signing)
 
     def _curve_of(self, claims: Claims, key_id: str) -> str:
         """The curve of one of the caller's keys."""
@@ -423,9 +547,9 @@ class Gateway:
         raise no_such_key()
 
     async def _ask(
-        self, asking: Asking, party: PartyId, verb: str, body: wire.Body, *, long: bool = False
+        self, asking: Asking, party: PartyId, verb: str, body: wire.Body, *, quick: bool = False
     ) -> bytes:
-        return await self.links[party].call(verb, asking.token, body, asking.times, long=long)
+        return await self.links[party].call(verb, asking.token, body, asking.times, quick=quick)
 
     async def _ask_about_key(
         self,
@@ -435,10 +559,12 @@ class Gateway:
         body: wire.Body,
         curve: str,
         key_id: str,
+        *,
+        quick: bool = False,
     ) -> bytes:
         """Ask for something a node does with a registered key; settle if it has not heard of it."""
         try:
-            return await self._ask(asking, party, verb, body)
+            return await self._ask(asking, party, verb, body, quick=quick)
         except Refused as refused:
             if refused.status != NOT_FOUND:
                 raise
@@ -448,7 +574,7 @@ class Gateway:
             if key is None or key.key_id != key_id:
                 raise no_such_key()
             await self._settle(user_id, curve, asking.times)
-        return await self._ask(asking, party, verb, body)
+        return await self._ask(asking, party, verb, body, quick=quick)
 
 
 def _addressed(
@@ -490,6 +616,10 @@ def _whole_wallet(claims: Claims) -> None:
     """A token for one key neither makes keys nor replaces them."""
     if claims.key_id is not None:
         raise no_such_key()
+
+
+def _nothing() -> None:
+    """Gives up no turn."""
 
 
 async def _all(calls: Sequence[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from mpcsim.gateway import wire
 from mpcsim.gateway.conditions import GATEWAY, Conditions
 from mpcsim.gateway.errors import timed_out, unreachable
+from mpcsim.gateway.threads import in_thread
 from mpcsim.ids import ROLES, PartyId
 
 LINK_TIMEOUT_S: Final = 20.0
@@ -26,7 +27,6 @@ class Handler(Protocol):
     def handle(self, verb: str, token: str, body: bytes) -> bytes: ...
     def undecided(self) -> list[tuple[str, str]]: ...
     def restart(self) -> None: ...
-    def close(self) -> None: ...
 
 
 @dataclass
@@ -72,12 +72,13 @@ class Link:
         """When the node is back from a crash, by the crash's position among the conditions."""
 
     async def call(
-        self, verb: str, token: str, body: wire.Body, times: Times, *, long: bool = False
+        self, verb: str, token: str, body: wire.Body, times: Times, *, quick: bool = False
     ) -> bytes:
-        """Ask the node.
+        """Ask the node. When this ends, the node is done with the request, or never had it.
 
         Args:
-            long: it will compute for tens of milliseconds: other requests go on meanwhile.
+            quick: it computes for a few milliseconds and does not wait for the disk, so that a
+                thread is not worth its while.
 
         Raises:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
@@ -93,10 +94,10 @@ class Link:
                 await conditions.carry(GATEWAY, party, len(data))
                 called = self._timer()
                 try:
-                    if long:
-                        reply = await asyncio.to_thread(self.node.handle, verb, token, data)
-                    else:
+                    if quick:
                         reply = self.node.handle(verb, token, data)
+                    else:
+                        reply = await in_thread(self.node.handle, verb, token, data)
                 finally:
                     compute = self._timer() - called
                     self._handled += 1

@@ -15,6 +15,9 @@ What its sessions keep to:
   stored before anyone hears of it. Sessions themselves live in memory: one that is lost to a crash
   is over, and is never resumed.
 * A session that nobody continues expires.
+
+Any thread may call. Signing keeps to one thread all the same, the caller's event loop, because of
+what shares have in common in a process (``keyshare.Guard``).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.gateway import wire
 from mpcsim.gateway.errors import (
@@ -33,6 +37,8 @@ from mpcsim.gateway.errors import (
     CONFLICT,
     NOT_FOUND,
     Refused,
+    busy,
+    key_exists,
     no_such_key,
     no_such_session,
 )
@@ -51,6 +57,9 @@ LOG = logging.getLogger(__name__)
 
 THRESHOLD: Final = 2
 HOLDERS: Final = (CLIENT, *MPC_NODES)
+SIGNING: Final = "signing session"
+RECOVERY: Final = "recovery"
+"""What there may only be one of for a key."""
 SIGNING_S: Final = 15.0
 """How long a signing session may take: a few round trips, with a slow network to spare."""
 MAKING_S: Final = 60.0
@@ -98,7 +107,7 @@ class MpcNode:
             me: OPERATOR or INSTITUTION.
             verifier: of tokens made out to this node.
             clock: monotonic seconds, for the expiry of sessions.
-            listener: told what the parties do.
+            listener: told what the parties do; by whichever thread drives them.
         """
         self.me = me
         self.signing_s = signing_s
@@ -112,8 +121,12 @@ class MpcNode:
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
         """Sessions that exclude others: (what is done, key_id) to the session."""
-        self._decoded: OrderedDict[str, KeyShare] = OrderedDict()
+        self._decoded: OrderedDict[str, tuple[bytes, KeyShare]] = OrderedDict()
+        """Stored and decoded form, by key_id."""
         self._lock = threading.RLock()
+        """Of all the above, and of randomness; never held while the disk is waited for."""
+        self._settling = threading.Lock()
+        """Held while shares are prepared or dropped; taken before the other."""
         self._verbs: Mapping[str, Callable[[str, bytes], wire.Body | None]] = {
             "open": self._open,
             "generate": self._generate,
@@ -140,7 +153,7 @@ class MpcNode:
 
         Args:
             token: the caller's access or key token; ``close`` and ``settle`` come from the gateway
-                itself and need none.
+                itself, which passes neither on for others, and need none.
 
         Raises:
             Refused: with an HTTP status; nothing has changed.
@@ -159,9 +172,6 @@ class MpcNode:
             self._busy.clear()
             self._decoded.clear()
 
-    def close(self) -> None:
-        self._store.close()
-
     # ------------------------------------------------------------------ vault
 
     def _open(self, token: str, data: bytes) -> wire.Body:
@@ -169,89 +179,97 @@ class MpcNode:
         claims = self._verifier.verify(token)
         stored = self._usable(claims, body.key_id.hex())
         try:
-            half = rewrap_half(
-                body.half,
-                self._seal_key,
-                me=self.me,
-                key_id=stored.key_id,
-                user_id=claims.user_id,
-                reply_key=body.reply_key,
-                rng=self._rng,
-            )
+            with self._lock:
+                half = rewrap_half(
+                    body.half,
+                    self._seal_key,
+                    me=self.me,
+                    key_id=stored.key_id,
+                    user_id=claims.user_id,
+                    reply_key=body.reply_key,
+                    rng=self._rng,
+                )
         except VaultError:
             raise Refused(BAD_REQUEST, "Invalid secret_store") from None
         return wire.Half(half)
 
     # ------------------------------------------------------------------ sessions begin
+    #
+    # Under the lock: between the look at the key and the entry in the books, it is not retired.
 
     def _generate(self, token: str, data: bytes) -> wire.Body:
         body = wire.Generate.from_bytes(data)
         claims = self._verifier.verify(token)
         _access_only(claims)
         curve = body.curve_name
-        if self._store.active(claims.user_id, curve):
-            raise Refused(CONFLICT, f"{curve} key already exists for this user")
         try:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
-        party = dkg.party(
-            agreed,
-            self.me,
-            session_id=body.session_id,
-            rng=self._rng,
-            listener=self._listener,
-        )
-        session = self._begin(party, claims, None, self.making_s)
+        with self._lock:
+            if self._store.active(claims.user_id, curve):
+                raise key_exists(curve)
+            party = dkg.party(
+                agreed,
+                self.me,
+                session_id=body.session_id,
+                rng=self._rng,
+                listener=self._listener,
+            )
+            session = self._begin(party, claims, None, self.making_s)
         return self._run(session, body.messages)
 
     def _recover(self, token: str, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
         claims = self._verifier.verify(token)
         _access_only(claims)
-        stored = self._store.active(claims.user_id, body.curve_name)
-        if stored is None:
-            raise no_such_key()
-        share = self._share(stored)
-        agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
-        party = reshare.party(
-            agreed,
-            self.me,
-            session_id=body.session_id,
-            rng=self._rng,
-            listener=self._listener,
-        )
-        session = self._begin(party, claims, stored.key_id, self.making_s, alone="recovery")
+        with self._lock:
+            stored = self._store.active(claims.user_id, body.curve_name)
+            if stored is None:
+                raise no_such_key()
+            share = self._share(stored)
+            agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
+            party = reshare.party(
+                agreed,
+                self.me,
+                session_id=body.session_id,
+                rng=self._rng,
+                listener=self._listener,
+            )
+            session = self._begin(party, claims, stored.key_id, self.making_s, alone=RECOVERY)
         return self._run(session, (), record=share.record.to_bytes())
 
     def _sign(self, token: str, data: bytes) -> wire.Body:
         body = wire.Sign.from_bytes(data)
         claims = self._verifier.verify(token)
-        stored = self._usable(claims, body.key_id.hex())
         if body.signer != self.me:
             raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
-        share = self._share(stored)
+        with self._lock:
+            stored = self._usable(claims, body.key_id.hex())
+            party = self._signer(self._share(stored), body)
+            session = self._begin(party, claims, stored.key_id, self.signing_s, alone=SIGNING)
+        return self._run(session, body.messages)
+
+    def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
         signers = (CLIENT, self.me)
-        party: Party[Any, Any]
         try:
-            if stored.curve == "secp256k1":
-                party = ecdsa.party(
+            if share.group is SECP256K1:
+                if not share.usable(CLIENT):
+                    raise Refused(CONFLICT, "this key was attacked; recover it")
+                return ecdsa.party(
                     ecdsa.setup(share, signers, body.message),
                     session_id=body.session_id,
                     rng=self._rng,
                     listener=self._listener,
                 )
-            else:
-                party = frost.party(
-                    frost.setup(share, signers, body.message),
-                    session_id=body.session_id,
-                    rng=self._rng,
-                    listener=self._listener,
-                )
+            return frost.party(
+                frost.setup(share, signers, body.message),
+                session_id=body.session_id,
+                rng=self._rng,
+                listener=self._listener,
+            )
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
-        session = self._begin(party, claims, stored.key_id, self.signing_s, alone="signing session")
-        return self._run(session, body.messages)
 
     def _begin(
         self,
@@ -277,7 +295,7 @@ class MpcNode:
                 raise Refused(CONFLICT, "too many sessions are open")
             if alone and key_id:
                 if (alone, key_id) in self._busy:
-                    raise Refused(CONFLICT, f"a {alone} for this key is in progress")
+                    raise busy(alone)
                 self._busy[alone, key_id] = party.session_id
             session = _Session(
                 party.session_id, claims.user_id, party, self._clock() + lifetime_s, key_id
@@ -306,11 +324,11 @@ class MpcNode:
         self, session: _Session, messages: tuple[bytes, ...], record: bytes | None = None
     ) -> wire.Body:
         """Start the session's party if it is new, and give it messages."""
-        mail = [(_sender(message), message) for message in messages]
         with session.lock:
             party = session.party
             outputs: list[Output[Any]] = []
             try:
+                mail = [(_sender(message), message) for message in messages]
                 if party.outcome is None and party.waiting() is None:
                     outputs += party.start()
                 for sender, message in mail:
@@ -324,7 +342,8 @@ class MpcNode:
             if self._over(session):
                 self._forget(session)
             sends = tuple(output.data for output in outputs if isinstance(output, Send))
-            return wire.Answer(int(session.session_id in self._sessions), record, sends)
+            still_open = self._sessions.get(session.session_id) is session
+            return wire.Answer(int(still_open), record, sends)
 
     def _note(self, session: _Session, output: Output[Any]) -> None:
         """Do what an output demands of this node's store."""
@@ -342,7 +361,7 @@ class MpcNode:
 
     def _prepare(self, session: _Session, share: KeyShare) -> None:
         record = share.record
-        session.made = StoredShare(
+        made = StoredShare(
             record.epoch.hex(),
             session.user_id,
             record.curve_name,
@@ -350,24 +369,26 @@ class MpcNode:
             share.to_bytes(),
             PREPARED,
         )
-        self._store.prepare(session.made)
+        with self._settling:
+            if self._sessions.get(session.session_id) is not session:
+                raise no_such_session()
+            self._store.prepare(made)
+            session.made = made
 
     def _after(self, session: _Session, aborted: Aborted) -> None:
         """An abort: discard and suspend what it demands, and say what happened."""
         key_id = session.key_id
-        signing = session.party.definition.name in ("ecdsa", "frost")
+        signing = session.party.definition is not reshare.RESHARE
         LOG.warning("%s %s: %s", ROLES[self.me], session.party.definition.name, aborted)
         if key_id is None or not signing or aborted.consequence is Consequence.RETRY:
             return
-        stored = self._store.find(key_id)
-        if stored is None:
-            return
-        if aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
-            kept = self._share(stored).after(aborted)
-            self._store.replace(key_id, kept.to_bytes())
-            self._decoded.pop(key_id, None)
         # Stop working with the culprit: it holds the other share that this key signs with.
-        self._store.suspend(key_id, f"{aborted.reason.text} (by the {_names(aborted.culprits)})")
+        why = f"{aborted.reason.text} (by the {_names(aborted.culprits)})"
+        kept: bytes | None = None
+        stored = self._store.find(key_id)
+        if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
+            kept = self._share(stored).after(aborted).to_bytes()
+        self._store.suspend(key_id, why, kept)
 
     def _over(self, session: _Session) -> bool:
         """Whether this node has no further part in the session.
@@ -386,7 +407,9 @@ class MpcNode:
 
     def _forget(self, session: _Session) -> None:
         with self._lock:
-            self._sessions.pop(session.session_id, None)
+            if self._sessions.get(session.session_id) is not session:
+                return
+            del self._sessions[session.session_id]
             for what, holder in list(self._busy.items()):
                 if holder == session.session_id:
                     del self._busy[what]
@@ -402,6 +425,7 @@ class MpcNode:
         """Promise: all three holders are done, this one holds its new share durably."""
         body = wire.Activate.from_bytes(data)
         claims = self._verifier.verify(token)
+        _access_only(claims)
         session = self._session(body.session_id, claims)
         with session.lock:
             made = session.made
@@ -417,34 +441,41 @@ class MpcNode:
 
     def _close(self, token: str, data: bytes) -> None:
         body = wire.Close.from_bytes(data)
-        session = self._sessions.get(body.session_id)
-        if session is not None:
+        with self._settling:
+            session = self._sessions.get(body.session_id)
+            if session is None:
+                return
             self._forget(session)
+            if session.made is not None:
+                self._store.drop_prepared(session.made.key_id)
 
     def _settle(self, token: str, data: bytes) -> None:
         """Make the store agree with the gateway's registry; doing it twice changes nothing."""
         body = wire.Settle.from_bytes(data)
         user_id, curve = body.user_id, body.curve_name
-        if body.key_id is not None:
-            key_id = body.key_id.hex()
-            found = self._store.find(key_id)
-            if found is None or (found.user_id, found.curve) != (user_id, curve):
-                raise Refused(NOT_FOUND, f"the {ROLES[self.me]} holds no share of this key")
-            if found.state == PREPARED:
-                raise Refused(CONFLICT, f"the {ROLES[self.me]} has not voted for this key")
-            if found.state == VOTED:
-                self._store.activate(key_id)
-        with self._lock:
-            self._expire()
-            live = [s for s in self._sessions.values() if s.user_id == user_id]
-            for session in live:
-                # What signs with, or reshares, a key that is no more; what has made its key.
-                if (session.key_id and not self._active(session.key_id)) or (
-                    session.made and self._active(session.made.key_id)
-                ):
-                    self._forget(session)
-            making = {s.made.key_id for s in live if s.made and s.session_id in self._sessions}
-        self._store.drop_undecided(user_id, curve, frozenset(making))
+        with self._settling:
+            if body.key_id is not None:
+                self._put_in_force(body.key_id.hex(), user_id, curve)
+            with self._lock:
+                self._expire()
+                live = [s for s in self._sessions.values() if s.user_id == user_id]
+                for session in live:
+                    # What signs with, or reshares, a key that is no more; what has made its key.
+                    if (session.key_id and not self._active(session.key_id)) or (
+                        session.made and self._active(session.made.key_id)
+                    ):
+                        self._forget(session)
+                making = {s.made.key_id for s in live if s.made and s.session_id in self._sessions}
+            self._store.drop_undecided(user_id, curve, frozenset(making))
+
+    def _put_in_force(self, key_id: str, user_id: str, curve: str) -> None:
+        found = self._store.find(key_id)
+        if found is None or (found.user_id, found.curve) != (user_id, curve):
+            raise Refused(NOT_FOUND, f"the {ROLES[self.me]} holds no share of this key")
+        if found.state == PREPARED:
+            raise Refused(CONFLICT, f"the {ROLES[self.me]} has not voted for this key")
+        if found.state == VOTED:
+            self._store.activate(key_id)
 
     def _active(self, key_id: str) -> bool:
         found = self._store.find(key_id)
@@ -456,6 +487,10 @@ class MpcNode:
         stored = self._mine(claims, body.key_id.hex())
         who = "another party" if body.culprit is None else f"party {body.culprit}"
         self._store.suspend(stored.key_id, f"the client caught {who} cheating")
+        with self._lock:
+            signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
+            if signing is not None:
+                self._forget(signing)
 
     # ------------------------------------------------------------------ shares
 
@@ -480,13 +515,15 @@ class MpcNode:
     def _share(self, stored: StoredShare) -> KeyShare:
         """The share in decoded form; decoding checks it against its record."""
         with self._lock:
-            share = self._decoded.get(stored.key_id)
-            if share is None:
-                share = KeyShare.from_bytes(stored.share)
-                self._decoded[stored.key_id] = share
+            known = self._decoded.get(stored.key_id)
+            # Another thread may have read the row before it was changed.
+            if known is None or known[0] != stored.share:
+                known = stored.share, KeyShare.from_bytes(stored.share)
+                self._decoded[stored.key_id] = known
                 if len(self._decoded) > DECODED_SHARES:
                     self._decoded.popitem(last=False)
-            return share
+            self._decoded.move_to_end(stored.key_id)
+            return known[1]
 
 
 def _access_only(claims: Claims) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import closing
 from typing import Final
 
 import uvicorn
@@ -22,7 +23,7 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
     Raises:
         UsageError: the port is taken, or the address is not this machine's.
     """
-    with listen(host, port) as listening:
+    with closing(gateway), listen(host, port) as listening:
         uvicorn.Server(
             uvicorn.Config(
                 gateway.app,
@@ -37,7 +38,6 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )
         ).run(sockets=[listening])
-    gateway.close()
 
 
 def listen(host: str, port: int) -> socket.socket:

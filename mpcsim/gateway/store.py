@@ -10,10 +10,12 @@ Shares lie here as they are: at rest they are as safe as the disk.
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from mpcsim.errors import UsageError
 from mpcsim.gateway.database import IN_MEMORY, Database
 from mpcsim.rng import Rng
 from mpcsim.vault import make_seal_key
@@ -57,7 +59,15 @@ class ShareStore:
     """Key shares of one MPC node. Every change is durable when the method returns."""
 
     def __init__(self, path: Path | str = IN_MEMORY) -> None:
-        self._database = Database(path, _SCHEMA)
+        """Open the database, and make it first if there is none.
+
+        Raises:
+            UsageError: the file cannot be opened, or is something else.
+        """
+        try:
+            self._database = Database(path, _SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"share store {path}: {error}") from error
 
     def seal_key(self, rng: Rng) -> bytes:
         """The node's X25519 secret key, made at first use."""
@@ -121,6 +131,11 @@ class ShareStore:
                 (key_id,),
             )
 
+    def drop_prepared(self, key_id: str) -> None:
+        """Forget a share, unless it has been voted for."""
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM shares WHERE key_id = ? AND state = 'prepared'", (key_id,))
+
     def drop_undecided(self, user_id: str, curve: str, keep: frozenset[str]) -> None:
         """Forget the shares of sessions that came to nothing, except those named."""
         with self._database.transaction() as cursor:
@@ -132,14 +147,16 @@ class ShareStore:
                 if key_id not in keep:
                     cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
 
-    def replace(self, key_id: str, share: bytes) -> None:
-        """Store a share anew, after state in it was discarded."""
-        with self._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
+    def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
+        """Do nothing with a share any more but recovering its key.
 
-    def suspend(self, key_id: str, why: str) -> None:
+        Args:
+            share: the share to keep in its place, after state in it was discarded.
+        """
         with self._database.transaction() as cursor:
             cursor.execute("UPDATE shares SET suspended = ? WHERE key_id = ?", (why, key_id))
+            if share is not None:
+                cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
 
     def close(self) -> None:
         self._database.close()

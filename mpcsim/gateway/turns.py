@@ -1,4 +1,4 @@
-"""One signing session a key at a time, and a bounded queue for those who would rather wait."""
+"""One session a key at a time, and a bounded queue for those who would rather wait."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from mpcsim.gateway.errors import CONFLICT, Refused
+from mpcsim.gateway.errors import busy
 
 
 class Turns:
     """Turns by key. With a queue of 0, whoever does not get the turn at once is refused."""
 
-    def __init__(self, queue: int, patience_s: float) -> None:
+    def __init__(self, what: str, queue: int, patience_s: float) -> None:
         """No turns taken.
 
         Args:
+            what: there may only be one of at a time.
             queue: how many may wait for one key.
             patience_s: how long one waits at most.
         """
+        self.what = what
         self.queue = queue
         self.patience_s = patience_s
         self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
@@ -35,7 +37,7 @@ class Turns:
             self._lines[key] = deque()
         else:
             if len(line) >= self.queue:
-                raise _busy()
+                raise busy(self.what)
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             line.append(place)
             try:
@@ -47,7 +49,7 @@ class Turns:
                 elif place in line:
                     line.remove(place)
                 if isinstance(error, TimeoutError):
-                    raise _busy() from None
+                    raise busy(self.what) from None
                 raise
         given_up = False
 
@@ -67,7 +69,3 @@ class Turns:
                 place.set_result(None)
                 return
         del self._lines[key]
-
-
-def _busy() -> Refused:
-    return Refused(CONFLICT, "a signing session for this key is in progress")

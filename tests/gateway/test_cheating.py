@@ -159,6 +159,19 @@ def test_a_cheat_while_a_key_is_made_ends_that_session_and_nothing_else(kind, me
     run(work)
 
 
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speaks_to_it(party):
+    async def work(gateway, client):
+        tamper = on("Commit", lambda m: b"?", to={party})
+        with pytest.raises(Stuck, match="a peer reported that it aborted"):
+            await client.begin_generate("ed25519", wrap=cheating(tamper))
+        assert not gateway.gateway._sessions
+        assert not any(link.node._sessions for link in gateway.links.values())
+        await client.check_consistent("ed25519")
+
+    run(work)
+
+
 def test_a_client_that_caught_a_node_cheating_suspends_its_key_everywhere():
     async def work(gateway, client):
         share = await client.generate("secp256k1")

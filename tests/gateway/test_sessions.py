@@ -51,7 +51,7 @@ def nothing_open(gateway):
             service._sessions,
             service._signing._lines,
             service._recovering._lines,
-            any(service._unclosed.values()),
+            service._unclosed,
             *(link.node._sessions or link.node._busy for link in gateway.links.values()),
         ]
     )
@@ -217,8 +217,10 @@ def test_a_generation_that_nobody_finishes_is_in_nobodys_way():
     async def work(gateway, client):
         session_id, made = await client.begin_generate("ed25519")
         assert await client.key_ids() == {}
+        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
         clock.now += 60
         assert (await refusal(client.activate(session_id, made)))[0] == 410
+        assert not any(shares_of(gateway).values())
         await client.check_works(await client.generate("ed25519"))
         assert all(len(rows) == 1 for rows in shares_of(gateway).values())
         assert nothing_open(gateway)
@@ -348,6 +350,21 @@ def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down):
     run(work)
 
 
+def test_a_recovery_neither_node_could_be_told_about_is_in_nobodys_way():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        session_id, made = await client.begin_recover("ed25519")
+        for link in gateway.links.values():
+            link.down = True
+        assert (await refusal(client.activate(session_id, made)))[0] == 503
+        for link in gateway.links.values():
+            link.down = False
+        assert (await client.recover("ed25519")).public_key == share.public_key
+        assert nothing_open(gateway)
+
+    run(work)
+
+
 @pytest.mark.parametrize("down", MPC_NODES)
 def test_a_session_the_node_could_not_be_told_about_is_in_nobodys_way(down):
     async def work(gateway, client):
@@ -371,10 +388,10 @@ def test_what_was_not_told_is_forgotten_when_it_no_longer_matters():
         party, messages = await begun(client, share)
         gateway.links[2].down = True
         assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-        assert gateway.gateway._unclosed[2]
+        assert gateway.gateway._unclosed
         clock.now += 1000
         await client.sign(share, signer=3)
-        assert not gateway.gateway._unclosed[2]
+        assert not gateway.gateway._unclosed
 
     run(work, clock=clock)
 
