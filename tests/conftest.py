@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -8,8 +9,20 @@ from hypothesis import settings
 # Helpers assert on behalf of tests: give their asserts the same treatment (also under python -O).
 pytest.register_assert_rewrite("tests.helpers")
 
+from tests.helpers import secrecy  # noqa: E402
+
 # Big-integer arithmetic makes single examples slow now and then, so no per-example deadline;
 # the time limit per test still holds.
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+secrecy.watch()
+
+
+@pytest.fixture(autouse=True)
+def nothing_secret_is_logged() -> Iterator[None]:
+    """No password, share or token of any test so far is in what this one logged."""
+    yield
+    leaks = secrecy.LEDGER.leaks()
+    assert not leaks, leaks

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +28,6 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.sim.faults import Fault
 from mpcsim.sim.network import Network
-from mpcsim.smart_account.http import routes
 from mpcsim.trace import Listener, silent
 
 REGISTRY_FILE: Final = "gateway.sqlite"
@@ -160,7 +158,7 @@ def open_gateway(
             issuer,
             verifier,
             token_lifetime_s=token_lifetime_s,
-            extra_routes=partial(routes, accounts),
+            extra_routes=lambda authorize: [accounts.route(authorize)],
         )
         return OpenGateway(
             app,

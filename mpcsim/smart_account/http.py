@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Final, Protocol
+from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -15,11 +15,14 @@ from starlette.routing import Route
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import BadRequest, SmartAccountError
 from mpcsim.smart_account.fields import MAX_BYTES
-from mpcsim.smart_account.service import Reply
+from mpcsim.smart_account.service import SmartAccountService
 
 Authorize = Callable[[Request], Awaitable[object] | object]
 """Raises (its own exception, with its own 401) unless the caller may; called before the body is
 read."""
+
+Provider = Callable[[], SmartAccountService]
+"""Gives the service; called in a worker thread at each request, so it may make it at the first."""
 
 MAX_BODY_BYTES: Final = 8 * MAX_BYTES + 4096
 """Three byte fields of the greatest length, in hex, with room to spare."""
@@ -31,13 +34,7 @@ class TooLarge(SmartAccountError):
     status = 413
 
 
-class Answers(Protocol):
-    """A ``SmartAccountService``, or what stands before one."""
-
-    def answer(self, endpoint: Endpoint, request: Mapping[str, object]) -> Reply: ...
-
-
-def routes(service: Answers, authorize: Authorize) -> list[Route]:
+def routes(service: Provider, authorize: Authorize) -> list[Route]:
     """One route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
@@ -46,16 +43,15 @@ def routes(service: Answers, authorize: Authorize) -> list[Route]:
     return [_route(endpoint, service, authorize) for endpoint in Endpoint]
 
 
-def _route(endpoint: Endpoint, service: Answers, authorize: Authorize) -> Route:
+def _route(endpoint: Endpoint, service: Provider, authorize: Authorize) -> Route:
     async def handle(request: Request) -> Response:
         allowed = authorize(request)
         if isawaitable(allowed):
             await allowed
         try:
             members = await _members(request) if endpoint.method == "POST" else {}
-            reply = await run_in_threadpool(
-                service.answer, endpoint, {**members, **request.path_params}
-            )
+            members |= request.path_params
+            reply = await run_in_threadpool(lambda: service().answer(endpoint, members))
         except SmartAccountError as refused:
             return JSONResponse({"error": str(refused)}, refused.status)
         return JSONResponse(reply)

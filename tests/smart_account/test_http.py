@@ -39,7 +39,7 @@ def app(service, *, awaits=False):
         return JSONResponse({"error": error.detail}, error.status_code)
 
     return Starlette(
-        routes=routes(service, check_later if awaits else check),
+        routes=routes(lambda: service, check_later if awaits else check),
         exception_handlers={HTTPException: refuse},
     )
 
