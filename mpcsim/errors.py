@@ -235,6 +235,8 @@ class Aborted:
     def __str__(self) -> str:
         if self.culprits:
             who = "party " + ", ".join(map(str, sorted(self.culprits)))
+        elif len(self.suspects) == 1:
+            who = f"party {min(self.suspects)} is a suspect"
         elif self.suspects:
             who = "one of parties " + ", ".join(map(str, sorted(self.suspects)))
         else:

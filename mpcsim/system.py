@@ -62,10 +62,22 @@ def gateway_program(port: int, options: Sequence[str] = ()) -> Program:
     )
 
 
-def node_program(port: int, gateway: Program, environment: Mapping[str, str] = {}) -> Program:
-    """The REST node in front of a gateway."""
-    own = {"APP_PORT": str(port), "WAAS_API_URL": gateway.address, **environment}
-    return Program("node", (sys.executable, "-m", "node"), port, "APP_PORT", "/", own)
+def node_program(
+    port: int,
+    gateway: Program | str,
+    environment: Mapping[str, str] = {},
+    *,
+    name: str = "node",
+) -> Program:
+    """The REST node in front of a gateway, given as a program or by its address.
+
+    Args:
+        environment: further settings of the node's.
+        name: of the process; each has its own.
+    """
+    address = gateway if isinstance(gateway, str) else gateway.address
+    own = {"APP_PORT": str(port), "WAAS_API_URL": address, **environment}
+    return Program(name, (sys.executable, "-m", "node"), port, "APP_PORT", "/", own)
 
 
 class Running:

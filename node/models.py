@@ -171,7 +171,8 @@ class SignRequest(Body):
         Field(
             description=(
                 "Which MPC node signs along. Without it the operator's does, or the institution's "
-                "while the operator's cannot be reached."
+                "if the operator's fails while signing. (Before that, opening the share takes both "
+                "MPC nodes: while either cannot be reached, nothing signs.)"
             ),
         ),
     ] = None

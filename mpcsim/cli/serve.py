@@ -21,6 +21,7 @@ from mpcsim.gateway import open_gateway
 from mpcsim.gateway.serving import serve as serve_gateway
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.system import (
+    DATA_FOLDER,
     HOST,
     Program,
     Running,
@@ -122,7 +123,7 @@ def _start(processes: Running, options: argparse.Namespace) -> None:
         f"node     {node.address}  (API page: {node.address}/api/docs)",
     ]
     if options.lab:
-        lab, address = _lab_program(gateway, node)
+        lab, address = _lab_program(gateway, node, options.data)
         processes.start(lab)
         lines.append(f"lab      {address}")
     known = credentials(options.data)
@@ -149,7 +150,7 @@ def _gateway_options(options: argparse.Namespace) -> list[str]:
     return given + (["--network", options.network] if options.network else [])
 
 
-def _lab_program(gateway: Program, node: Program) -> tuple[Program, str]:
+def _lab_program(gateway: Program, node: Program, data: Path) -> tuple[Program, str]:
     """JupyterLab on the notebooks, and its address with the token that lets one in."""
     lab_port, token = port("LAB_PORT", 8888), secrets.token_hex(16)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ip={HOST}"]
@@ -166,13 +167,14 @@ def _lab_program(gateway: Program, node: Program) -> tuple[Program, str]:
         "JUPYTER_TOKEN": token,
         "WAAS_API_URL": gateway.address,
         "WALLET_NODE_URL": node.address,
+        "MPCSIM_DATA": str(data.resolve()),
     }
     lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment)
     return lab, f"{lab.address}/lab?token={token}"
 
 
 def _token_command(options: argparse.Namespace) -> list[str]:
-    folder = [] if options.data == Path(".mpcsim") else ["--data", str(options.data)]
+    folder = [] if options.data == DATA_FOLDER else ["--data", str(options.data)]
     command = Path(sys.executable).with_name("mpcsim")
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command

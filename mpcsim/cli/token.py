@@ -30,9 +30,9 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         type=Path,
-        default=DATA_FOLDER,
+        default=Path(os.environ.get("MPCSIM_DATA") or DATA_FOLDER),
         metavar="FOLDER",
-        help="where the gateway keeps its databases (default %(default)s)",
+        help="where the gateway keeps its databases (default %(default)s, or MPCSIM_DATA)",
     )
 
 

@@ -47,6 +47,12 @@ class Table:
             lines.append((indent + "  ".join(cells)).rstrip())
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        return self.text("")
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
     def html(self) -> str:
         """For a notebook."""
         sides = ["right" if name in self.right else "left" for name in self.columns]

@@ -3,6 +3,8 @@
 ``service`` does what the endpoints promise, over a ``chain``: ``embedded``, an EVM in this
 process, or ``jsonrpc``, any node. ``client`` runs the six steps of an operation; ``http`` makes
 routes of the service. The contracts are the published ones (``install``, ``deployment``).
+
+To look at it: ``anatomy`` takes a digest apart, ``tables`` and ``figures`` show what happened.
 """
 
 import sys

@@ -118,8 +118,8 @@ def _words_of(step: Step) -> tuple[str, str]:
 
 # ---------------------------------------------------------------------- anatomy of the digest
 
-_CELL = 0.2
-_LEFT = 2.05
+_CELL = 0.186
+_LEFT = 1.75
 _ROW = 0.235
 
 
@@ -148,7 +148,7 @@ def digest_anatomy(flow: Flow) -> Chart:
         ),
     ]
     rows = sum(len(words) for _, words in stages)
-    figure, axes = _chart(_LEFT + 32 * _CELL + 2.35, rows * _ROW + len(stages) * 0.42 + 0.4)
+    figure, axes = _chart(_LEFT + 32 * _CELL + 1.95, rows * _ROW + len(stages) * 0.42 + 0.4)
     y = 0.1
     for number, (title, words) in enumerate(stages):
         if number:
@@ -186,7 +186,7 @@ def _bytes(axes: Axes, y: float, word: Word) -> None:
             x + _CELL / 2,
             y + (_ROW - 0.03) / 2,
             f"{byte:02x}",
-            fontsize=6.3,
+            fontsize=6.1,
             family="monospace",
             color=GREY if plain else "black",
             ha="center",

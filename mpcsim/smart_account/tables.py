@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from eth_typing import ChecksumAddress
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import Table
 from mpcsim.smart_account import contracts
-from mpcsim.smart_account.anatomy import Word
 from mpcsim.smart_account.chain import ZERO_ADDRESS
 from mpcsim.smart_account.client import Flow
 from mpcsim.smart_account.fields import FIELDS, to_wire
@@ -57,12 +56,6 @@ def fields_view(flow: Flow) -> View:
             )
         )
     return View(("field", "value", "length", "supplied by"), rows, frozenset({"length"}))
-
-
-def words_view(words: Iterable[Word]) -> View:
-    """Words of an encoding: offset, field, how it was made, and the bytes."""
-    rows = [(f"{w.offset:3d}", w.name, w.made, w.data.hex()) for w in words]
-    return View(("offset", "word", "made from", "32 bytes"), rows, frozenset({"offset"}))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""A kit for property-based tests of threshold wallets, for this project and for others.
+
+Services that speak the node's API::
+
+    from mpcsim.testing import HttpTarget, check_wallet_service
+
+    def test_our_service():
+        with HttpTarget("http://127.0.0.1:9091", token=our_tokens) as target:
+            check_wallet_service(target)
+
+Protocols::
+
+    from hypothesis import given, strategies as st
+    from mpcsim.testing import strategies as wallets
+    from mpcsim.testing.protocols import run_protocol
+
+    @given(st.data())
+    def test_any_order(data):
+        scenario = data.draw(wallets.scenarios())
+        run_protocol(scenario, order=data.draw(wallets.schedules()))
+
+``walk`` has the steps and the model, ``service_checks`` and ``protocol_checks`` the invariants,
+``strategies`` everything that can be drawn, ``plugin`` pytest's options, ``suite`` ready-made tests
+of a service at an address. What fails is told as a short story, with the seed and code that does
+the same again without Hypothesis.
+"""
+
+from mpcsim.testing.invariants import INVARIANTS, BrokenInvariant, Invariant, invariant
+from mpcsim.testing.machine import WalletMachine, check_wallet_service, machine_for
+from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
+from mpcsim.testing.protocol_run import Order, Replay, run_over_network, run_protocol
+from mpcsim.testing.service import (
+    Answer,
+    AsgiService,
+    AsyncService,
+    BlockingService,
+    Request,
+    Service,
+)
+from mpcsim.testing.story import Call, Failure
+from mpcsim.testing.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
+from mpcsim.testing.walk import Walk
+
+__all__ = [
+    "INVARIANTS",
+    "PROFILES",
+    "QUICK",
+    "SOAK",
+    "THOROUGH",
+    "Answer",
+    "AsgiService",
+    "AsyncService",
+    "BlockingService",
+    "BrokenInvariant",
+    "Call",
+    "Failure",
+    "HttpTarget",
+    "Invariant",
+    "Order",
+    "Part",
+    "Profile",
+    "Progress",
+    "Replay",
+    "Request",
+    "Service",
+    "Target",
+    "TokenProvider",
+    "Walk",
+    "WalletMachine",
+    "check_wallet_service",
+    "gateway_tokens",
+    "invariant",
+    "machine_for",
+    "run_over_network",
+    "run_protocol",
+]

@@ -1,0 +1,169 @@
+"""The state machine: Hypothesis walks through the API, and shrinks what it trips over.
+
+    check_wallet_service(HttpTarget("http://127.0.0.1:9091", token=my_tokens))
+
+It speaks to any service of the specification. What it finds it tells as a story, with the seed and
+code that does the same without Hypothesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from hypothesis import Phase
+from hypothesis import seed as with_seed
+from hypothesis import settings as hypothesis_settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from mpcsim.rng import SystemRng
+from mpcsim.testing.invariants import BrokenInvariant
+from mpcsim.testing.profile import QUICK, Profile, Progress
+from mpcsim.testing.rules import Rule, rules
+from mpcsim.testing.shrink import shrink
+from mpcsim.testing.story import Call
+from mpcsim.testing.target import Target
+from mpcsim.testing.walk import Walk
+
+
+class WalletMachine(RuleBasedStateMachine):
+    """A walk through one service. ``machine_for`` gives it a target and its rules."""
+
+    target: ClassVar[Target]
+    rules_by_name: ClassVar[Mapping[str, Rule]]
+    progress: ClassVar[Progress | None] = None
+    stories: ClassVar[list[BrokenInvariant]]
+    """Every failure met while searching and shrinking."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walk = Walk(self.target)
+        self._failed = False
+
+    def take(self, name: str, drawn: dict[str, Any]) -> None:
+        """Follow one rule."""
+        self._noting(lambda: self.rules_by_name[name].act(self.walk, **drawn))
+
+    def teardown(self) -> None:
+        """Put the service in order for the next walk."""
+        if self.progress is not None:
+            self.progress.step()
+        try:
+            if not self._failed:
+                self._noting(self.walk.end)
+        finally:
+            _put_in_order(self.walk)
+
+    def _noting(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except BrokenInvariant as broken:
+            self._failed = True
+            self.stories.append(broken)
+            raise
+
+
+def machine_for(
+    target: Target, profile: Profile = QUICK, progress: Progress | None = None
+) -> type[WalletMachine]:
+    """A state machine class for one target, with a rule for every step that the target allows.
+
+    For those who run state machines themselves: ``TestOurs = machine_for(target).TestCase``.
+    """
+    by_name = rules(target, profile.both_curves)
+    body: dict[str, Any] = {name: _as_rule(name, found) for name, found in by_name.items()}
+    body |= {"target": target, "rules_by_name": by_name, "progress": progress, "stories": []}
+    made: type[WalletMachine] = type("WalletMachine", (WalletMachine,), body)
+    made.TestCase.settings = profile.settings(profile.examples)
+    return made
+
+
+def _as_rule(name: str, found: Rule) -> Callable[..., None]:
+    def take(self: WalletMachine, **drawn: Any) -> None:
+        self.take(name, drawn)
+
+    take.__name__ = name
+    draw: dict[str, Any] = dict(found.draw)
+    as_rule: Any = rule(**draw)
+    made: Callable[..., None] = as_rule(take)
+    return made
+
+
+def check_wallet_service(
+    target: Target,
+    profile: Profile = QUICK,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Walk through a service until the budget is used up; returns the number of walks.
+
+    Args:
+        seed: the same seed takes the same steps; by default another one each time (0 under a
+            Hypothesis profile that is derandomised).
+
+    Raises:
+        BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.
+    """
+    first = fresh_seed() if seed is None else seed
+    counted = progress or Progress("walks")
+    try:
+        for number, examples in enumerate(profile.rounds()):
+            # A time budget repeats seeds one after the other: each round is a run of its own.
+            _round(target, profile, examples, first + number, counted)
+    finally:
+        counted.close()
+    return counted.done
+
+
+def _round(target: Target, profile: Profile, examples: int, seed: int, progress: Progress) -> None:
+    """So many walks with one seed."""
+    machine = with_seed(seed)(machine_for(target, profile, progress))
+    settings = hypothesis_settings(profile.settings(examples), phases=(Phase.generate,))
+    try:
+        run_state_machine_as_test(machine, settings=settings)
+    except (BrokenInvariant, Flaky) as error:
+        if not machine.stories:
+            raise
+        found = _shortest(target, machine.stories[0])
+        if found.failure is not None:
+            found.failure.seed = seed
+            found.failure.budget = f"{examples} walks, {profile.steps} rules each"
+            if isinstance(error, Flaky):
+                found.failure.notes.append("The same steps have not failed every time.")
+    else:
+        return
+    raise found
+
+
+def _shortest(target: Target, broken: BrokenInvariant) -> BrokenInvariant:
+    """The failure of a walk that is as short and plain as can be."""
+
+    def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
+        walk = Walk(target)
+        found: BrokenInvariant | None = None
+        try:
+            walk.play(calls)
+            walk.end()
+        except BrokenInvariant as error:
+            found = error
+        _put_in_order(walk)
+        return found if type(found) is type(broken) else None
+
+    calls = broken.failure.calls if broken.failure else []
+    return shrink(calls, broken, attempt)
+
+
+def _put_in_order(walk: Walk) -> None:
+    """Leave the service as the next walk wants it, whatever else is wrong with it."""
+    with suppress(BrokenInvariant):
+        walk.end()
+
+
+def fresh_seed() -> int:
+    """A seed for this run."""
+    if hypothesis_settings().derandomize:
+        return 0
+    return int.from_bytes(SystemRng().bytes(4), "big")

@@ -1,0 +1,98 @@
+"""The specification's idea of what a service holds, as far as a caller can know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Curve = Literal["secp256k1", "ed25519"]
+CURVES: Final[tuple[Curve, ...]] = ("ed25519", "secp256k1")
+"""The quick one first: examples shrink toward it."""
+
+
+@dataclass
+class IssuedShare:
+    """A key share record as generate or recover returned it, with its password."""
+
+    key_id: str
+    encrypted_share: str = field(repr=False)
+    secret_store: str = field(repr=False)
+    public_key: str
+    curve: str
+    password: str = field(repr=False)
+    retired: bool = False
+    """A later recovery has replaced it."""
+
+    @classmethod
+    def of(cls, document: Any, password: str) -> IssuedShare:
+        """From a checked record."""
+        return cls(
+            document["key_id"],
+            document["encrypted_share"],
+            document["secret_store"],
+            document["public_key"],
+            document["curve"],
+            password,
+        )
+
+    def stored(self) -> dict[str, str]:
+        """The members that a caller sends back."""
+        return {
+            "key_id": self.key_id,
+            "encrypted_share": self.encrypted_share,
+            "secret_store": self.secret_store,
+            "curve": self.curve,
+        }
+
+
+@dataclass
+class Key:
+    """A user's key on one curve, and all its shares, the first one first."""
+
+    curve: str
+    public_key: str
+    shares: list[IssuedShare]
+
+    @property
+    def present(self) -> IssuedShare:
+        return self.shares[-1]
+
+    def replace(self, share: IssuedShare) -> None:
+        """A recovery succeeded."""
+        for old in self.shares:
+            old.retired = True
+        self.shares.append(share)
+
+
+@dataclass
+class User:
+    """Somebody with access tokens."""
+
+    name: str
+    """In the story."""
+    login: str
+    """At the service."""
+    token: str = field(repr=False)
+    user_id: str | None = None
+    """As soon as an answer named it."""
+    keys: dict[str, Key] = field(default_factory=dict)
+    addresses: dict[str, Any] = field(default_factory=dict)
+    """As soon as an answer named them, by curve."""
+
+
+@dataclass
+class Model:
+    """All users of one walk."""
+
+    users: dict[str, User] = field(default_factory=dict)
+
+    def every_key(self) -> Iterator[tuple[User, Key]]:
+        """Every key with its owner."""
+        for user in self.users.values():
+            for key in user.keys.values():
+                yield user, key
+
+    def key_ids(self) -> set[str]:
+        """Every key_id ever issued."""
+        return {share.key_id for _, key in self.every_key() for share in key.shares}

@@ -1,0 +1,176 @@
+"""A pytest plugin: which service to test, how thoroughly, and how far it has got.
+
+    pytest -p mpcsim.testing.plugin --pyargs mpcsim.testing.suite \\
+        --wallet-target http://127.0.0.1:9091 --wallet-gateway http://127.0.0.1:9090
+
+The access tokens come from the gateway (with ``WAAS_API_KEY`` and ``WAAS_API_SECRET``), or from a
+function of your own: ``--wallet-tokens package.module:function`` gets a user's name and returns a
+token.
+
+Own tests take the fixtures. To test another target than the address on the command line, override
+``wallet_target``::
+
+    @pytest.fixture
+    def wallet_target():
+        with HttpTarget(AsgiService(our_app), our_tokens) as target:
+            yield target
+
+    def test_our_service(wallet_target, check_service):
+        check_service(wallet_target)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, Final, TextIO, cast
+
+import pytest
+
+from mpcsim.testing.machine import check_wallet_service, fresh_seed
+from mpcsim.testing.profile import PROFILES, QUICK, Profile, Progress
+from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
+
+LONG_S: Final = 20.0
+"""A budget beyond that shows its progress."""
+LONG_EXAMPLES: Final = 100
+SHRINKING_S: Final = 600.0
+"""Hypothesis looks for a shorter story for 300 s at most."""
+
+CheckService = Callable[[Target], int]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("wallet", "property-based tests of a wallet service")
+    group.addoption(
+        "--wallet-profile",
+        choices=sorted(PROFILES),
+        default=QUICK.name,
+        help="how thoroughly to test (default %(default)s)",
+    )
+    group.addoption("--wallet-target", metavar="URL", help="base address of the service to test")
+    group.addoption(
+        "--wallet-gateway", metavar="URL", help="base address of the gateway that issues tokens"
+    )
+    group.addoption(
+        "--wallet-tokens",
+        metavar="MODULE:FUNCTION",
+        help="a function from a user's name to an access token, in place of a gateway",
+    )
+    group.addoption(
+        "--wallet-examples", metavar="N", type=int, help="budget: walks through the API"
+    )
+    group.addoption("--wallet-seconds", metavar="S", type=float, help="budget: time, in seconds")
+    group.addoption(
+        "--wallet-seed", metavar="N", type=int, help="take the steps of an earlier run again"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where pytest-timeout is in force, give a long budget the time it asks for."""
+    seconds = profile_of(config).seconds
+    if seconds is None or not config.pluginmanager.hasplugin("timeout"):
+        return
+    for item in items:
+        if "check_service" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(seconds * 2 + SHRINKING_S))
+
+
+def profile_of(config: pytest.Config) -> Profile:
+    """The profile that the options choose."""
+    chosen = PROFILES[config.getoption("--wallet-profile")]
+    return chosen.with_budget(
+        config.getoption("--wallet-examples"), config.getoption("--wallet-seconds")
+    )
+
+
+def tokens_of(config: pytest.Config) -> TokenProvider:
+    """Where tokens come from.
+
+    Raises:
+        pytest.UsageError: the options do not say, or wrongly.
+    """
+    named: str | None = config.getoption("--wallet-tokens")
+    if named:
+        module, _, function = named.partition(":")
+        try:
+            return cast(TokenProvider, getattr(import_module(module), function))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise pytest.UsageError(f"--wallet-tokens {named}: {error}") from None
+    gateway: str | None = config.getoption("--wallet-gateway")
+    key, secret = os.environ.get("WAAS_API_KEY"), os.environ.get("WAAS_API_SECRET")
+    if gateway and key and secret:
+        return gateway_tokens(gateway, key, secret)
+    raise pytest.UsageError(
+        "--wallet-target needs tokens: --wallet-tokens MODULE:FUNCTION, or --wallet-gateway URL "
+        "with WAAS_API_KEY and WAAS_API_SECRET in the environment"
+    )
+
+
+@pytest.fixture
+def wallet_profile(request: pytest.FixtureRequest) -> Profile:
+    """How thoroughly to test, as the command line says."""
+    return profile_of(request.config)
+
+
+@pytest.fixture
+def wallet_seed(request: pytest.FixtureRequest) -> int:
+    """The seed of the command line, or another one each time."""
+    given: int | None = request.config.getoption("--wallet-seed")
+    return fresh_seed() if given is None else given
+
+
+@pytest.fixture
+def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """The service at the address of the command line; skips without one. Override it."""
+    address: str | None = request.config.getoption("--wallet-target")
+    if not address:
+        pytest.skip("no --wallet-target")
+    with HttpTarget(address, tokens_of(request.config)) as target:
+        yield target
+
+
+@pytest.fixture
+def check_service(
+    request: pytest.FixtureRequest, wallet_profile: Profile, wallet_seed: int
+) -> CheckService:
+    """``check_wallet_service`` with profile, budget and seed of the command line."""
+
+    def check(target: Target) -> int:
+        progress = _progress(request, wallet_profile)
+        return check_wallet_service(target, wallet_profile, seed=wallet_seed, progress=progress)
+
+    return check
+
+
+def _progress(request: pytest.FixtureRequest, profile: Profile) -> Progress:
+    """A bar on the terminal, past pytest's capturing, if the run will be long."""
+    terminal: Any = request.config.get_terminal_writer()
+    if not _is_long(profile) or not terminal.isatty:
+        return Progress("walks")
+    total = profile.examples if profile.seconds is None else None
+    return Progress("walks", total, cast(TextIO, _Terminal(terminal)))
+
+
+def _is_long(profile: Profile) -> bool:
+    if profile.seconds is not None:
+        return profile.seconds > LONG_S
+    return profile.examples > LONG_EXAMPLES
+
+
+class _Terminal:
+    """A stream over pytest's own way to the terminal, as far as tqdm needs one."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, text: str) -> None:
+        self._writer.write(text, flush=True)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def isatty(self) -> bool:
+        return bool(self._writer.isatty)

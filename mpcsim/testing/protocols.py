@@ -1,0 +1,49 @@
+"""Everything about runs of protocols in one place, as the snippets of failures import it."""
+
+from mpcsim.sim.faults import Crash, MessageFault, Partition, Strike, delay, drop, duplicate
+from mpcsim.sim.network import Network
+from mpcsim.testing.deviation import Deviation, changes
+from mpcsim.testing.protocol_checks import agreement, blame_is_right, no_exception, no_hang
+from mpcsim.testing.protocol_run import (
+    Order,
+    ProtocolRun,
+    Replay,
+    recorded,
+    run_over_network,
+    run_protocol,
+)
+from mpcsim.testing.scenarios import (
+    Scenario,
+    ecdsa_signing,
+    frost_signing,
+    key_generation,
+    resharing,
+)
+
+__all__ = [
+    "Crash",
+    "Deviation",
+    "MessageFault",
+    "Network",
+    "Order",
+    "Partition",
+    "ProtocolRun",
+    "Replay",
+    "Scenario",
+    "Strike",
+    "agreement",
+    "blame_is_right",
+    "changes",
+    "delay",
+    "drop",
+    "duplicate",
+    "ecdsa_signing",
+    "frost_signing",
+    "key_generation",
+    "no_exception",
+    "no_hang",
+    "recorded",
+    "resharing",
+    "run_over_network",
+    "run_protocol",
+]

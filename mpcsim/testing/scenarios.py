@@ -1,0 +1,204 @@
+"""Protocol sessions that can be run again and again, with what is right about their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coincurve import PublicKey as Secp256k1Key
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Definition, Party
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import Rng, SeededRng
+from mpcsim.runner import Participant
+from mpcsim.testing.keys import as_loaded, real_shares, session_id
+
+Make = Callable[[int, bytes, Rng], Party[Any, Any]]
+"""Makes the party of that identifier for a session id."""
+Wrap = Callable[[Party[Any, Any]], Participant[Any]]
+"""Puts something else in the place of a party: another implementation, a faulty one."""
+
+HASH = bytes(range(32))
+
+
+@dataclass(frozen=True, repr=False)
+class Scenario:
+    """Who runs which protocol about what."""
+
+    recipe: str
+    """The call that makes this scenario, e.g. ``frost_signing(2, 3, (1, 2))``."""
+    definition: Definition[Any, Any]
+    members: tuple[int, ...]
+    make: Make
+    problem: Callable[[Mapping[int, Any]], str | None]
+    """What is wrong with the results of the given (honest) parties; None if they are right."""
+    wrap: Wrap = lambda party: party
+
+    def party(self, i: int, session: int = 1) -> Party[Any, Any]:
+        """Party i of one session, as this package has it; another number is another session."""
+        label = f"{self.recipe}, session {session}"
+        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
+
+    def participant(self, i: int, session: int = 1) -> Participant[Any]:
+        """The same as the implementation under test has it."""
+        return self.wrap(self.party(i, session))
+
+    def wrapped(self, wrap: Wrap, recipe: str) -> Scenario:
+        """The scenario with another implementation in the place of each honest party.
+
+        Args:
+            recipe: an expression that makes the new scenario.
+        """
+        return replace(self, wrap=wrap, recipe=recipe)
+
+    def __repr__(self) -> str:
+        return self.recipe
+
+    def __str__(self) -> str:
+        *others, last = map(str, self.members)
+        return f"parties {', '.join(others)} and {last} ran {self.definition.name}"
+
+
+# ---------------------------------------------------------------------- the protocols
+
+
+def key_generation(curve: str, threshold: int, holders: int) -> Scenario:
+    """Key generation by the parties 1 to ``holders``."""
+    members = tuple(range(1, holders + 1))
+    agreed = dkg.setup(curve, threshold, members)
+
+    def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
+        return dkg.party(agreed, i, session_id=sid, rng=rng)
+
+    recipe = f"key_generation({curve!r}, {threshold}, {holders})"
+    return Scenario(recipe, dkg.DKG, members, make, shares_problem)
+
+
+def ecdsa_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
+    """DKLs23 signing of a fixed hash with a real key."""
+    held = real_shares("secp256k1", threshold, holders)
+
+    def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
+        agreed = ecdsa.setup(as_loaded(_of(held, i)), signers, HASH)
+        return ecdsa.party(agreed, session_id=sid, rng=rng)
+
+    public_key = _of(held, signers[0]).public_key.encode()
+    recipe = f"ecdsa_signing({threshold}, {holders}, {signers})"
+    return Scenario(
+        recipe, ecdsa.ECDSA, signers, make, lambda found: _ecdsa_problem(public_key, found)
+    )
+
+
+def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
+    """FROST signing of a fixed message with a real key."""
+    held = real_shares("ed25519", threshold, holders)
+
+    def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
+        agreed = frost.setup(as_loaded(_of(held, i)), signers, HASH)
+        return frost.party(agreed, session_id=sid, rng=rng)
+
+    public_key = _of(held, signers[0]).public_key.encode()
+    recipe = f"frost_signing({threshold}, {holders}, {signers})"
+    return Scenario(
+        recipe, frost.FROST, signers, make, lambda found: _frost_problem(public_key, found)
+    )
+
+
+def resharing(
+    curve: str,
+    threshold: int,
+    holders: int,
+    dealers: tuple[int, ...],
+    receivers: tuple[int, ...],
+    new_threshold: int | None = None,
+) -> Scenario:
+    """Holders of a real key deal new shares of it, to the same or to other parties."""
+    held = real_shares(curve, threshold, holders)
+    record = _of(held, dealers[0]).record
+
+    def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
+        agreed = reshare.setup(
+            record,
+            dealers,
+            share=as_loaded(_of(held, i)) if i in dealers else None,
+            receivers=receivers,
+            threshold=new_threshold,
+        )
+        return reshare.party(agreed, i, session_id=sid, rng=rng)
+
+    def problem(found: Mapping[int, KeyShare | None]) -> str | None:
+        for i, share in found.items():
+            if (share is not None) != (i in receivers):
+                return f"party {i} has {'a' if share else 'no'} new share"
+            if share is None:
+                continue
+            if share.public_key != record.public_key:
+                return f"party {i}'s share is of another public key than before"
+            if share.record.epoch == record.epoch:
+                return f"party {i}'s share has the old epoch"
+        return shares_problem(found)
+
+    members = tuple(sorted({*dealers, *receivers}))
+    recipe = (
+        f"resharing({curve!r}, {threshold}, {holders}, {dealers}, {receivers}, {new_threshold})"
+    )
+    return Scenario(recipe, reshare.RESHARE, members, make, problem)
+
+
+def _of(held: Mapping[Any, KeyShare], i: int) -> KeyShare:
+    return held[i]
+
+
+# ---------------------------------------------------------------------- what is right
+
+
+def shares_problem(found: Mapping[int, KeyShare | None]) -> str | None:
+    """What is wrong with key shares of one key generation or resharing: they must be of one record,
+    lie on its polynomial, and agree in what they share by pairs."""
+    held = {i: share for i, share in found.items() if share is not None}
+    if len({share.record.to_bytes() for share in held.values()}) > 1:
+        return "the parties hold shares of different keys"
+    for i, share in held.items():
+        if share.identifier != i:
+            return f"party {i} holds the share of party {share.identifier}"
+        if share.group.base(share.secret_share) != share.record.public_shares[share.identifier]:
+            return f"party {i}'s share does not match the public record"
+        for j, other in held.items():
+            mine, theirs = share.peers.get(other.identifier), other.peers.get(share.identifier)
+            if i == j or mine is None or theirs is None:
+                continue
+            if (mine.pair_secret, mine.zero_seed) != (theirs.pair_secret, theirs.zero_seed):
+                return f"parties {i} and {j} disagree about what they share"
+    return None
+
+
+def _ecdsa_problem(public_key: bytes, found: Mapping[int, Any]) -> str | None:
+    if len(set(found.values())) > 1:
+        return "the parties have different signatures"
+    for signature in found.values():
+        compact = signature.compact() + bytes([signature.recovery_id])
+        try:
+            key = Secp256k1Key.from_signature_and_message(compact, HASH, hasher=None)
+        except ValueError:
+            return "libsecp256k1 refuses the signature"
+        if key.format() != public_key:
+            return "the signature is not of this key"
+        if signature.s > SECP256K1.order // 2:
+            return "the signature has high s"
+    return None
+
+
+def _frost_problem(public_key: bytes, found: Mapping[int, Any]) -> str | None:
+    if len(set(found.values())) > 1:
+        return "the parties have different signatures"
+    for signature in found.values():
+        try:
+            VerifyKey(public_key).verify(HASH, signature.encode())
+        except BadSignatureError:
+            return "libsodium refuses the signature"
+    return None

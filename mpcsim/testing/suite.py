@@ -1,0 +1,26 @@
+"""Ready-made tests of a service at an address; ``mpcsim.testing.plugin`` says how to run them."""
+
+from __future__ import annotations
+
+from mpcsim.testing.plugin import CheckService
+from mpcsim.testing.target import Target
+from mpcsim.testing.walk import Walk
+
+
+def test_a_wallet_from_beginning_to_end(wallet_target: Target) -> None:
+    """Generate, sign, lose the share, recover it and sign again, on both curves."""
+    walk = Walk(wallet_target)
+    walk.health()
+    for curve in ("ed25519", "secp256k1"):
+        walk.wallet("alice")
+        walk.generate("alice", curve)
+        walk.sign("alice", curve)
+        walk.recover("alice", curve)
+        walk.sign("alice", curve)
+        walk.sign("alice", curve, share=0)
+        walk.keys("alice")
+
+
+def test_any_steps_of_any_users(wallet_target: Target, check_service: CheckService) -> None:
+    """Whatever users do, in whatever order: the specification holds."""
+    check_service(wallet_target)

@@ -1,0 +1,175 @@
+"""What all steps have in common: the story, the model, and requests whose answers are checked."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import BrokenInvariant
+from mpcsim.testing.model import IssuedShare, Key, Model, User
+from mpcsim.testing.service import Answer, Request
+from mpcsim.testing.story import Call, Failure, Step, Story
+from mpcsim.testing.target import Recipe, ShowsLogs, Target
+
+P = ParamSpec("P")
+W = TypeVar("W", bound="BaseWalk")
+
+PASSWORD: Final = "correct horse battery staple"
+HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
+"""What is signed unless said otherwise."""
+
+TROUBLE: Final = frozenset({500, 502, 504})
+"""What any request may be answered while parts of the system are down or messages get lost."""
+
+
+class Skipped(Exception):
+    """The step makes no sense now."""
+
+
+def step(
+    method: Callable[Concatenate[W, P], None],
+) -> Callable[Concatenate[W, P], None]:
+    """Make a method a step: noted in the story, and told if it fails."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def noted(self: W, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+        del arguments["self"]
+        self.story.steps.append(Step(Call(method.__name__, arguments)))
+        try:
+            method(self, *args, **kwargs)
+            self._check_logs()
+        except Skipped:
+            self.story.steps.pop()
+        except BrokenInvariant as broken:
+            broken.failure = self.failure(broken)
+            raise
+
+    return noted
+
+
+class BaseWalk:
+    """What the steps have led to, and what they are made of."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.model = Model()
+        self.story = Story()
+        self._id = uuid.uuid4().hex[:12]
+        self._secrets = checks.Secrets()
+        self._trouble: dict[str, None] = {}
+        """What is out of order just now."""
+        self._unsettled = False
+        """A request failed because of it."""
+
+    def play(self, calls: Sequence[Call]) -> None:
+        """Take the steps of a drawn sequence, one after another.
+
+        Raises:
+            BrokenInvariant: as the steps do.
+        """
+        for call in calls:
+            call.perform(self)
+
+    def has_key(self, user: str, curve: str) -> bool:
+        """Whether the model has it."""
+        found = self.model.users.get(user)
+        return found is not None and curve in found.keys
+
+    def has_old_share(self, user: str, curve: str) -> bool:
+        """Whether it has been recovered at least once."""
+        return self.has_key(user, curve) and len(self.model.users[user].keys[curve].shares) > 1
+
+    def failure(self, broken: BrokenInvariant) -> Failure:
+        """The story up to here, with a snippet that walks the same way again."""
+        recipe = self.target.recipe if isinstance(self.target, Recipe) else ""
+        code = [
+            "from mpcsim.testing import Walk",
+            recipe or "target = ...  # as in your test",
+            "",
+            "walk = Walk(target)",
+            *self.story.code(type(self)),
+        ]
+        calls = [step.call for step in self.story.steps]
+        return Failure(broken, self.story.sentences(), "\n".join(code), calls)
+
+    # ------------------------------------------------------------------ one request
+
+    def _user(self, name: str) -> User:
+        user = self.model.users.get(name)
+        if user is None:
+            login = f"{name}-{self._id}"
+            user = self.model.users[name] = User(name, login, self.target.token(login))
+            self._secret(user.token, f"{name}'s token")
+        return user
+
+    def _share(self, user: str, curve: str, share: int) -> tuple[User, Key, IssuedShare]:
+        who = self._user(user)
+        if curve not in who.keys:
+            raise Skipped
+        key = who.keys[curve]
+        return who, key, key.shares[share if share < 0 else share % len(key.shares)]
+
+    def _post(self, who: User, operation: str, body: dict[str, Any]) -> Answer:
+        return self._posts(who, [(operation, body)])[0]
+
+    def _posts(self, who: User, bodies: Sequence[tuple[str, dict[str, Any]]]) -> list[Answer]:
+        return self._ask(
+            [Request("POST", f"/v3/wallet/{name}", body, who.token) for name, body in bodies]
+        )
+
+    def _get(self, who: User, operation: str) -> Answer:
+        path = f"/v3/wallet/{operation}".rstrip("/")
+        return self._ask([Request("GET", path, None, who.token)])[0]
+
+    def _ask(self, requests: Sequence[Request]) -> list[Answer]:
+        answers = self.target.ask(requests)
+        for answer in answers:
+            checks.service_answers(answer)
+            checks.error_is_as_specified(answer)
+            checks.no_secret_in_errors(self._secrets, answer)
+        return answers
+
+    def _expect(self, answer: Answer, expected: Sequence[int], why: str = "") -> bool:
+        """Whether the answer is as expected; False if the present trouble explains that not."""
+        if self._trouble and answer.status in TROUBLE and answer.status not in expected:
+            self._unsettled = True
+            return False
+        checks.answer_is_as_specified(answer, expected, why)
+        return True
+
+    def _check_logs(self) -> None:
+        if isinstance(self.target, ShowsLogs):
+            checks.no_secret_in_logs(self._secrets, self.target.logs())
+
+    def _secret(self, secret: str, what: str) -> None:
+        if len(secret) >= 8:  # a shorter one may be anywhere by chance
+            self._secrets.add(secret, what)
+
+    def _tell(self, sentence: str) -> None:
+        self.story.steps[-1].sentence = sentence
+
+    def _is_about(self, user: str, curve: str) -> bool:
+        """Whether the step before was about the same key."""
+        if len(self.story.steps) < 2:
+            return False
+        before = self.story.steps[-2].call.arguments
+        return (before.get("user"), before.get("curve")) == (user, curve)
+
+
+def share_name(key: Key, share: IssuedShare) -> str:
+    """A share, in a story."""
+    if not share.retired:
+        return f"the {key.curve} share" if len(key.shares) == 1 else f"the new {key.curve} share"
+    if len(key.shares) == 2:
+        return f"the old {key.curve} share"
+    return f"the retired {key.curve} share number {1 + key.shares.index(share)}"
+
+
+def article(curve: str) -> str:
+    return f"an {curve}" if curve.startswith("e") else f"a {curve}"

@@ -1,0 +1,146 @@
+"""What must not work: other people's keys, and tokens that do not count."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from mpcsim.testing import service_checks as checks
+from mpcsim.testing.model import IssuedShare, Key, User
+from mpcsim.testing.service import Request
+from mpcsim.testing.target import ExpiresTokens
+from mpcsim.testing.walk.base import (
+    HASH,
+    TROUBLE,
+    BaseWalk,
+    Skipped,
+    step,
+)
+from mpcsim.testing.walk.registered import key_token_problem
+
+TokenFault = Literal["missing", "garbage", "expired", "key token"]
+Operation = Literal["sign", "publickey", "validate/password", "validate/share", "token"]
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    "sign",
+    "publickey",
+    "validate/password",
+    "validate/share",
+    "token",
+)
+PROTECTED: Final = (
+    ("POST", "generate"),
+    ("POST", "recover"),
+    ("POST", "sign"),
+    ("POST", "publickey"),
+    ("POST", "validate/password"),
+    ("POST", "validate/share"),
+    ("GET", "key"),
+    ("GET", "token"),
+    ("GET", "user"),
+    ("GET", ""),
+)
+"""Endpoints under ``/v3/wallet`` that need a token."""
+_FAULTS: Final[dict[str, tuple[str, int]]] = {
+    "missing": ("without a token", 755),
+    "garbage": ("with garbage for a token", 756),
+    "expired": ("with an expired token", 757),
+    "key token": ("with a key token", 756),
+}
+"""What is wrong with a token, in words, and the code that the answer must have."""
+
+
+class IntruderSteps(BaseWalk):
+    """Try what is not allowed."""
+
+    @step
+    def trespass(self, user: str, owner: str, curve: str, operation: Operation) -> None:
+        """Use another user's present share, with one's own token."""
+        _, _, used = self._share(owner, curve, -1)
+        who = self._user(user)
+        if user == owner:
+            raise Skipped
+        deed = {
+            "sign": "signed with",
+            "publickey": "asked for the public key of",
+            "validate/password": "had the password validated of",
+            "validate/share": "had validated",
+            "token": "asked for a token for",
+        }[operation]
+        self._tell(f"{user} {deed} {owner}'s {curve} share")
+        if operation == "token":
+            answer = self._get(who, f"token?id={used.key_id}")
+        else:
+            answer = self._post(who, operation, self._body(who, used, operation))
+        checks.nobody_reaches_anothers_key(answer)
+        self._expect(answer, [200] if operation.startswith("validate") else [404])
+
+    @step
+    def trespass_under_own_key(self, user: str, owner: str, curve: str) -> None:
+        """Sign with another user's share, under one's own key_id and with one's own token."""
+        _, _, used = self._share(owner, curve, -1)
+        who, _, mine = self._share(user, curve, -1)
+        if user == owner:
+            raise Skipped
+        self._tell(f"{user} signed with {owner}'s {curve} share under the own key_id")
+        answer = self._post(who, "sign", used.stored() | {"key_id": mine.key_id, "message": HASH})
+        checks.nobody_reaches_anothers_key(answer)
+        self._expect(answer, [400])
+
+    @step
+    def unauthenticated(self, user: str, curve: str, fault: TokenFault) -> None:
+        """Call every protected endpoint with a token that does not count.
+
+        Args:
+            curve: the key whose share the requests carry, if there is one.
+        """
+        who = self._user(user)
+        key = who.keys.get(curve)
+        how, code = _FAULTS[fault]
+        token: str | None = None
+        if fault == "garbage":
+            token = "not.a.token"
+        elif fault == "expired":
+            token = self._expired_token(who)
+        elif fault == "key token":
+            token = self._key_token(who, key)
+        self._tell(f"{user} called every endpoint {how}")
+        for method, operation in PROTECTED:
+            body: Any = None
+            if method == "POST":
+                body = self._body(who, key.present, operation) if key else {}
+            path = f"/v3/wallet/{operation}".rstrip("/")
+            (answer,) = self._ask([Request(method, path, body, token)])
+            if answer.status in TROUBLE and self._trouble:
+                continue
+            checks.unauthenticated_is_refused(f"{method} {path}", answer, code)
+
+    def _expired_token(self, who: User) -> str:
+        if not isinstance(self.target, ExpiresTokens):
+            raise Skipped
+        token = self.target.expired_token(who.login)
+        self._secret(token, f"{who.name}'s expired token")
+        return token
+
+    def _key_token(self, who: User, key: Key | None) -> str:
+        if key is None or self._trouble:
+            raise Skipped
+        answer = self._get(who, f"token?id={key.present.key_id}")
+        self._expect(answer, [200])
+        checks.body_is_as_specified(key_token_problem(answer, key.present.key_id))
+        token = str(answer.document["token"])
+        self._secret(token, f"{who.name}'s key token")
+        return token
+
+    def _body(self, who: User, share: IssuedShare, operation: str) -> dict[str, str]:
+        """A request that would be right from the share's owner."""
+        match operation:
+            case "generate" | "recover":
+                return {"curve": share.curve, "password": share.password}
+            case "sign":
+                return share.stored() | {"message": HASH}
+            case "publickey":
+                return share.stored() | {"password": share.password}
+            case "validate/password":
+                return {"password": share.password, "secret_store": share.secret_store}
+            case _:
+                stored = share.stored()
+                return {name: stored[name] for name in ("encrypted_share", "secret_store")}

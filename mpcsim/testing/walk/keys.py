@@ -1,0 +1,71 @@
+"""Keys come and are renewed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpcsim.testing import service_checks as checks
+from mpcsim.testing.model import IssuedShare, Key, User
+from mpcsim.testing.service import Answer
+from mpcsim.testing.walk.base import (
+    PASSWORD,
+    BaseWalk,
+    article,
+    step,
+)
+
+
+class KeySteps(BaseWalk):
+    """Generate and recover."""
+
+    @step
+    def generate(self, user: str, curve: str, password: str = PASSWORD) -> None:
+        """Generate a key; 409 if there is one."""
+        who = self._user(user)
+        exists = curve in who.keys
+        self._tell(f"{user} generated {article(curve)} key" + (" once more" if exists else ""))
+        self._secret(password, f"{user}'s password")
+        answer = self._post(who, "generate", {"curve": curve, "password": password})
+        if not self._expect(answer, [409] if exists else [200]):
+            return
+        if not exists:
+            self._new_key(who, curve, answer, password)
+
+    @step
+    def recover(self, user: str, curve: str, password: str = PASSWORD) -> None:
+        """Recover a key; 404 if there is none."""
+        who = self._user(user)
+        key = who.keys.get(curve)
+        it = "it" if key and self._is_about(user, curve) else f"the {curve} key"
+        self._tell(f"{user} recovered {it}")
+        self._secret(password, f"{user}'s password")
+        answer = self._post(who, "recover", {"curve": curve, "password": password})
+        if not self._expect(answer, [200] if key else [404]) or key is None:
+            return
+        key.replace(self._recovered(who, key, answer, password))
+
+    def _new_key(self, who: User, curve: str, answer: Answer, password: str) -> None:
+        document = self._record(answer, curve)
+        share = IssuedShare.of(document, password)
+        taken = {key.public_key for _, key in self.model.every_key()}
+        problem = "answered with a public key that is in use" if share.public_key in taken else None
+        checks.body_is_as_specified(problem)
+        self._keep(who, share)
+        who.keys[curve] = Key(curve, share.public_key, [share])
+
+    def _recovered(self, who: User, key: Key, answer: Answer, password: str) -> IssuedShare:
+        share = IssuedShare.of(self._record(answer, key.curve), password)
+        checks.public_key_never_changes(key.public_key, share.public_key)
+        self._keep(who, share)
+        return share
+
+    def _record(self, answer: Answer, curve: str) -> Any:
+        document = answer.document
+        checks.body_is_as_specified(checks.record_problem(document, curve))
+        seen = document["key_id"] in self.model.key_ids()
+        checks.body_is_as_specified("answered with a key_id that is not new" if seen else None)
+        return document
+
+    def _keep(self, who: User, share: IssuedShare) -> None:
+        self._secret(share.encrypted_share, f"{who.name}'s encrypted_share")
+        self._secret(share.secret_store, f"{who.name}'s secret_store")
