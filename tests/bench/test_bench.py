@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from mpcsim.bench.report import TARGETS_MS
 from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
 from mpcsim.cli import main

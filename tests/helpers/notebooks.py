@@ -37,6 +37,7 @@ def execute(path: Path) -> nbformat.NotebookNode:
         notebook,
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
+        coalesce_streams=True,
         resources={"metadata": {"path": str(FOLDER)}},
     )
     client.execute(env=environment)

@@ -17,8 +17,8 @@ from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import AbortNotice
 from mpcsim.runner import LocalRun
+from mpcsim.testing.fields import alterations, malformations
 from tests.helpers.adversary import Adversary
-from tests.helpers.fields import alterations, malformations
 from tests.helpers.keys import keys
 from tests.helpers.sessions import DEFINITIONS, RecordedRun, kinds, session
 

@@ -2,7 +2,7 @@
 and no honest party accepts a wrong result.
 
 Which fields there are, and how to spoil them, comes from the messages' own codecs
-(``tests.helpers.fields``): a new message or field is fuzzed without a word here.
+(``mpcsim.testing.fields``): a new message or field is fuzzed without a word here.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ from mpcsim.protocol import Done, Send
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols.dkg.messages import MultiplicationOffer
 from mpcsim.runner import LocalRun
+from mpcsim.testing.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers.adversary import Adversary, Tampered, on
-from tests.helpers.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers.sessions import (
     DEFINITIONS,
     Session,

@@ -28,8 +28,8 @@ from mpcsim.protocols.dkg import steps as dkg_steps
 from mpcsim.protocols.dkg.messages import Commit, Reveal
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun
+from mpcsim.testing.fields import alterations
 from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
-from tests.helpers.fields import alterations
 from tests.helpers.keys import keys
 from tests.helpers.sessions import DIGEST, Session, judge, run_with, session
 
@@ -54,7 +54,7 @@ class Scenario:
 
 
 def altered(kind: str, change: str, to: set[int] | None = None) -> Callable[[Session], Adversary]:
-    """The cheater makes one of the changes of ``tests.helpers.fields``, by its name."""
+    """The cheater makes one of the changes of ``mpcsim.testing.fields``, by its name."""
 
     def cheat(s: Session) -> Adversary:
         party = s.party(CHEATER)

@@ -131,8 +131,8 @@ class OldShareSigns(Remembering):
         if asked.operation == "sign" and record:
             newest = self.newest.get((asked.token, record["curve"]), record)
             mine = self.tokens[record["key_id"]] == asked.token
-            if mine and asked.document["encrypted_share"] == record["encrypted_share"]:
-                names = ("key_id", "encrypted_share", "secret_store")
+            names = ("key_id", "encrypted_share", "secret_store")
+            if mine and all(asked.document[name] == record[name] for name in names):
                 asked = asked.with_body(**{name: newest[name] for name in names})
         return await self.right(asked)
 
@@ -141,8 +141,11 @@ class SwapsUsers(Remembering):
     """Looks up the user by the key, not by the token."""
 
     async def answer(self, asked: Asked) -> Said:
+        said = await self.right(asked)
         owner = self.tokens.get(asked.document.get("key_id", ""))
-        return await self.right(replace(asked, token=owner) if owner and asked.token else asked)
+        return (
+            await self.right(replace(asked, token=owner)) if owner and said.status == 404 else said
+        )
 
 
 class HighS(Faulty):
@@ -160,11 +163,12 @@ class HighS(Faulty):
 
 
 class SignsSomethingElse(Faulty):
-    """Hashes once more before it signs."""
+    """Takes the hash for a signed number."""
 
     async def answer(self, asked: Asked) -> Said:
-        if asked.operation == "sign" and asked.document.get("message") == "ff" * 32:
-            asked = asked.with_body(message="00" * 32)
+        message = asked.document.get("message")
+        if asked.operation == "sign" and isinstance(message, str) and message[:1] in "89abcdef":
+            asked = asked.with_body(message="00" * (len(message) // 2))
         return await self.right(asked)
 
 

@@ -1,0 +1,41 @@
+"""The picture of the cast."""
+
+from itertools import combinations
+
+from matplotlib.text import Text
+
+from mpcsim.explorer.overview import STATIONS, data_flow
+from mpcsim.ids import ROLES
+from mpcsim.sim.figures import svg
+
+
+def words(figure):
+    return [text for text in figure.findobj(Text) if text.get_text()]
+
+
+def test_everyone_is_in_it_with_their_share():
+    assert {station.party for station in STATIONS} == {None, *ROLES}
+    said = " ".join(text.get_text() for text in words(data_flow()))
+    for station in STATIONS:
+        assert station.name in said
+        assert station.words in said
+    for party, role in ROLES.items():
+        assert str(party) in said
+        assert role in said
+
+
+def test_no_words_run_into_others_or_out_of_the_picture():
+    figure = data_flow()
+    renderer = figure.canvas.get_renderer()
+    boxes = {text: text.get_window_extent(renderer) for text in words(figure)}
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), (one.get_text(), other.get_text())
+    for text, box in boxes.items():
+        assert figure.bbox.x0 <= box.x0, text.get_text()
+        assert figure.bbox.y0 <= box.y0, text.get_text()
+        assert box.x1 <= figure.bbox.x1, text.get_text()
+        assert box.y1 <= figure.bbox.y1, text.get_text()
+
+
+def test_the_same_picture_every_time():
+    assert svg(data_flow()) == svg(data_flow())

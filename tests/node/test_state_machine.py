@@ -1,0 +1,94 @@
+"""Any steps of any users, against our own node with its gateway and both MPC nodes.
+
+The steps, the model and the invariants are the kit's (``mpcsim.testing``); parts are stopped and
+killed, messages get lost, tokens expire, requests meet at one key. In process and in virtual time.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.testing import QUICK, SOAK, THOROUGH, Walk, check_wallet_service, machine_for
+from tests.testing.own_node import OwnNode
+from tests.testing.served_node import ServedNode
+
+FEW = 8
+"""Walks in every run of the tests; the profile's own number takes three times as long."""
+SOAK_S = float(os.environ.get("SOAK_S") or 120.0)
+"""How long the longest test takes; more is better."""
+
+
+def test_any_steps():
+    with OwnNode() as target:
+        assert check_wallet_service(target, QUICK.with_budget(FEW)) >= FEW
+
+
+@pytest.mark.slow
+def test_any_steps_thoroughly():
+    with OwnNode() as target:
+        assert check_wallet_service(target, THOROUGH) >= THOROUGH.examples
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * SOAK_S + 600)
+def test_any_steps_for_a_long_time():
+    with OwnNode() as target:
+        check_wallet_service(target, replace(SOAK, seconds=SOAK_S))
+
+
+@pytest.mark.slow
+def test_any_steps_with_a_gateway_that_is_killed(tmp_path):
+    """Over sockets, with the processes that are deployed, and SIGKILL."""
+    with ServedNode(tmp_path / "data") as target:
+        check_wallet_service(target, QUICK.with_budget(10))
+
+
+@pytest.mark.slow
+def test_a_key_outlives_every_kill(tmp_path):
+    with ServedNode(tmp_path / "data") as target:
+        walk = Walk(target)
+        for user, curve in (("alice", "ed25519"), ("bob", "secp256k1")):
+            walk.generate(user, curve)
+            walk.restart("gateway")
+            walk.sign(user, curve)
+            walk.recover(user, curve)
+            walk.restart("gateway")
+            walk.sign(user, curve)
+            walk.sign(user, curve, share=0)
+            walk.keys(user)
+
+
+def test_as_an_ordinary_state_machine():
+    """For those who bring their own Hypothesis settings and runner."""
+    with OwnNode() as target:
+        machine_for(target, QUICK.with_budget(1)).TestCase("runTest").runTest()
+
+
+def test_a_long_life_of_one_key():
+    """What drawn walks reach rarely: many recoveries, with trouble in between."""
+    with OwnNode() as target:
+        walk = Walk(target)
+        walk.generate("alice", "ed25519")
+        for part in ("gateway", "operator", "institution"):
+            walk.stop(part)
+            walk.recover("alice", "ed25519", password=f"while the {part} is down")
+            walk.sign("alice", "ed25519", signer="operator")
+            walk.start(part)
+            walk.sign("alice", "ed25519", signer="institution")
+            walk.recover("alice", "ed25519", password=f"after the {part} came back")
+            walk.restart(part)
+            walk.sign("alice", "ed25519")
+        for nth in range(1, 13):
+            walk.lose(nth)
+            walk.recover("alice", "ed25519")
+            walk.generate("bob", "ed25519")
+            walk.lose_nothing()
+            walk.sign("alice", "ed25519")
+        walk.generate("bob", "ed25519")
+        walk.sign("bob", "ed25519")
+        for share in range(3):
+            walk.sign("alice", "ed25519", share=share)
+        walk.end()

@@ -1,0 +1,107 @@
+"""Tables of operations, balances and receipts."""
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.smart_account import contracts, tables
+from mpcsim.smart_account.fields import SIGNED
+from mpcsim.smart_account.tables import Balance, View, ether
+
+ETHER = 10**18
+
+
+@pytest.fixture
+def owner(request, new_plain_owner):
+    return new_plain_owner(request.node.name)
+
+
+def rows(view):
+    return {row[0]: row[1:] for row in view.rows}
+
+
+@pytest.mark.parametrize(
+    ("wei", "text"),
+    [
+        (0, "0"),
+        (1, "0.000000000000000001"),
+        (ETHER, "1"),
+        (-ETHER // 10, "-0.1"),
+        (12 * ETHER + ETHER // 4, "12.25"),
+    ],
+)
+def test_ether_shows_every_digit_that_counts(wei, text):
+    assert ether(wei) == text
+
+
+def test_a_long_text_keeps_its_ends():
+    assert tables.brief("0x1234", 6) == "0x1234"
+    assert tables.brief("0x123456789abc", 9) == "0x123...9abc"
+
+
+def test_a_view_shows_itself():
+    view = View(("a", "b"), [("1", "<2>")], frozenset({"a"}))
+    assert repr(view) == "a  b\n1  <2>"
+    assert "&lt;2&gt;" in view._repr_html_()
+
+
+def test_fields_and_who_supplied_them(embedded, owner):
+    flow = embedded.client.begin(owner.address, to=embedded.stranger(), sponsored=True)
+    assert tables.fields_view(flow).rows == []
+    embedded.client.step(flow, owner.sign)
+    assert list(rows(tables.fields_view(flow))) == ["sender", "nonce", "init_code"]
+    embedded.client.run(flow, owner.sign)
+    found = rows(tables.fields_view(flow))
+    assert set(found) == {*SIGNED, "signature"}
+    assert found["sender"] == (flow.operation.sender, "", "info query")
+    assert found["paymaster_and_data"][1:] == ("149 bytes", "paymaster sponsor query")
+    assert found["signature"][1:] == ("65 bytes", "the owner")
+
+
+def test_balances_are_the_chains(embedded, owner):
+    account, friend = embedded.account(owner), embedded.stranger()
+    embedded.fund(account)
+    embedded.mint(account, 9)
+    who = {"account": account, "friend": friend}
+    before = tables.balances(embedded.service, who, embedded.token)
+    assert before == {"account": Balance(ETHER, 0, 9), "friend": Balance(0, 0, 0)}
+    flow = embedded.run(owner, to=friend, value=4 * ETHER // 10)
+    after = tables.balances(embedded.service, who, embedded.token)
+    cost = int(flow.receipt["actual_gas_cost"], 16)
+    assert after["account"].coin + after["account"].deposit == 6 * ETHER // 10 - cost
+    lines = [row[:2] + row[4:] for row in tables.balances_view(before, after).rows]
+    assert ("friend", "coin (ETH)", "+0.4") in lines
+    assert ("account", "tokens (units)", "=") in lines
+    assert not [line for line in lines if line[:2] == ("friend", "tokens (units)")]
+
+
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_a_receipt(embedded, owner, sponsored):
+    embedded.fund(embedded.account(owner))
+    flow = embedded.run(owner, to=embedded.stranger(), sponsored=sponsored)
+    found = rows(tables.receipt_view(flow))
+    assert found["status"] == ("included",)
+    assert found["userOpHash"] == (flow.user_op_hash,)
+    assert found["gas charged"] == (f"{int(flow.receipt['actual_gas_used'], 16):,}",)
+    paymaster = embedded.service.deployment.paymaster
+    assert found["paid by"] == (f"paymaster {paymaster}" if sponsored else "the account itself",)
+    flow.receipt.update(status="failed", reason="ERC20: no")
+    assert rows(tables.receipt_view(flow))["reason"] == ("ERC20: no",)
+
+
+def test_events_name_contracts_and_addresses(embedded, owner):
+    account, friend = embedded.account(owner), embedded.stranger()
+    embedded.mint(account, 5)
+    call = contracts.token().abi.call("transfer", friend, 5)
+    flow = embedded.run(owner, to=embedded.token, data=call, sponsored=True)
+    names = {account: "account", friend: "friend", embedded.token: "token"}
+    view = tables.events_view(flow, names)
+    assert ("token", "Transfer", "account, friend, 5") in view.rows
+    assert view.rows[-1][1] == "UserOperationEvent"
+    assert view.rows[-1][0] == flow.entry_point
+
+
+def test_no_receipt_no_table(embedded, owner):
+    flow = embedded.client.begin(owner.address, to=embedded.stranger())
+    for view in (tables.receipt_view, lambda flow: tables.events_view(flow, {})):
+        with pytest.raises(UsageError, match="in no block yet"):
+            view(flow)

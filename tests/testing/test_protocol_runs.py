@@ -1,0 +1,196 @@
+"""Runs of protocols under anything that can be drawn: ours hold, planted mistakes are found."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import Aborted, UsageError
+from mpcsim.protocol import Done
+from mpcsim.sim.faults import Crash, delay, drop, duplicate, partition
+from mpcsim.testing import BrokenInvariant, protocols
+from mpcsim.testing import protocol_checks as checks
+from mpcsim.testing import strategies as wallets
+from mpcsim.testing.deviation import Deviation, changes
+from mpcsim.testing.protocol_run import Order, Replay, recorded, run_over_network, run_protocol
+from mpcsim.testing.scenarios import frost_signing, key_generation, resharing
+from tests.testing import implementations
+
+EVERY_CHECK = list(HealthCheck)
+
+
+@settings(max_examples=40, suppress_health_check=EVERY_CHECK)
+@given(data=st.data())
+def test_any_run_in_memory(data):
+    scenario = data.draw(wallets.scenarios())
+    run_protocol(
+        scenario,
+        order=data.draw(wallets.schedules()),
+        faults=data.draw(wallets.fault_plans(scenario)),
+        replays=data.draw(wallets.replays(scenario)),
+        deviation=data.draw(st.none() | wallets.adversaries(scenario)),
+    )
+
+
+@settings(max_examples=40, suppress_health_check=EVERY_CHECK)
+@given(data=st.data())
+def test_any_run_over_a_network(data):
+    scenario = data.draw(wallets.scenarios())
+    run_over_network(
+        scenario,
+        data.draw(wallets.networks(scenario.members)),
+        faults=data.draw(wallets.fault_plans(scenario, clocked=True)),
+        deviation=data.draw(st.none() | wallets.adversaries(scenario)),
+        seed=data.draw(st.integers(0, 99)),
+    )
+
+
+@settings(max_examples=30, suppress_health_check=EVERY_CHECK)
+@given(data=st.data())
+def test_without_losses_and_cheaters_everybody_finishes(data):
+    scenario = data.draw(wallets.scenarios(secp256k1=False))
+    run = run_protocol(
+        scenario,
+        order=data.draw(wallets.schedules()),
+        faults=data.draw(wallets.fault_plans(scenario, lossy=False)),
+        replays=data.draw(wallets.replays(scenario)),
+    )
+    assert not run.silence
+    assert set(run.outcomes) == set(scenario.members)
+    assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, suppress_health_check=EVERY_CHECK)
+@given(data=st.data())
+def test_any_run_in_memory_at_length(data):
+    test_any_run_in_memory.hypothesis.inner_test(data)
+
+
+# ---------------------------------------------------------------------- planted mistakes
+
+
+def hunted(mistake: type[implementations.Around]) -> BrokenInvariant:
+    """What Hypothesis finds and shrinks."""
+
+    @seed(1)
+    @settings(
+        max_examples=400,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=EVERY_CHECK,
+    )
+    @given(data=st.data())
+    def hunt(data):
+        honest = data.draw(wallets.scenarios(secp256k1=False))
+        scenario = mistake.of(honest)
+        run_protocol(
+            scenario,
+            order=data.draw(wallets.schedules(8)),
+            faults=data.draw(wallets.fault_plans(scenario, lossy=False)),
+            replays=data.draw(wallets.replays(scenario)),
+            deviation=data.draw(st.none() | wallets.adversaries(scenario)),
+        )
+
+    with pytest.raises(BrokenInvariant) as caught:
+        hunt()
+    return caught.value
+
+
+PLANTED = {
+    implementations.Fragile: checks.no_exception,
+    implementations.Slanderer: checks.blame_is_right,
+    implementations.Gullible: checks.agreement,
+    implementations.Impatient: checks.blame_is_right,
+    implementations.Deaf: checks.no_hang,
+}
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_planted_mistakes(mistake):
+    found = hunted(mistake)
+    assert type(found) is PLANTED[mistake].Broken
+    assert len(found.failure.steps) <= 4, str(found)
+    names = {**vars(protocols), mistake.__name__: mistake}
+    with pytest.raises(type(found)) as again:
+        exec(found.failure.snippet, names)
+    assert str(again.value) == str(found)
+
+
+def test_a_story():
+    scenario = implementations.Fragile.of(frost_signing(2, 3, (1, 2)))
+    with pytest.raises(checks.no_exception.Broken) as caught:
+        run_protocol(scenario, replays=(Replay(3, before=2),))
+    lines = str(caught.value).splitlines()
+    assert lines[:5] == [
+        "No party raises, whatever it receives: runs end in outcomes.",
+        "[no_exception]",
+        "",
+        "  1. parties 1 and 2 ran frost",
+        "  2. party 2 replayed message 3 of session 1 (SignatureShare) to party 1 in session 2",
+    ]
+    assert lines[5].startswith("  3. party 1 raised KeyError")
+    assert "    Fragile.of(frost_signing(2, 3, (1, 2)))," in "\n".join(lines)
+
+
+def test_an_exception_over_a_network():
+    class Broken(implementations.Around):
+        def receive(self, sender, data):
+            raise ZeroDivisionError("by nothing")
+
+    scenario = frost_signing(2, 3, (1, 2)).wrapped(Broken, "broken")
+    with pytest.raises(checks.no_exception.Broken, match="a party raised ZeroDivisionError"):
+        run_over_network(scenario, protocols.Network.mesh((1, 2), 5.0))
+
+
+# ---------------------------------------------------------------------- the runs themselves
+
+
+def test_a_lost_message_leaves_everybody_waiting_and_that_is_right():
+    run = run_protocol(frost_signing(2, 3, (1, 3)), faults=(drop("Commitments", sender=3),))
+    assert run.silence
+    assert "the network lost Commitments from party 3 to party 1" in run.story
+
+
+def test_delays_and_duplicates_change_nothing():
+    run = run_protocol(
+        key_generation("ed25519", 2, 3), faults=(delay(10.0, sender=1), duplicate(sender=2))
+    )
+    assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
+
+
+def test_a_party_that_comes_back_finishes_and_one_that_does_not_is_missed():
+    scenario = resharing("ed25519", 2, 3, (1, 2), (1, 2, 3))
+    back = run_protocol(scenario, faults=(Crash(2, 1, 10.0),))
+    assert all(isinstance(outcome, Done) for outcome in back.outcomes.values())
+    gone = run_protocol(scenario, faults=(Crash(2, 1),))
+    assert gone.silence
+    assert 2 not in gone.outcomes
+
+
+def test_a_deviation_is_blamed_on_whoever_deviates():
+    scenario = frost_signing(2, 3, (1, 2))
+    assert ".share + 1" in changes(scenario, 2)["SignatureShare"]
+    run = run_protocol(scenario, deviation=Deviation(2, "SignatureShare", ".share + 1"))
+    outcome = run.outcomes[1]
+    assert isinstance(outcome, Aborted)
+    assert outcome.culprits == {2}
+    assert run.story[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
+
+
+def test_partitions_need_a_clock():
+    with pytest.raises(UsageError, match="run_over_network"):
+        run_protocol(frost_signing(2, 3, (1, 2)), faults=(partition((1,), (2,)),))
+
+
+def test_strangers_do_not_deviate():
+    with pytest.raises(UsageError, match="party 3 takes no part"):
+        changes(frost_signing(2, 3, (1, 2)), 3)
+
+
+def test_orders_and_replays_shrink_to_nothing():
+    assert str(Order()) == "messages arrived in the order [0]"
+    assert len(recorded(frost_signing(2, 3, (1, 2)))) == 4

@@ -1,0 +1,289 @@
+"""The same walk over every kind of client, and over a socket with the plugin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mpcsim.gateway import open_gateway
+from mpcsim.testing import (
+    AsgiService,
+    BrokenInvariant,
+    HttpTarget,
+    Walk,
+    check_wallet_service,
+    plugin,
+)
+from mpcsim.testing import service_checks as checks
+from mpcsim.testing.profile import Profile
+from mpcsim.testing.service import WAITING_S, Answer, Loop, Request, service_of
+from mpcsim.testing.target import (
+    ChoosesSigner,
+    ExpiresTokens,
+    LosesMessages,
+    Outages,
+    Recipe,
+    Restarts,
+    ShowsLogs,
+)
+from node.app import create_app
+from node.gateway import GatewayClient
+from node.local import LocalService
+from node.settings import Settings
+from node.transport import AsgiTransport
+from node.wallet import Wallet
+from tests.node.harness import running
+from tests.testing import faulty
+from tests.testing.own_node import CHEAP, OwnNode
+
+
+def walk_through(target: HttpTarget) -> Walk:
+    walk = Walk(target)
+    walk.health()
+    walk.generate("alice", "ed25519")
+    walk.sign("alice", "ed25519")
+    walk.sign_twice_at_once("alice", "ed25519")
+    walk.unauthenticated("alice", "ed25519", "garbage")
+    walk.recover("alice", "ed25519")
+    walk.sign("alice", "ed25519", share=0)
+    walk.trespass("bob", "alice", "ed25519", "sign")
+    walk.end()
+    return walk
+
+
+def our_app(gateway):
+    client = GatewayClient(AsgiTransport(gateway.app))
+    return create_app(Settings(waas_api_url="http://gateway"), client, Wallet(client, cost=CHEAP))
+
+
+def test_an_asgi_application():
+    gateway = open_gateway()
+    with HttpTarget(AsgiService(our_app(gateway)), gateway.token) as target:
+        assert len(walk_through(target).story.steps) == 8
+    gateway.close()
+
+
+def test_a_blocking_client():
+    with LocalService(cost=CHEAP) as local:
+        walk_through(HttpTarget(local.http, local.gateway.token))
+
+
+def test_an_address():
+    gateway = open_gateway()
+    with running(our_app(gateway), "over a socket") as api:
+        address = str(api.client.base_url)
+        with HttpTarget(address, gateway.token) as target:
+            walk_through(target)
+            check_wallet_service(target, Profile("short", 1, 4, both_curves=0.0), seed=1)
+    gateway.close()
+
+
+def test_nobody_at_the_address():
+    target = HttpTarget("http://127.0.0.1:1", lambda user: "a token")
+    with target, pytest.raises(checks.service_answers.Broken) as caught:
+        Walk(target).keys("alice")
+    assert "alice listed the keys: no answer (ConnectError" in str(caught.value)
+    assert "target = HttpTarget('http://127.0.0.1:1', token=...)" in str(caught.value)
+
+
+def test_abilities():
+    able = OwnNode()
+    plain = HttpTarget("http://127.0.0.1:1", lambda user: "")
+    try:
+        for ability in (
+            ChoosesSigner,
+            ExpiresTokens,
+            LosesMessages,
+            Outages,
+            Restarts,
+            ShowsLogs,
+        ):
+            assert isinstance(able, ability)
+            assert not isinstance(plain, ability)
+        assert isinstance(plain, Recipe)
+    finally:
+        able.close()
+        plain.close()
+
+
+def test_steps_that_the_target_cannot_do_are_left_out():
+    with LocalService(cost=CHEAP) as local:
+        walk = Walk(HttpTarget(local.http, local.gateway.token))
+        walk.stop("gateway")
+        walk.restart("operator")
+        walk.lose(1)
+        walk.unauthenticated("alice", "ed25519", "expired")
+        walk.sign("alice", "ed25519")  # there is no key
+        assert walk.story.steps == []
+
+
+def test_answers():
+    assert Answer(404, '{"error": "no such key"}').error == "no such key"
+    assert Answer(500, "<html>").error == ""
+    assert str(Answer(0, "ConnectError")) == "no answer (ConnectError)"
+    assert "token" not in repr(Request("GET", "/", token="token"))
+    assert len(str(Answer(200, "x" * 10_000))) < 400
+
+
+def test_clients_that_are_given_are_used():
+    transport = httpx.MockTransport(lambda request: httpx.Response(418, text=request.url.path))
+    for kind, client in (
+        ("blocking", httpx.Client(transport=transport, base_url="http://service")),
+        ("async", httpx.AsyncClient(transport=transport, base_url="http://service")),
+    ):
+        service = service_of(client)
+        answers = service.ask([Request("GET", "/a"), Request("POST", "/b", {})])
+        assert [(a.status, a.text) for a in answers] == [(418, "/a"), (418, "/b")], kind
+        service.close()
+    assert WAITING_S > 60
+    Loop().close()
+
+
+# ---------------------------------------------------------------------- the checks
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(404, '{"detail": "Not Found"}', {"content-type": "application/json"}),
+        Answer(404, '{"error": "x", "code": 7}', {"content-type": "application/json"}),
+        Answer(404, '{"error": 7}', {"content-type": "application/json"}),
+        Answer(404, '{"error": "x"}', {"content-type": "text/plain"}),
+        Answer(404, "", {"content-type": "application/json"}),
+        Answer(418, '{"error": "x"}', {"content-type": "application/json"}),
+    ],
+)
+def test_errors_of_other_forms_are_refused(answer):
+    with pytest.raises(checks.error_is_as_specified.Broken):
+        checks.error_is_as_specified(answer)
+
+
+def test_the_right_form_of_an_error():
+    kind = {"Content-Type": "application/json; charset=utf-8"}
+    checks.error_is_as_specified(Answer(404, '{"error": "x"}', kind))
+
+
+def test_secrets_are_found_in_any_form():
+    secrets = checks.Secrets()
+    secrets.add('it\'s "secret"', "the password")
+    long = "".join(f"{n:04}" for n in range(100))
+    secrets.add(long, "the share")
+    assert secrets.found_in("nothing") is None
+    assert secrets.found_in('{"x": "it\'s \\"secret\\""}') == "the password"
+    assert secrets.found_in("?p=it%27s%20%22secret%22") == "the password"
+    assert secrets.found_in(f"... {long[100:300]} ...") == "the share"
+    assert secrets.found_in(long[:50]) is None
+
+
+def test_every_invariant_says_what_it_is():
+    from mpcsim.testing import INVARIANTS
+
+    for name, made in INVARIANTS.items():
+        assert made.statement.endswith("."), name
+        assert issubclass(made.Broken, BrokenInvariant)
+        assert made.Broken.name == name
+
+
+# ---------------------------------------------------------------------- the plugin
+
+
+def pytest_with_plugin(
+    folder: Path, *options: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "pytest", "-p", "mpcsim.testing.plugin", *options)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "service",
+    [pytest.param(faulty.Faulty, marks=pytest.mark.slow), faulty.ErrorsOfTheFramework],
+)
+def test_the_plugin(tmp_path, service):
+    gateway = open_gateway()
+    credentials = gateway.credentials
+    right = service is faulty.Faulty
+    with (
+        running(gateway.app, "over a socket") as front,
+        running(service(our_app(gateway)), "over a socket") as node,
+    ):
+        done = pytest_with_plugin(
+            tmp_path,
+            "--pyargs",
+            "mpcsim.testing.suite",
+            "-k",
+            "any_steps",
+            f"--wallet-examples={2 if right else 50}",
+            "--wallet-seed=5",
+            f"--wallet-target={node.client.base_url}",
+            f"--wallet-gateway={front.client.base_url}",
+            WAAS_API_KEY=credentials.api_key,
+            WAAS_API_SECRET=credentials.api_secret,
+        )
+    gateway.close()
+    assert done.returncode == (0 if right else 1), done.stdout + done.stderr
+    if not right:
+        assert "seed 5" in done.stdout
+        assert f"target = HttpTarget('{node.client.base_url}', token=...)" in done.stdout
+        assert "walk.generate('alice', 'ed25519')" in done.stdout
+
+
+def test_the_options(tmp_path):
+    (tmp_path / "ours.py").write_text("def token(user):\n    return 'a token of ' + user\n")
+    (tmp_path / "test_it.py").write_text(
+        "def test_it(wallet_target, wallet_profile, wallet_seed, check_service):\n"
+        "    assert wallet_target.token('alice') == 'a token of alice'\n"
+        "    assert (wallet_profile.name, wallet_profile.seconds) == ('soak', 7.0)\n"
+        "    assert wallet_seed == 3\n"
+    )
+    done = pytest_with_plugin(
+        tmp_path,
+        "--wallet-target=http://127.0.0.1:1",
+        "--wallet-tokens=ours:token",
+        "--wallet-profile=soak",
+        "--wallet-seconds=7",
+        "--wallet-seed=3",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Options:
+    """Of a pytest that was called with these."""
+
+    def __init__(self, **given: Any) -> None:
+        self.given = given
+
+    def getoption(self, name: str) -> Any:
+        return self.given.get(name.removeprefix("--wallet-"))
+
+
+def test_options_that_say_too_little(monkeypatch):
+    monkeypatch.delenv("WAAS_API_KEY", raising=False)
+    for given, message in (
+        ({}, "--wallet-target needs tokens"),
+        ({"gateway": "http://127.0.0.1:1"}, "--wallet-target needs tokens"),
+        ({"tokens": "theirs:token"}, "--wallet-tokens theirs:token: No module named 'theirs'"),
+        ({"tokens": "json:nothing"}, "has no attribute 'nothing'"),
+    ):
+        with pytest.raises(pytest.UsageError, match=message):
+            plugin.tokens_of(Options(**given))
+    assert plugin.tokens_of(Options(tokens="json:dumps"))("alice") == '"alice"'
+
+
+def test_budgets_of_the_command_line():
+    chosen = plugin.profile_of(Options(profile="thorough", examples=7))
+    assert (chosen.name, chosen.examples, chosen.seconds) == ("thorough", 7, None)
+    assert plugin.profile_of(Options(profile="quick", seconds=9.0)).seconds == 9.0

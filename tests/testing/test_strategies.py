@@ -1,0 +1,190 @@
+"""What is drawn is what the docstrings say, and shrinks to the ordinary case."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.sim import Simulation
+from mpcsim.testing import PROFILES, Call, Profile, Progress, Walk
+from mpcsim.testing import strategies as wallets
+from mpcsim.testing.api_calls import arguments
+from mpcsim.testing.keys import as_loaded, real_shares
+from mpcsim.testing.protocol_run import Order
+from mpcsim.testing.scenarios import frost_signing, shares_problem
+from mpcsim.testing.shrink import shrink
+from mpcsim.testing.walk import STEPS, damaged
+
+SPECIFIED = {
+    "sender",
+    "nonce",
+    "init_code",
+    "call_data",
+    "call_gas_limit",
+    "verification_gas_limit",
+    "pre_verification_gas",
+    "max_fee_per_gas",
+    "max_priority_fee_per_gas",
+    "paymaster_and_data",
+    "signature",
+}
+
+few = settings(max_examples=30, suppress_health_check=list(HealthCheck))
+
+
+@few
+@given(st.data())
+def test_thresholds_and_quorums(data):
+    sharing = data.draw(wallets.thresholds())
+    assert 2 <= sharing.threshold <= len(sharing.holders) <= 5
+    quorum = data.draw(wallets.quorums(sharing))
+    assert sharing.threshold <= len(quorum)
+    assert set(quorum) <= set(sharing.holders)
+    assert list(quorum) == sorted(quorum)
+    assert len(data.draw(wallets.quorums(sharing, exactly=True))) == sharing.threshold
+
+
+@few
+@given(wallets.key_shares())
+def test_key_shares_are_real(shares):
+    assert shares_problem(shares) is None
+
+
+def test_key_shares_are_made_once_and_loaded_anew():
+    first, second = real_shares("ed25519"), real_shares("ed25519")
+    assert first[CLIENT].to_bytes() == second[CLIENT].to_bytes()
+    assert first[CLIENT].guard is not second[CLIENT].guard
+    assert as_loaded(first[CLIENT]).guard is not first[CLIENT].guard
+    assert shares_problem({1: first[CLIENT], 2: first[CLIENT]}) is not None
+
+
+@few
+@given(wallets.hashes(), wallets.messages())
+def test_messages(digest, message):
+    assert len(digest) == 32
+    assert 1 <= len(message) <= 1 << 16
+
+
+@few
+@given(wallets.networks(), st.data())
+def test_networks_carry_a_wallet(network, data):
+    assert set(network.placement) == {CLIENT, OPERATOR, INSTITUTION}
+    simulation = Simulation(network, seed=data.draw(st.integers(0, 9)), secrets_seed="s")
+    assert simulation.generate("ed25519").ok
+
+
+@few
+@given(st.data())
+def test_fault_plans_and_adversaries_fit_their_scenario(data):
+    scenario = data.draw(wallets.scenarios(secp256k1=False))
+    for fault in data.draw(wallets.fault_plans(scenario, clocked=True)):
+        hash(fault)
+    deviation = data.draw(wallets.adversaries(scenario))
+    assert deviation.party in scenario.members
+    assert deviation.to != deviation.party
+
+
+@few
+@given(wallets.user_operations())
+def test_user_operations_have_the_specified_fields(operation):
+    assert set(operation) == SPECIFIED
+    assert len(operation["sender"]) == 42
+    for name in ("init_code", "paymaster_and_data"):
+        assert operation[name] == "0x" or len(operation[name]) >= 42
+
+
+@few
+@given(wallets.user_operations(signed=False))
+def test_user_operations_are_read_by_the_smart_account_flow(operation):
+    module = pytest.importorskip("mpcsim.smart_account.operation")
+    read = module.UserOperation.from_request(operation, signed=False)
+    assert module.UserOperation.from_request(read.to_request(signed=False), signed=False) == read
+
+
+@few
+@given(wallets.api_call_sequences(), wallets.api_messages("ed25519"), wallets.passwords())
+def test_calls_are_steps_that_can_be_written_down(calls, message, password):
+    for call in calls:
+        assert call.method in STEPS
+        assert call.code("walk", Walk).startswith(f"walk.{call.method}(")
+    assert len(bytes.fromhex(message)) >= 1
+    assert 1 <= len(password) <= 256
+
+
+def test_everything_shrinks_to_the_ordinary_case():
+    assert find(wallets.schedules(), lambda order: True) == Order((0,))
+    assert find(wallets.thresholds(), lambda s: True) == (2, (1, 2))
+    assert find(wallets.curves(), lambda c: True) == "ed25519"
+    assert find(wallets.fault_plans(frost_signing(2, 3, (1, 2))), lambda plan: True) == ()
+    assert repr(find(wallets.scenarios(), lambda s: True)).endswith(", 2, 2)")
+
+
+def test_every_step_can_be_drawn():
+    trouble = {"stop", "start", "restart", "lose", "lose_nothing"}
+    assert set(arguments()) | trouble == set(STEPS)
+
+
+# ---------------------------------------------------------------------- the rest of the kit
+
+
+def test_damage_keeps_the_form():
+    text = "ABCdef_-"
+    for where in ("start", "middle", "end"):
+        other = damaged(text, where)
+        assert len(other) == len(text)
+        assert sum(a != b for a, b in zip(text, other, strict=True)) == 1
+
+
+def test_shrinking_leaves_out_and_makes_plain():
+    class Walked(Exception):
+        pass
+
+    generate = Call("generate", {"user": "bob", "curve": "secp256k1", "password": "odd"})
+    look = Call("keys", {"user": "alice"})
+    sign = Call("sign", {"user": "bob", "curve": "secp256k1", "message": "00", "share": 1})
+    tried = []
+
+    def attempt(calls):
+        tried.append(calls)
+        methods = [call.method for call in calls]
+        return Walked(calls) if "generate" in methods and methods[-1] == "sign" else None
+
+    found = shrink([look, generate, look, look, sign], Walked([]), attempt)
+    first, last = found.args[0]
+    assert first.arguments["user"] == last.arguments["user"] == "alice"
+    assert first.arguments["curve"] == last.arguments["curve"] == "ed25519"
+    assert last.arguments["share"] == -1
+    assert len(tried) < 60
+
+
+def test_profiles_and_budgets():
+    quick = PROFILES["quick"]
+    assert list(quick.rounds()) == [quick.examples]
+    assert quick.with_budget(7).examples == 7
+    timed = quick.with_budget(seconds=10.0)
+    clock = iter([0.0, 1.0, 9.0, 11.0])
+    assert len(list(timed.rounds(lambda: next(clock)))) == 2
+    assert timed.with_budget(3).seconds is None
+    for bad in ({"examples": 0}, {"steps": 0}, {"seconds": 0.0}):
+        with pytest.raises(UsageError):
+            Profile(**{"name": "bad", "examples": 1, "steps": 1, **bad})
+
+
+def test_progress_without_a_terminal_only_counts(tmp_path):
+    progress = Progress("walks")
+    progress.step()
+    progress.close()
+    assert progress.done == 1
+
+
+def test_progress_is_a_bar_where_tqdm_is_installed(tmp_path):
+    pytest.importorskip("tqdm")
+    with (tmp_path / "terminal").open("w") as stream:
+        progress = Progress("walks", 3, stream)
+        for _ in range(3):
+            progress.step()
+        progress.close()
+    assert "walks: 100%" in (tmp_path / "terminal").read_text()
