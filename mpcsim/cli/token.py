@@ -30,7 +30,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path(os.environ.get("MPCSIM_DATA") or DATA_FOLDER),
+        default=_data_folder(),
         metavar="FOLDER",
         help="where the gateway keeps its databases (default %(default)s, or MPCSIM_DATA)",
     )
@@ -38,12 +38,28 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Sign up if need be, log in, print the token."""
-    port = os.environ.get("GATEWAY_PORT") or "9090"
-    address = options.gateway or f"http://{HOST}:{port}"
-    found = credentials(options.data)
-    token = access_token(address, found.api_key, found.api_secret, options.user)
-    sys.stdout.write(token + "\n")
+    sys.stdout.write(fresh(options.user, options.gateway, options.data) + "\n")
     return 0
+
+
+def fresh(user: str, gateway: str | None = None, data: Path | None = None) -> str:
+    """A new token for a user, who is signed up first if need be.
+
+    Args:
+        gateway: its address; this machine's by default.
+        data: where it keeps its databases; as for ``--data`` by default.
+
+    Raises:
+        UsageError: the gateway cannot be reached, or refuses; or no credentials are known.
+    """
+    found = credentials(data or _data_folder())
+    port = os.environ.get("GATEWAY_PORT") or "9090"
+    address = gateway or f"http://{HOST}:{port}"
+    return access_token(address, found.api_key, found.api_secret, user)
+
+
+def _data_folder() -> Path:
+    return Path(os.environ.get("MPCSIM_DATA") or DATA_FOLDER)
 
 
 def credentials(folder: Path) -> Credentials:
