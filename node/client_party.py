@@ -22,7 +22,7 @@ from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.protocol import Done, Output, Party, Send, Waiting
 from mpcsim.protocol.channel import seal
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND, AbortNotice
+from mpcsim.protocol.party import ABORT_KIND, GIVEN_UP, AbortNotice
 from mpcsim.rng import Rng, SystemRng
 from node.errors import ApiError, BadRequest, Conflict, NotFound, Unauthorized, Upstream
 from node.timing import Timing
@@ -38,8 +38,6 @@ OnCheat = Callable[[int | None], Awaitable[None]]
 
 FAREWELL_S: Final = 3.0
 """How long telling the others may take."""
-GIVEN_UP: Final = "GIVEN_UP"
-"""The reason in a notice when no check failed: the caller is gone, or a reply did not come."""
 
 _ADVICE: Final = {
     Consequence.RETRY: "try again",

@@ -5,6 +5,11 @@ three services. ``OpenGateway.app`` is an ASGI application: served over HTTP (``
 called in this process without a socket, in notebooks and tests.
 """
 
+import logging
+
 from mpcsim.gateway.assembly import OpenGateway, open_gateway
 
 __all__ = ["OpenGateway", "open_gateway"]
+
+# A library's: whoever wants its records configures handlers.
+logging.getLogger("mpcsim").addHandler(logging.NullHandler())

@@ -34,6 +34,7 @@ from mpcsim.gateway.errors import (
     key_exists,
     no_such_key,
     no_such_session,
+    timed_out,
 )
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
 from mpcsim.gateway.mpc_node import MAKING_S, RECOVERY, SIGNING, SIGNING_S
@@ -362,7 +363,11 @@ class Gateway:
         verb: str,
         first: Mapping[PartyId, Any] | None,
     ) -> wire.Answer:
-        messages = await self.conditions.strike(box)
+        try:
+            async with asyncio.timeout(self.links[party].timeout_s):
+                messages = await self.conditions.strike(box)
+        except TimeoutError:
+            raise timed_out(party) from None
         request: wire.Body = wire.Exchange(session.session_id, messages)
         if first is not None:
             request = _with_messages(first[party], messages)

@@ -432,7 +432,7 @@ class MpcNode:
             if made is None or made.key_id != body.key_id.hex():
                 raise Refused(CONFLICT, "this session has not made that key")
             if not session.done:
-                raise Refused(CONFLICT, f"the {ROLES[self.me]} is not done: {session.party}")
+                raise Refused(CONFLICT, f"the {ROLES[self.me]} is not done")
             self._store.vote(made.key_id)
             found = self._store.find(made.key_id)
             if found is None or found.state not in (VOTED, ACTIVE):

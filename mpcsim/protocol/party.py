@@ -59,6 +59,10 @@ R = TypeVar("R")
 ABORT_KIND = 255
 """Kind number of the notice a party sends to the others when it aborts."""
 
+GIVEN_UP = "GIVEN_UP"
+"""In a notice, the reason of a driver that ends a session though no check has failed: an answer did
+not come, or whoever asked for it is gone."""
+
 MAX_UNOPENED = 4
 """Messages kept per sender and kind before they can be opened or the party has started. More than
 one, so that a few forged ones cannot take the place of the real one (it can be sent again)."""
@@ -447,7 +451,8 @@ class Party(Generic[S, R]):
                 detail=f"AbortNotice: {error}",
                 evidence=[Evidence(sender, AbortNotice.__name__, payload)],
             ) from None
-        said = reason if reason in Reason.__members__ else "an unknown reason"
+        known = reason in Reason.__members__ or reason == GIVEN_UP
+        said = reason if known else "an unknown reason"
         if self._prepared:
             # Another party may already be done: only confirmations decide now.
             self._gave_up[sender] = said

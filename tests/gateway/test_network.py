@@ -158,3 +158,16 @@ def test_a_holder_must_have_a_site():
         with pytest.raises(UsageError):
             gateway.conditions.change(Network.mesh((1, 2), 5.0))
         assert gateway.conditions.version == before
+
+
+def test_a_message_that_is_delayed_for_longer_is_one_too():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        gateway.conditions.change(faults=[delay(60_000, receiver=2)])
+        with pytest.raises(Failed) as failed:
+            await client.sign(share, signer=2)
+        assert (failed.value.status, failed.value.response.json()["party"]) == (504, 2)
+        gateway.conditions.change()
+        await client.check_works(share)
+
+    run(work, link_timeout_s=0.05)
