@@ -59,6 +59,9 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
+        for output in cell.get("outputs", []):
+            # Without its state, which is not kept, a widget is an error; its picture remains.
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
     return notebook
 
 

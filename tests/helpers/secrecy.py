@@ -17,7 +17,7 @@ from typing import Any
 FRAGMENT = 24
 """A secret counts as logged if this many of its characters in a row are."""
 SHORTEST = 12
-"""Shorter passwords are words that may be anywhere."""
+"""Shorter passwords are words that may be anywhere; so are those of few letters."""
 
 CALLERS = frozenset({"httpx", "httpcore"})
 """What the tests call with writes down their own requests."""
@@ -37,7 +37,7 @@ class Ledger:
     def note(self, kind: str, secret: str) -> None:
         """Something that must not be logged."""
         if len(secret) < FRAGMENT:
-            if len(secret) >= SHORTEST:
+            if len(secret) >= SHORTEST and len(set(secret)) >= SHORTEST // 2:
                 self._words[secret] = kind
             return
         for start in (0, len(secret) // 2, len(secret) - FRAGMENT):
