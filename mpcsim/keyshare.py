@@ -312,7 +312,7 @@ def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
     That takes a dozen multiplications; whoever loads a share for every signature has them done
     once. Records are public, and only consistent ones are remembered.
     """
-    encoded = record.encode(WireContext(group))
+    encoded = group.name.encode() + record.encode(WireContext(group))
     if encoded not in _KNOWN_CONSISTENT:
         _check_consistency(record, group)
         if len(_KNOWN_CONSISTENT) >= KNOWN_RECORDS:
@@ -325,8 +325,8 @@ def _check_consistency(record: PublicKeyRecord, group: Group) -> None:
     if record.curve_name != group.name:
         raise InvalidEncoding("curve name inside and outside the record differ")
     holders, X = record.holders, record.public_shares
-    if not 2 <= record.threshold <= len(holders) or 0 in holders:
-        raise InvalidEncoding("threshold or holders out of range")
+    if not 2 <= record.threshold <= len(holders):
+        raise InvalidEncoding("threshold out of range")
     quorum = holders[: record.threshold]
 
     def interpolated(x: int) -> Point:

@@ -155,14 +155,13 @@ def _lab_program(gateway: Program, node: Program, data: Path) -> tuple[Program, 
     lab_port, token = port("LAB_PORT", 8888), secrets.token_hex(16)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ip={HOST}"]
     command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
-    command.append("--log-level=ERROR")
+    command += ["--log-level=ERROR", "--LabApp.extension_manager=readonly"]
     if os.geteuid() == 0:
-        command.append(
-            "--allow-root"
-        )  # in a container; it listens on loopback, and asks for a token
+        # As in a container. It listens on loopback alone, and asks for its token.
+        command.append("--allow-root")
     first = next(iter(sorted(Path("notebooks").glob("*.ipynb"))), None)
-    if first is not None:
-        command.append(f"--LabApp.default_url=/lab/tree/{first.as_posix()}")
+    page = "/lab" if first is None else f"/lab/tree/{first.as_posix()}"
+    command.append(f"--LabApp.default_url={page}")
     environment = {
         "JUPYTER_TOKEN": token,
         "WAAS_API_URL": gateway.address,
@@ -170,7 +169,7 @@ def _lab_program(gateway: Program, node: Program, data: Path) -> tuple[Program, 
         "MPCSIM_DATA": str(data.resolve()),
     }
     lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment)
-    return lab, f"{lab.address}/lab?token={token}"
+    return lab, f"{lab.address}{page}?token={token}"
 
 
 def _token_command(options: argparse.Namespace) -> list[str]:

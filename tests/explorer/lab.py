@@ -9,9 +9,11 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
+from selenium.webdriver import ActionChains
 
 from tests.helpers.repo import ROOT
 
@@ -96,3 +98,33 @@ def _until_up(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
             assert server.poll() is None, f"JupyterLab ended:\n{said}"
             assert time.monotonic() < end, f"JupyterLab does not answer:\n{said}"
             time.sleep(0.2)
+
+
+class Lab:
+    """A notebook in a browser."""
+
+    def __init__(self, chrome: Any, address: str) -> None:
+        self.chrome = chrome
+        chrome.get(address)
+        self.until(
+            "return window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session"
+            "?.kernel?.status === 'idle'"
+        )
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.chrome.execute_script(script, *arguments)
+
+    def until(self, script: str, seconds: float = 60.0) -> Any:
+        end = time.monotonic() + seconds
+        while True:
+            if found := self.run(script):
+                return found
+            assert time.monotonic() < end, f"JupyterLab did not get to: {script}"
+            time.sleep(0.1)
+
+    def text(self, selector: str) -> str:
+        found: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
+        return found
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.chrome).send_keys(*keys).perform()

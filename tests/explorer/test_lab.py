@@ -2,10 +2,8 @@
 
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +12,9 @@ pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: no browse
 
 import nbformat
 from nbclient import NotebookClient
-from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver import Keys
 
-from tests.explorer.lab import lab, trust
+from tests.explorer.lab import Lab, lab, trust
 from tests.explorer.page import browser, driver
 
 pytestmark = [
@@ -40,36 +38,6 @@ def folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="explorer-"))  # short: sockets live in it
     yield made
     shutil.rmtree(made, ignore_errors=True)
-
-
-class Lab:
-    """A notebook in a browser."""
-
-    def __init__(self, chrome: Any, address: str) -> None:
-        self.chrome = chrome
-        chrome.get(address)
-        self.until(
-            "return window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session"
-            "?.kernel?.status === 'idle'"
-        )
-
-    def run(self, script: str, *arguments: Any) -> Any:
-        return self.chrome.execute_script(script, *arguments)
-
-    def until(self, script: str, seconds: float = 60.0) -> Any:
-        end = time.monotonic() + seconds
-        while True:
-            if found := self.run(script):
-                return found
-            assert time.monotonic() < end, f"JupyterLab did not get to: {script}"
-            time.sleep(0.1)
-
-    def text(self, selector: str) -> str:
-        found: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
-        return found
-
-    def press(self, *keys: str) -> None:
-        ActionChains(self.chrome).send_keys(*keys).perform()
 
 
 @pytest.mark.parametrize("dark", [False, True])

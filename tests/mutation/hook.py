@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType
 
 from tests.mutation import mutants
+from tests.mutation.sites import RECORD, RECORD_CALL
 
 
 class _Loader(SourceFileLoader):
@@ -60,6 +61,32 @@ def install_mutant(name: str) -> None:
     _install({check.module: lambda: mutants.mutated(check)})
 
 
+def _call_recorder(note: Callable[[int], None]) -> Callable[..., object]:
+    """What ``RECORD_CALL`` must mean: makes the call, and notes when it raises."""
+
+    def call(
+        number: int, function: Callable[..., object], *args: object, **named: object
+    ) -> object:
+        try:
+            return function(*args, **named)
+        except Exception:
+            note(number)
+            raise
+
+    return call
+
+
+def _recorder(note: Callable[[int], None]) -> Callable[[int, object, bool], object]:
+    """What ``RECORD`` must mean while recording sources run: passes the part's value on."""
+
+    def record(number: int, value: object, holds: bool) -> object:
+        if bool(value) is not holds:
+            note(number)
+        return value
+
+    return record
+
+
 def install_recorder(note: Callable[[str], None]) -> None:
     """From now on every check reports its name when it refuses.
 
@@ -72,8 +99,8 @@ def install_recorder(note: Callable[[str], None]) -> None:
     def by_number(number: int) -> None:
         note(names[number])
 
-    setattr(builtins, mutants.RECORD, mutants.recorder(by_number))
-    setattr(builtins, mutants.RECORD_CALL, mutants.call_recorder(by_number))
+    setattr(builtins, RECORD, _recorder(by_number))
+    setattr(builtins, RECORD_CALL, _call_recorder(by_number))
     trees = {
         mutants.module_name(path): (lambda path=path: mutants.recording(path, numbers))
         for path in mutants.files()

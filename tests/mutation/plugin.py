@@ -45,9 +45,16 @@ class Recording:
         self.test = ""
         self.refused: dict[str, set[str]] = {}
         self.seconds: dict[str, float] = {}
+        self.drawn: set[str] = set()
+        """Tests that draw their input (Hypothesis)."""
 
     def note(self, check: str) -> None:
         self.refused.setdefault(self.test, set()).add(check)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                self.drawn.add(item.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -64,7 +71,11 @@ class Recording:
 
     def pytest_sessionfinish(self) -> None:
         found = {
-            test: {"seconds": seconds, "refused": sorted(self.refused.get(test, ()))}
+            test: {
+                "seconds": seconds,
+                "drawn": test in self.drawn,
+                "refused": sorted(self.refused.get(test, ())),
+            }
             for test, seconds in self.seconds.items()
             if seconds != float("inf")
         }

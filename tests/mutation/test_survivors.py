@@ -1,0 +1,327 @@
+"""Tests for checks whose removal no other test had noticed, or none within a second."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.encoding import NO_CONTEXT, U8, Message, PerParty, Reader, Seq
+from mpcsim.errors import InvalidEncoding, Reason, UsageError
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import MAX_PARTIES, MPC_NODES
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocol import Party
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND, MAX_UNOPENED, AbortNotice
+from mpcsim.protocols import dkg, ecdsa, frost
+from mpcsim.protocols.dkg.messages import Confirm, Deal
+from mpcsim.protocols.frost.rounds import FrostSetup
+from mpcsim.protocols.frost.steps import SigningNonces
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun
+from mpcsim.trace import MessageIgnored
+from mpcsim.vault import (
+    Argon2Cost,
+    ReplyKey,
+    SecretStore,
+    VaultKey,
+    make_seal_key,
+    rewrap_half,
+    seal_public_key,
+    seal_share,
+)
+from node.checks import agreed_record, opened_share, public_key_text
+from node.errors import ApiError, BadRequest
+from node.models import RegisteredKey
+from tests.helpers.adversary import Adversary, on
+from tests.helpers.keys import keys, session_id
+from tests.helpers.sessions import DIGEST, MESSAGE, judge, run_with, session
+
+NAME = session_id("survivors")
+
+
+def stored(content: bytes) -> bytes:
+    """A snapshot's content with a checksum that fits: what damage by accident never has."""
+    return content + tagged_hash(Tag.STORED, content)
+
+
+# ------------------------------------------------------------------ encodings
+
+
+def test_a_sequence_beyond_its_limit():
+    assert Seq(U8, limit=2).read(Reader(b"\0\2ab"), NO_CONTEXT) == (97, 98)
+    with pytest.raises(InvalidEncoding, match="sequence of 3, at most 2"):
+        Seq(U8, limit=2).read(Reader(b"\0\3abc"), NO_CONTEXT)
+
+
+def test_a_mapping_of_more_parties_than_there_may_be():
+    def encoded(n: int) -> bytes:
+        entries = b"".join(i.to_bytes(2, "big") + b"x" for i in range(1, n + 1))
+        return n.to_bytes(2, "big") + entries
+
+    assert len(PerParty(U8).read(Reader(encoded(MAX_PARTIES)), NO_CONTEXT)) == MAX_PARTIES
+    with pytest.raises(InvalidEncoding, match="mapping of 257 parties"):
+        PerParty(U8).read(Reader(encoded(MAX_PARTIES + 1)), NO_CONTEXT)
+
+
+# ------------------------------------------------------------------ stored shares
+
+
+def test_a_share_with_an_inconsistent_record():
+    """Its own parts fit; the public key, which they do not determine, is another."""
+    share = keys("ed25519")[1]
+    moved = replace(share.record, public_key=share.public_key + share.public_key)
+    with pytest.raises(InvalidEncoding, match="do not interpolate to the public key"):
+        KeyShare.from_bytes(replace(share, record=moved).to_bytes())
+
+
+# ------------------------------------------------------------------ set-ups made by hand
+
+
+def test_signers_out_of_order():
+    agreed = FrostSetup(keys("ed25519")[1], (2, 1), MESSAGE)
+    with pytest.raises(UsageError, match="ascending"):
+        frost.party(agreed, session_id=NAME)
+
+
+def test_a_signer_with_the_share_of_another():
+    agreed = FrostSetup(keys("ed25519")[1], (1, 2), MESSAGE)
+    with pytest.raises(UsageError, match="party 1, whose share this is, is not a signer"):
+        Party(frost.FROST, agreed, 2, session_id=NAME)
+
+
+def test_signing_with_a_pair_whose_state_was_discarded():
+    share = keys("secp256k1")[1].without_multiplication(2)
+    agreed = ecdsa.EcdsaSetup(share, (1, 2), DIGEST)
+    with pytest.raises(UsageError, match="state with party 2 was discarded"):
+        ecdsa.party(agreed, session_id=NAME)
+
+
+# ------------------------------------------------------------------ snapshots
+
+
+def frost_snapshot() -> bytes:
+    """Without its checksum."""
+    party = frost.party(
+        frost.setup(keys("ed25519")[1], (1, 2), MESSAGE), session_id=NAME, rng=SeededRng(1)
+    )
+    party.start()
+    return party.snapshot()[:-32]
+
+
+def altered(content: bytes, at: int, value: int) -> bytes:
+    return content[:at] + bytes([value]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(0, 2), (1, dkg.DKG.number), (2, 2), (3, 2)],
+    ids=["version", "protocol", "started", "refused"],
+)
+def test_the_head_of_a_snapshot(at, value):
+    content = frost_snapshot()
+    Party.resume(frost.FROST, stored(content))
+    with pytest.raises(InvalidEncoding, match="not a snapshot of this protocol and version"):
+        Party.resume(frost.FROST, stored(altered(content, at, value)))
+
+
+def test_a_snapshot_with_more_behind_it():
+    with pytest.raises(InvalidEncoding, match="trailing"):
+        Party.resume(frost.FROST, stored(frost_snapshot() + b"\0"))
+
+
+def test_a_snapshot_of_a_party_that_takes_no_part():
+    with pytest.raises(InvalidEncoding, match="snapshot: party 1, whose share this is"):
+        Party.resume(frost.FROST, stored(altered(frost_snapshot(), 5, 9)))
+
+
+def test_a_snapshot_goes_on_with_its_own_holders_share_only():
+    held = keys("secp256k1")
+    party = ecdsa.party(ecdsa.setup(held[1], (1, 2), DIGEST), session_id=NAME, rng=SeededRng(1))
+    ecdsa.resume(party.snapshot(), held[1])
+    with pytest.raises(UsageError, match="another share"):
+        ecdsa.resume(party.snapshot(), held[2])
+
+
+# ------------------------------------------------------------------ messages
+
+
+class Ears:
+    """A listener that keeps why messages were ignored."""
+
+    def __init__(self) -> None:
+        self.why: list[str] = []
+
+    def __call__(self, event: object) -> None:
+        if isinstance(event, MessageIgnored):
+            self.why.append(event.why)
+
+
+def test_a_message_of_kind_zero():
+    """Kinds count from one; zero would be read as the last of them."""
+    agreed = frost.setup(keys("ed25519")[1], (1, 2), MESSAGE)
+    ears = Ears()
+    party = frost.party(agreed, session_id=NAME, listener=ears)
+    party.start()
+    message = Envelope(frost.FROST.number, 0, True, 2, 1, NAME, bytes(64))
+    assert party.receive(2, message.encode()) == []
+    assert ears.why == ["unknown kind 0"]
+
+
+def test_a_stranger_cannot_end_a_session():
+    party = dkg.party(dkg.setup("ed25519", 2, (1, 2, 3)), 1, session_id=NAME)
+    party.start()
+    notice = AbortNotice("ECHO_MISMATCH").encode(party.wire)
+    for sender in (9, 2):
+        envelope = Envelope(dkg.DKG.number, ABORT_KIND, False, sender, 1, NAME, notice)
+        party.receive(sender, envelope.encode())
+        assert (party.outcome is None) == (sender == 9)
+
+
+def message_from(party: Party, kind: type[Message], to: int, payload: bytes) -> bytes:
+    """A message of that kind, sealed by its sender, whether it may send such a one or not."""
+    number = next(
+        n for n, (_, sends) in enumerate(party.definition.kinds(), 1) if sends.message is kind
+    )
+    return party._pack(number, to, payload, sealed=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sender", "receiver", "payload"),
+    [(Confirm, 1, 3, bytes(32)), (Deal, 2, 1, b"")],
+    ids=["from one who sends none", "to one who receives none"],
+)
+def test_a_message_outside_the_roles(kind, sender, receiver, payload):
+    """Party 1 deals and receives nothing: it has nothing to confirm, and nobody deals to it."""
+    s = session("reshare-ed25519-handover")
+    run = LocalRun(s.parties())
+    run.start()
+    while min(run.parties[i].waiting().round for i in (sender, receiver)) < 4:
+        run.deliver()
+    ears = run.parties[receiver].listener = Ears()
+    data = message_from(run.parties[sender], kind, receiver, payload)
+    assert run.parties[receiver].receive(sender, data) == []
+    assert ears.why == [f"{kind.__name__} does not go from party {sender} to party {receiver}"]
+    run.finish()
+    judge(s, run)
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["before the start", "before the keys"])
+def test_what_cannot_be_judged_yet_is_kept_once_and_up_to_a_limit(started):
+    ears = Ears()
+    party = dkg.party(
+        dkg.setup("ed25519", 2, (1, 2, 3)), 1, session_id=NAME, rng=SeededRng(1), listener=ears
+    )
+    if started:
+        party.start()
+    kind, sealed = (4, True) if started else (1, False)
+    junk = [
+        Envelope(dkg.DKG.number, kind, sealed, 2, 1, NAME, bytes([i]) * 64).encode()
+        for i in range(MAX_UNOPENED + 1)
+    ]
+    for data in (junk[0], *junk):
+        assert party.receive(2, data) == []
+    limit = "too many that do not open yet" if started else "too many before the start"
+    assert ears.why == ["duplicate", limit]
+    kept = party.snapshot()
+    party.receive(2, junk[-1])
+    assert party.snapshot() == kept
+
+
+def test_a_dealer_without_a_proof_of_knowledge():
+    s = session("reshare-ed25519")
+    cheater = Adversary(s.party(2), on("Reveal", lambda reveal: replace(reveal, proof=None)))
+    accused = run_with(s, cheater).parties[1].outcome
+    assert accused.reason is Reason.THRESHOLD_MISMATCH
+    assert accused.culprits == {2}
+
+
+def test_a_reply_withheld_from_the_multiplication_setup():
+    s = session("dkg-secp256k1")
+    cheater = Adversary(s.party(2), on("Deal", lambda deal: replace(deal, reply=None)))
+    accused = run_with(s, cheater).parties[1].outcome
+    assert accused.reason is Reason.MALFORMED_MESSAGE
+    assert accused.culprits == {2}
+
+
+def test_nothing_is_heard_after_the_end():
+    """Or two parties that gave up would tell each other so for ever."""
+    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
+    ears = Ears()
+    party = dkg.party(agreed, 1, session_id=NAME, listener=ears)
+    party.start()
+    notice = AbortNotice("ECHO_MISMATCH").encode(party.wire)
+    for sender in (2, 3):
+        envelope = Envelope(dkg.DKG.number, ABORT_KIND, False, sender, 1, NAME, notice)
+        outputs = party.receive(sender, envelope.encode())
+        assert bool(outputs) == (sender == 2)
+        assert party.outcome.reported_by == 2
+    assert ears.why == ["the run is over"]
+
+
+# ------------------------------------------------------------------ nonces
+
+
+def test_used_nonces_give_no_commitment():
+    """Nor would it be the one that was sent."""
+    group = keys("ed25519")[1].group
+    nonces = SigningNonces(group.scalar(2), group.scalar(3))
+    assert nonces.bound_commitment(group.scalar(1)) == group.base(group.scalar(5))
+    nonces.take()
+    with pytest.raises(UsageError, match="used up"):
+        nonces.bound_commitment(group.scalar(1))
+
+
+# ------------------------------------------------------------------ at the REST node
+
+
+def vault(share: KeyShare, key_id: str) -> tuple[str, SecretStore, VaultKey]:
+    """A vault made for that key id, whatever key the share is of, and opened."""
+    rng = SeededRng("vault")
+    secrets = {i: make_seal_key(rng) for i in MPC_NODES}
+    publics = {i: seal_public_key(secret) for i, secret in secrets.items()}
+    made_for = {"key_id": key_id, "user_id": "alice"}
+    sealed, text = seal_share(
+        share.to_bytes(),
+        pw_key=bytes(32),
+        salt=bytes(16),
+        cost=Argon2Cost(1, 8),
+        curve="ed25519",
+        node_keys=publics,
+        rng=rng,
+        **made_for,
+    )
+    store, reply = SecretStore.from_text(text), ReplyKey(rng)
+    halves = {
+        i: rewrap_half(
+            store.halves[i], secrets[i], me=i, reply_key=reply.public, rng=rng, **made_for
+        )
+        for i in MPC_NODES
+    }
+    return sealed, store, reply.combine(halves, publics)
+
+
+def test_a_vault_made_for_another_key_than_the_share_in_it():
+    """The share is of the key asked for; the halves were released for another one."""
+    share = keys("ed25519")[1]
+    key_id, other = share.record.epoch.hex(), "ab" * 32
+    assert opened_share(*vault(share, key_id), "alice", key_id, "ed25519") == share
+    with pytest.raises(BadRequest, match="it is of another key"):
+        opened_share(*vault(share, other), "alice", key_id, "ed25519")
+
+
+def test_a_key_that_is_no_wallets_key_is_not_recovered():
+    """Both MPC nodes and the registry agree, but on a key with a fourth holder."""
+
+    def recovered(n: int) -> PublicKeyRecord:
+        record = keys("ed25519", 2, n)[1].record
+        registered = RegisteredKey(
+            key_id=record.epoch.hex(),
+            curve="ed25519",
+            public_key=public_key_text(record),
+            created_at="2025-01-01T00:00:00Z",
+        )
+        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), registered)
+
+    assert len(recovered(3).holders) == 3
+    with pytest.raises(ApiError, match="a key of another kind"):
+        recovered(4)

@@ -1,0 +1,108 @@
+"""What somebody sees who opens the JupyterLab of ``make up``, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
+
+from selenium.webdriver import Keys
+
+from mpcsim.system import free_port
+from tests.explorer.lab import Lab
+from tests.explorer.page import browser, driver
+from tests.helpers.notebooks import FOLDER
+from tests.helpers.repo import ROOT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
+    ),
+]
+
+
+@pytest.fixture
+def workbench() -> Iterator[tuple[Path, str]]:
+    """The whole system on a copy of the notebooks; the folder, and JupyterLab's address."""
+    folder = Path(tempfile.mkdtemp(prefix="lab-"))  # short: sockets live in it
+    shutil.copytree(FOLDER, folder / "notebooks")
+    ports = {name: str(free_port()) for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
+    own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **ports}
+    own |= {f"JUPYTER_{kind}_DIR": str(folder / kind) for kind in ("DATA", "RUNTIME", "CONFIG")}
+    (folder / "CONFIG").mkdir()
+    # Lets the test ask JupyterLab itself; nothing else differs from what a user gets.
+    (folder / "CONFIG" / "jupyter_lab_config.json").write_text(
+        '{"LabApp": {"expose_app_in_browser": true}}'
+    )
+    serve = subprocess.Popen(
+        [sys.executable, "-m", "mpcsim", "serve", "--lab"],
+        cwd=folder,
+        env={**os.environ, **own},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert serve.stdout is not None
+        said = ""
+        for line in serve.stdout:
+            said += line
+            if "Ctrl-C" in line:
+                break
+        (address,) = re.findall(r"^lab +(\S+)$", said, re.MULTILINE)
+        yield folder, address
+    finally:
+        serve.send_signal(signal.SIGTERM)
+        serve.communicate(timeout=60)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_notebook_1_and_the_explorer_in_it(workbench):
+    folder, address = workbench
+    with driver(folder / "profile") as chrome:
+        page = Lab(chrome, address)
+        assert "01_start_here" in page.run(
+            "return window.jupyterapp.shell.currentWidget.context.path"
+        )
+        page.run("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.until("return document.querySelectorAll('.mx-message').length")
+        page.until(
+            "const c = window.jupyterapp.shell.currentWidget.content.model.cells;"
+            "return [...c].filter(x => x.type === 'code').every(x => x.executionCount)"
+        )
+        # Outputs outside the window are not drawn: ask the model for errors.
+        kinds = page.run(
+            "const c = window.jupyterapp.shell.currentWidget.content.model.cells;"
+            "return [...c].filter(x => x.type === 'code')"
+            ".flatMap(x => [...Array(x.outputs.length).keys()].map(i => x.outputs.get(i)))"
+            ".map(o => [o.type, o.toJSON().name ?? ''].join(' ').trim())"
+        )
+        assert kinds
+        assert not [kind for kind in kinds if kind in ("error", "stream stderr")]
+
+        page.run("document.querySelector('.mx').scrollIntoView()")
+        page.run("document.querySelector('.mx').focus()")
+        page.press(*[Keys.ARROW_RIGHT] * 7)
+        page.until("return document.querySelector('.mx-counter').textContent.startsWith('step 7')")
+        page.run(
+            "document.querySelector('[data-key=\"3>1 Respond\"].mx-message')"
+            ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+        )
+        page.until("return document.querySelector('[data-path=R_i]')")
+        page.run("document.querySelector('[data-path=R_i]').click()")
+        page.run("document.querySelector('.mx-form').requestSubmit()")
+        page.until("return document.querySelector('.mx-abort')")
+        assert "Party 1 caught it" in page.text(".mx-abort")
+        if keep := os.environ.get("SCREENSHOTS"):
+            chrome.save_screenshot(str(Path(keep) / "front_door.png"))
