@@ -173,11 +173,17 @@ class KeyShare:
         )
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> KeyShare:
+    def from_bytes(
+        cls, data: bytes, *, shape: tuple[int, tuple[PartyId, ...]] | None = None
+    ) -> KeyShare:
         """Strict inverse of ``to_bytes``.
 
+        Args:
+            shape: threshold and holders it must have. Checking that a record is consistent takes
+                the longer the more holders it names: who knows the shape refuses others first.
+
         Raises:
-            InvalidEncoding: damaged, another version, or inconsistent in itself.
+            InvalidEncoding: damaged, another version or shape, or inconsistent in itself.
         """
         group, rest = _open_stored(data)
         reader = Reader(rest)
@@ -185,6 +191,8 @@ class KeyShare:
         mta = _scheme(scheme)
         body = _ShareBody.read(reader, WireContext(group, mta))
         reader.finish()
+        if shape not in (None, (body.record.threshold, body.record.holders)):
+            raise InvalidEncoding("another threshold, or other holders")
         record = _consistent(body.record, group)
         if (mta is not None) != (group is SECP256K1):
             raise InvalidEncoding("multiplication scheme and curve do not fit")

@@ -13,6 +13,7 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.vault import (
+    Argon2Cost,
     MalformedVault,
     SecretStore,
     VaultError,
@@ -26,6 +27,8 @@ from node.models import RegisteredKey
 
 THRESHOLD: Final = 2
 HOLDERS: Final = (CLIENT, OPERATOR, INSTITUTION)
+MAX_SHARE_BYTES: Final[Mapping[str, int]] = {"secp256k1": 1 << 15, "ed25519": 1 << 10}
+"""More than twice what the client's share of a wallet's key takes."""
 
 
 def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
@@ -58,6 +61,17 @@ def parse_store(secret_store: str) -> SecretStore:
         raise BadRequest("Invalid secret_store") from None
 
 
+def check_cost(store: SecretStore, highest: Argon2Cost) -> None:
+    """A store that asks for more of Argon2id than this node would is not one of its making.
+
+    Raises:
+        BadRequest: it does.
+    """
+    cost = store.cost
+    if cost.operations > highest.operations or cost.memory_kib > highest.memory_kib:
+        raise BadRequest("Invalid secret_store: it asks for too much computation")
+
+
 def check_well_formed(encrypted_share: str) -> None:
     """
     Raises:
@@ -80,7 +94,11 @@ def opened_share(
     if store.key_id != key_id:
         raise BadRequest("Invalid secret_store: it is of another key")
     try:
-        share = KeyShare.from_bytes(open_share(encrypted_share, store, key, user_id))
+        data = open_share(encrypted_share, store, key, user_id)
+        # Whoever knows the MPC nodes' public keys can seal anything.
+        if len(data) > MAX_SHARE_BYTES.get(store.curve, 0):
+            raise InvalidEncoding("too long")
+        share = KeyShare.from_bytes(data, shape=(THRESHOLD, HOLDERS))
         check_share(share, key_id)
     except WrongKey:
         raise BadRequest(

@@ -147,9 +147,16 @@ class GatewayClient:
         """Send further messages of an open session; those for the client."""
         return await self._mail("exchange", token, wire.Exchange(session_id, messages))
 
-    async def activate(self, token: str, session_id: bytes, key_id: bytes) -> None:
-        """Make the key of a finished session the user's key."""
-        await self._post("activate", token, wire.Activate(session_id, key_id))
+    async def activate(
+        self, token: str, session_id: bytes, key_id: bytes, patience_s: float
+    ) -> None:
+        """Make the key of a finished session the user's key.
+
+        Args:
+            patience_s: the gateway makes it so within this time, or not at all.
+        """
+        body = wire.Activate(session_id, key_id, round(patience_s * 1000))
+        await self._post("activate", token, body)
 
     # ------------------------------------------------------------------ one request
 

@@ -31,7 +31,7 @@ class Stretching:
             with self.timing.span("argon2"):
                 return stretch(self._password, self.salt, self.cost)
 
-        self._pw_key = self._workers.submit(work)
+        self._pw_key = self._workers.stretch(work)
 
     async def key(self) -> bytearray:
         """pw_key."""

@@ -34,6 +34,7 @@ from node.checks import (
     HOLDERS,
     THRESHOLD,
     agreed_record,
+    check_cost,
     check_share,
     check_well_formed,
     opened_share,
@@ -55,11 +56,14 @@ from node.models import (
 )
 from node.stretching import Stretching
 from node.timing import Timing
+from node.transport import DEFAULT_LIMITS
 from node.workers import Workers
 
 R = TypeVar("R")
 
 MESSAGE_HASH_BYTES: Final = 32
+PATIENCE: Final = 0.8
+"""Part of the client's timeout in which a key may come into force; the rest is for the way."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,21 @@ class Wallet:
         rng: Rng | None = None,
         cost: Argon2Cost = INTERACTIVE,
         workers: Workers | None = None,
+        timeout_s: float = DEFAULT_LIMITS.total_s,
     ) -> None:
         """
         Args:
             cost: of Argon2id, for new vaults.
+            timeout_s: how long the gateway's client waits for an answer.
         """
+        self._patience_s = timeout_s * PATIENCE
         self._gateway = gateway
         self._rng = rng or SystemRng()
         self._cost = cost
+        self._highest_cost = Argon2Cost(
+            max(cost.operations, INTERACTIVE.operations),
+            max(cost.memory_kib, INTERACTIVE.memory_kib),
+        )
         self._workers = workers or Workers()
 
     async def close(self) -> None:
@@ -199,11 +210,13 @@ class Wallet:
     async def _activate(self, caller: Caller, session_id: bytes, made: KeyShareRecord) -> None:
         """Have the gateway register a key, and see that it did.
 
-        If there is no answer the key may still be registered: only the registry knows.
+        If there is no answer the key may be registered all the same: only the registry knows. By
+        then its answer is final, since the gateway registers within our patience or not at all.
         """
         failure: ApiError | None = None
         try:
-            await self._gateway.activate(caller.token, session_id, bytes.fromhex(made.key_id))
+            key_id = bytes.fromhex(made.key_id)
+            await self._gateway.activate(caller.token, session_id, key_id, self._patience_s)
         except (Unreachable, UpstreamTimeout, Upstream) as error:
             failure = error
         try:
@@ -239,7 +252,8 @@ class Wallet:
         Args:
             message: the 32-byte hash on secp256k1, the message itself on ed25519.
             signer: ``operator`` or ``institution``; None: the operator, or the institution if the
-                operator's node cannot be reached or is too slow.
+                operator's node fails while signing. (Opening the vault takes both: while either
+                cannot be reached, nothing signs.)
 
         Returns:
             In hex: r, s, v with low s and v = 27 or 28 on secp256k1; R, S on ed25519. It has been
@@ -404,8 +418,9 @@ class Wallet:
         Raises:
             BadRequest: the store was altered.
         """
+        check_cost(store, self._highest_cost)
         with timing.span("argon2"):
-            checking = self._workers.submit(lambda: password_matches(store, key, password))
+            checking = self._workers.stretch(lambda: password_matches(store, key, password))
             try:
                 return await asyncio.shield(checking)
             except WrongKey:

@@ -1,6 +1,6 @@
 """What does not fit into a request's own turn of the event loop: long computations, and loose ends.
 
-One pool of threads for the whole node bounds how many computations, and how much memory of
+Two pools of threads for the whole node bound how many computations, and how much memory of
 Argon2id, there are at once.
 """
 
@@ -25,6 +25,8 @@ class Workers:
 
     def __init__(self, threads: int = THREADS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="node worker")
+        # Apart: many passwords to stretch must not hold up anybody's key generation.
+        self._stretchers = ThreadPoolExecutor(threads, thread_name_prefix="node stretcher")
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -33,9 +35,11 @@ class Workers:
         It cannot be stopped once it runs: await the result under ``asyncio.shield``, so that a
         request that is given up leaves at once and the result still arrives.
         """
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
-        future.add_done_callback(_noted)
-        return future
+        return _begun(self._pool, work)
+
+    def stretch(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """The same for Argon2id."""
+        return _begun(self._stretchers, work)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""
@@ -51,7 +55,14 @@ class Workers:
             await asyncio.wait(self._tasks, timeout=CLOSING_S)
         for task in self._tasks:
             task.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._stretchers):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begun(pool: ThreadPoolExecutor, work: Callable[[], T]) -> asyncio.Future[T]:
+    future = asyncio.get_running_loop().run_in_executor(pool, work)
+    future.add_done_callback(_noted)
+    return future
 
 
 def _noted(future: asyncio.Future[Any]) -> None:

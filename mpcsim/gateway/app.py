@@ -8,7 +8,6 @@ the MPC verbs, with binary bodies (``wire``). Every error is JSON with an ``erro
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -30,7 +29,14 @@ from mpcsim.gateway.errors import BAD_REQUEST, CONFLICT, TOO_LARGE, LinkFailed, 
 from mpcsim.gateway.gateway import Asking, Gateway
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.gateway.threads import in_thread
-from mpcsim.gateway.tokens import Claims, TokenError, TokenIssuer, TokenVerifier, bearer
+from mpcsim.gateway.tokens import (
+    Claims,
+    TokenError,
+    TokenFault,
+    TokenIssuer,
+    TokenVerifier,
+    bearer,
+)
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 
 LOG = logging.getLogger(__name__)
@@ -100,12 +106,15 @@ class _Api:
         self._lifetime_s = token_lifetime_s
 
     def authenticate(self, request: Request) -> Claims:
-        """Who is calling.
+        """Who is calling, with an access token.
 
         Raises:
-            TokenError: no token that counts.
+            TokenError: no token that counts here.
         """
-        return self._verifier.verify(bearer(request.headers.get("authorization")))
+        claims = self._verifier.verify(bearer(request.headers.get("authorization")))
+        if claims.use != "access":
+            raise TokenError(TokenFault.JWT_INVALID, "a token for one key, at the MPC verbs only")
+        return claims
 
     # ------------------------------------------------------------------ users and tokens
 
@@ -229,7 +238,14 @@ class _Api:
         if verb not in self._gateway.verbs:
             raise HTTPException(404)
         token = bearer(request.headers.get("authorization"))
-        asking = Asking(self._verifier.verify(token), token)
+        try:
+            asking = Asking(self._verifier.verify(token), token)
+        except TokenError as error:
+            if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
+                # Nobody can go on with the session: it must not keep others from theirs.
+                body = await _body(request, wire.MAX_BODY_BYTES)
+                await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
+            raise
         if request.headers.get("content-type") != wire.MEDIA_TYPE:
             raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
         reply = await self._gateway.handle(verb, asking, await _body(request, wire.MAX_BODY_BYTES))
@@ -251,14 +267,14 @@ def _key(key: RegisteredKey) -> dict[str, str]:
 async def _body(request: Request, limit: int) -> bytes:
     """The request's body, as far as it is allowed to go."""
     declared = request.headers.get("content-length", "0")
-    if not declared.isdecimal() or int(declared) > limit:
+    if not declared.isdecimal() or len(declared) > 12 or int(declared) > limit:
         raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
-    body = b""
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > limit:
             raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
-    return body
+    return bytes(body)
 
 
 def _form(body: bytes) -> dict[str, str]:
@@ -276,7 +292,7 @@ def _basic(request: Request) -> tuple[str, str]:
         return "", ""
     try:
         name, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # of base64, or of UTF-8
         return "", ""
     return name, secret
 

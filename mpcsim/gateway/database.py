@@ -19,7 +19,7 @@ IN_MEMORY: Final = ":memory:"
 class Database:
     """Two connections and their locks: reading does not wait for a commit that waits for the disk.
 
-    Reading sees what is committed, also inside a transaction.
+    In a file, reading sees what is committed, also inside a transaction.
     """
 
     def __init__(self, path: Path | str, schema: str) -> None:
@@ -39,6 +39,8 @@ class Database:
             # A commit that has returned survives a power cut, not only a killed process.
             self._writer.execute("PRAGMA synchronous = FULL")
             self._writer.execute("PRAGMA foreign_keys = ON")
+            # What is deleted is overwritten, whatever the library's default is.
+            self._writer.execute("PRAGMA secure_delete = ON")
             self._writer.executescript(schema)
             # What is in memory belongs to its connection.
             self._reader = self._writer if in_memory else _connect(path)
@@ -68,6 +70,11 @@ class Database:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")
                 raise
+
+    def forget(self) -> None:
+        """Leave nothing of what was deleted in the log of writes either."""
+        with self._writing:
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         with self._writing, self._reading:

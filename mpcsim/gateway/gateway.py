@@ -28,6 +28,7 @@ from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
     NOT_FOUND,
+    TIMED_OUT,
     UNAVAILABLE,
     LinkFailed,
     Refused,
@@ -42,7 +43,7 @@ from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.threads import in_thread, to_the_end
 from mpcsim.gateway.tokens import Claims
 from mpcsim.gateway.turns import Turns
-from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.ids import CLIENT, MPC_NODES, SESSION_ID_BYTES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 
@@ -239,14 +240,15 @@ class Gateway:
         """Enter a session in the books, after its turn has come."""
         await self._expire()
         user_id, making = asking.claims.user_id, len(nodes) > 1
-        if making:
-            others = [s for s in self._sessions.values() if s.making and s.user_id == user_id]
-            if len(others) >= MAX_MAKING:
-                await self._stop(others[:1])
         leave = _nothing if turns is None else await turns.take((nodes, key_id))
         if session_id in self._sessions:
             leave()
             raise Refused(CONFLICT, "a session of this id is open")
+        # From the count to the entry nothing else runs.
+        others = [s for s in self._sessions.values() if s.making and s.user_id == user_id]
+        surplus = others[: max(0, len(others) - MAX_MAKING + 1)] if making else []
+        for other in surplus:
+            del self._sessions[other.session_id]
         lifetime_s = self._making_s if making else self._signing_s
         expires_at = self._clock() + lifetime_s
         session = _Session(
@@ -264,6 +266,8 @@ class Gateway:
         session.expiry = asyncio.get_running_loop().call_later(
             lifetime_s, lambda: self._start(self._call_off(session))
         )
+        for other in surplus:
+            self._start(self._call_off(other))
         return session
 
     # ------------------------------------------------------------------ sessions go on
@@ -273,6 +277,12 @@ class Gateway:
         session = await self._session(asking.claims, body.session_id)
         mail, _ = await self._carry_on(asking, session, body.messages)
         return wire.Mail(mail)
+
+    async def abandon(self, user_id: str, data: bytes) -> None:
+        """Call off the session that a body names, if it is the user's; its token has expired."""
+        session = self._sessions.get(data[:SESSION_ID_BYTES])
+        if session is not None and session.user_id == user_id:
+            await self._stop([session])
 
     async def _session(self, claims: Claims, session_id: bytes) -> _Session:
         await self._expire()
@@ -461,16 +471,19 @@ class Gateway:
         session = await self._session(asking.claims, body.session_id)
         if not session.making:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
+        deadline = self._clock() + body.patience_ms / 1000
         async with session.lock:
             self._check_open(session)
-            await to_the_end(self._decide(asking, session, body))
+            await to_the_end(self._decide(asking, session, body, deadline))
 
-    async def _decide(self, asking: Asking, session: _Session, body: wire.Activate) -> None:
+    async def _decide(
+        self, asking: Asking, session: _Session, body: wire.Activate, deadline: float
+    ) -> None:
         """Make the session's key the user's key, or call the session off."""
         user_id, curve = session.user_id, session.curve
         async with self._decision(user_id, curve):
             try:
-                await self._vote(asking, session, body)
+                await self._vote(asking, session, body, deadline)
             except BaseException:
                 await self._stop([session])
                 raise
@@ -484,8 +497,14 @@ class Gateway:
             except Exception as error:
                 LOG.warning("a new key is in force, but not everywhere: %s", error)
 
-    async def _vote(self, asking: Asking, session: _Session, body: wire.Activate) -> None:
+    async def _vote(
+        self, asking: Asking, session: _Session, body: wire.Activate, deadline: float
+    ) -> None:
         """Ask for both votes, and write the registry; under the decision's lock.
+
+        Args:
+            deadline: after it the node takes the key for not registered, and tells its caller so:
+                it must then never be.
 
         Raises:
             Refused: nothing has changed.
@@ -500,6 +519,8 @@ class Gateway:
         keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
         if len(keys) != 1:
             raise Refused(CONFLICT, "the MPC nodes hold shares of different keys")
+        if self._clock() > deadline:
+            raise Refused(TIMED_OUT, "the MPC nodes' votes came too late")
         if session.key_id is None:
             await in_thread(self.registry.register, user_id, key_id, curve, keys.pop())
         else:
@@ -575,8 +596,7 @@ class Gateway:
                 raise
         user_id = asking.claims.user_id
         async with self._decision(user_id, curve):
-            key = self.registry.key(user_id, curve)
-            if key is None or key.key_id != key_id:
+            if not self.registry.owns(user_id, key_id):
                 raise no_such_key()
             await self._settle(user_id, curve, asking.times)
         return await self._ask(asking, party, verb, body, quick=quick)

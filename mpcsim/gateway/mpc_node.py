@@ -434,8 +434,7 @@ class MpcNode:
             if not session.done:
                 raise Refused(CONFLICT, f"the {ROLES[self.me]} is not done")
             self._store.vote(made.key_id)
-            found = self._store.find(made.key_id)
-            if found is None or found.state not in (VOTED, ACTIVE):
+            if self._store.find(made.key_id) is None:  # called off meanwhile
                 raise no_such_session()
             return wire.Voted(made.public_key)
 
@@ -475,7 +474,10 @@ class MpcNode:
         if found.state == PREPARED:
             raise Refused(CONFLICT, f"the {ROLES[self.me]} has not voted for this key")
         if found.state == VOTED:
-            self._store.activate(key_id)
+            gone = self._store.activate(key_id)
+            with self._lock:
+                for old in gone:
+                    self._decoded.pop(old, None)
 
     def _active(self, key_id: str) -> bool:
         found = self._store.find(key_id)

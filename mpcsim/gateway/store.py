@@ -118,18 +118,26 @@ class ShareStore:
                 (key_id,),
             )
 
-    def activate(self, key_id: str) -> None:
-        """Make a voted share the active one; the one it replaces and all others go."""
+    def activate(self, key_id: str) -> list[str]:
+        """Make a voted share the active one; the one it replaces and all others go, without a
+        trace in the files.
+
+        Returns:
+            The key_ids of those that went.
+        """
         with self._database.transaction() as cursor:
-            cursor.execute(
+            gone = cursor.execute(
                 "DELETE FROM shares WHERE key_id != ? AND (user_id, curve) ="
-                " (SELECT user_id, curve FROM shares WHERE key_id = ? AND state = 'voted')",
+                " (SELECT user_id, curve FROM shares WHERE key_id = ? AND state = 'voted')"
+                " RETURNING key_id",
                 (key_id, key_id),
-            )
+            ).fetchall()
             cursor.execute(
                 "UPDATE shares SET state = 'active' WHERE key_id = ? AND state = 'voted'",
                 (key_id,),
             )
+        self._database.forget()
+        return [old for (old,) in gone]
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
@@ -157,6 +165,8 @@ class ShareStore:
             cursor.execute("UPDATE shares SET suspended = ? WHERE key_id = ?", (why, key_id))
             if share is not None:
                 cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
+        if share is not None:
+            self._database.forget()
 
     def close(self) -> None:
         self._database.close()

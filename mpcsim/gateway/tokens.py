@@ -34,9 +34,9 @@ from mpcsim.rng import Rng, SystemRng
 
 ALGORITHM: Final = "ES256"
 
-KEY_AUDIENCE: Final = tuple(ROLES[party] for party in MPC_NODES)
-"""Who takes key tokens: the MPC nodes."""
-ACCESS_AUDIENCE: Final = ("gateway", *KEY_AUDIENCE, "node")
+KEY_AUDIENCE: Final = ("gateway", *(ROLES[party] for party in MPC_NODES))
+"""Who takes key tokens: the MPC nodes, and the gateway on the way to them."""
+ACCESS_AUDIENCE: Final = (*KEY_AUDIENCE, "node")
 """Who takes access tokens."""
 
 MAX_TOKEN_CHARS: Final = 4096
@@ -203,6 +203,16 @@ class TokenVerifier:
         if now < not_before:
             raise TokenError(TokenFault.JWT_INVALID, "not valid yet")
         return claims
+
+    def genuine(self, token: str) -> Claims:
+        """What a token said for this audience when it held, whether or not it still does.
+
+        Raises:
+            TokenError: it never did.
+        """
+        if len(token) > MAX_TOKEN_CHARS:
+            raise TokenError(TokenFault.JWT_INVALID, "longer than any token of the gateway")
+        return self._signed(token)[0]
 
     def _check_signature(self, token: str) -> tuple[Claims, int]:
         """Everything but the times; the claims, and when they begin to hold."""

@@ -15,6 +15,7 @@ from mpcsim.encoding import (
     NO_CONTEXT,
     U8,
     U16,
+    U32,
     Bytes,
     Message,
     Optional,
@@ -134,6 +135,8 @@ class Activate(Body):
 
     session_id: Annotated[bytes, BYTES32]
     key_id: Annotated[bytes, BYTES32]
+    patience_ms: Annotated[int, U32] = 60_000
+    """How long from the arrival of this request the key may still come into force."""
 
 
 @wire

@@ -16,6 +16,7 @@ from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
+from mpcsim.sim.network import Network
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
@@ -538,3 +539,66 @@ def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
         await client.check_works(await recovering)
 
     run(work, folder=tmp_path)
+
+
+# ---------------------------------------------------------------------- what a token is good for
+
+
+def test_a_key_token_signs_with_its_key_and_does_nothing_else():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        other = await client.generate("secp256k1")
+        user = await client.user_id()
+        key_id = share.record.epoch.hex()
+        holder = Client(client.http, gateway.issuer.key(user, "alice", key_id, 60))
+        await holder.sign(share, b"a message")
+        with pytest.raises(Failed) as failed:
+            await holder.sign(other, b"m" * 32)
+        assert failed.value.status == 404
+        with pytest.raises(Failed) as failed:
+            await holder.begin_recover("ed25519")
+        assert failed.value.status == 404
+
+    run(work)
+
+
+def test_a_token_that_expires_between_rounds_does_not_lock_the_key():
+    now = [1_000_000.0]
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        client.token = gateway.token("alice", lifetime_s=5)
+        party, request = client.begin_sign(share, b"m" * 32)
+        mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+        now[0] += 10
+        messages = sends(feed(party, mail))
+        answer = await client.post("exchange", wire.Exchange(party.session_id, messages))
+        assert (answer.status_code, answer.json()["code"]) == (401, 757)
+        client.token = gateway.token("alice")
+        await client.sign(share, b"m" * 32)
+
+    run(work, now=lambda: now[0])
+
+
+def test_concurrent_beginnings_are_bounded_too():
+    async def work(gateway, client):
+        begin = [client.begin_generate("ed25519") for _ in range(10 * MAX_MAKING)]
+        await asyncio.gather(*begin, return_exceptions=True)
+        assert len(gateway.gateway._sessions) <= MAX_MAKING
+
+    run(work)
+
+
+def test_a_key_comes_into_force_in_time_or_not_at_all():
+    """The node has told its caller that it failed: then it must have."""
+
+    async def work(gateway, client):
+        session_id, share = await client.begin_generate("ed25519")
+        late = wire.Activate(session_id, share.record.epoch, patience_ms=0)
+        gateway.conditions.change(Network.star(0, 20, 20))
+        answer = await client.post("activate", late)
+        assert answer.status_code == 504
+        gateway.conditions.change()
+        await client.generate("ed25519")
+
+    run(work)
