@@ -628,3 +628,12 @@ def test_any_header_is_a_bearer_or_refused(header):
         return
     assert token.isascii()
     assert token in header
+
+
+def test_genuine_looks_at_the_signature_and_not_at_the_time():
+    old = verifier("gateway", lambda: NOW + 1e6)
+    assert old.genuine(TOKEN).username == "alice"
+    with pytest.raises(TokenError):
+        old.genuine(TOKEN[:-4])
+    with pytest.raises(TokenError, match="longer"):
+        old.genuine("x" * (MAX_TOKEN_CHARS + 1))

@@ -17,8 +17,14 @@ from tests.mutation.table import Row, load, save
 
 SURVIVORS = "tests/mutation/test_survivors.py"
 STAGES = {
-    "mpcsim/gateway/": ((SURVIVORS, "tests/gateway/test_tokens.py"), ("tests/gateway",)),
-    "node/": ((SURVIVORS, "tests/node/test_wallet.py"), ("tests/node",)),
+    "mpcsim/gateway/": (
+        (SURVIVORS, "tests/gateway/test_tokens.py", "tests/gateway/test_refusals.py"),
+        ("tests/gateway",),
+    ),
+    "node/": (
+        (SURVIVORS, "tests/node/test_checks.py", "tests/node/test_wallet.py"),
+        ("tests/node",),
+    ),
     "": ((SURVIVORS, "tests/unit", "tests/protocols", "tests/attacks"), ("tests/property",)),
 }
 """Where killing tests are looked for, by what the check's path begins with: first where they are

@@ -27,6 +27,8 @@ SOURCES = (
     "mpcsim/protocols",
     "mpcsim/vault.py",
     "mpcsim/gateway/tokens.py",
+    "mpcsim/gateway/mpc_node.py",
+    "mpcsim/gateway/gateway.py",
     "node/checks.py",
 )
 """Files and folders whose checks are accounted for."""

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
-FEW, MANY = 15, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
+FEW, MANY = 15, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
 MAKE = [("POST", "/v3/wallet/generate"), ("POST", "/v3/wallet/recover")]
 USE = [
     ("POST", "/v3/wallet/sign"),

@@ -17,7 +17,7 @@ from tests.testing.served_node import ServedNode
 
 FEW = 8
 """Walks in every run of the tests; the profile's own number takes three times as long."""
-SOAK_S = float(os.environ.get("SOAK_S") or 120.0)
+SOAK_S = float(os.environ.get("SOAK_S") or 45.0)
 """How long the longest test takes; more is better."""
 
 

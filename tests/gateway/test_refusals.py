@@ -1,0 +1,405 @@
+"""What is refused though nobody honest asks for it: the MPC nodes before a gateway that asks
+wrongly, and the gateway before the MPC nodes are asked at all."""
+
+import asyncio
+import os
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.gateway import open_gateway, wire
+from mpcsim.gateway.errors import Refused, unreachable
+from mpcsim.gateway.gateway import Asking
+from mpcsim.gateway.links import Link
+from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
+from mpcsim.protocol.envelope import Envelope
+from tests.helpers.gateway import (
+    MESSAGE,
+    Client,
+    Failed,
+    check_signature,
+    feed,
+    sends,
+    shares_of,
+)
+
+NO_KEY = (404, "no such key")
+NO_SESSION = (410, "no such session, or it has expired")
+IN_USE = (409, "a session of this id is open")
+EXISTS = (409, "ed25519 key already exists for this user")
+NO_CURVE = (400, "Invalid curve")
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def ask(node, verb, token, body):
+    """What the gateway asks of an MPC node; no gateway looks at it first."""
+    return node.handle(verb, token, body.to_bytes())
+
+
+def answer(node, verb, token, body):
+    """Status and text of a refusal."""
+    try:
+        ask(node, verb, token, body)
+    except Refused as refused:
+        return refused.status, str(refused)
+    return 200, ""
+
+
+async def refusal(work):
+    """The same of the gateway's, over HTTP or not."""
+    with pytest.raises((Failed, Refused)) as refused:
+        await work
+    error = refused.value
+    return error.status, error.error if isinstance(error, Failed) else str(error)
+
+
+def asked(gateway):
+    """Verbs, as the MPC nodes are asked from now on."""
+    verbs = []
+    for link in gateway.links.values():
+
+        def handle(verb, token, body, original=link.node.handle):
+            verbs.append(verb)
+            return original(verb, token, body)
+
+        link.node.handle = handle
+    return verbs
+
+
+def held(gateway):
+    """State and suspension of the shares in the operator's store."""
+    return [(state, suspended) for _, _, _, state, suspended in shares_of(gateway)[OPERATOR]]
+
+
+# ---------------------------------------------------------------------- an MPC node begins nothing
+
+
+def test_the_node_makes_keys_on_known_curves_one_each():
+    async def work(gateway, client):
+        node = gateway.links[OPERATOR].node
+        await client.generate("ed25519")
+        for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
+            body = wire.Generate(os.urandom(32), curve, ())
+            assert answer(node, "generate", client.token, body) == expected
+        assert not node._sessions
+
+    run(work)
+
+
+def test_the_node_recovers_no_key_that_the_user_does_not_have():
+    async def work(gateway, client):
+        node = gateway.links[OPERATOR].node
+        await client.generate("ed25519")
+        for token, curve in [
+            (client.token, "secp256k1"),
+            (client.token, "secp256r1"),
+            (gateway.token("mallory"), "ed25519"),
+        ]:
+            body = wire.Recover(os.urandom(32), curve)
+            assert answer(node, "recover", token, body) == NO_KEY
+        assert not node._sessions
+
+    run(work)
+
+
+def test_the_node_does_not_give_a_session_away_nor_let_others_in():
+    async def work(gateway, client):
+        node, mallory = gateway.links[OPERATOR].node, gateway.token("mallory")
+        session_id, made = await client.begin_generate("ed25519")
+        body = wire.Generate(session_id, "ed25519", ())
+        assert answer(node, "generate", mallory, body) == IN_USE
+        for token, named in [(mallory, session_id), (client.token, bytes(32))]:
+            for verb, body in [
+                ("exchange", wire.Exchange(named, ())),
+                ("vote", wire.Activate(named, made.record.epoch)),
+            ]:
+                assert answer(node, verb, token, body) == NO_SESSION
+        assert held(gateway) == [("prepared", None)]
+        await client.activate(session_id, made)
+        await client.check_works(made)
+
+    run(work)
+
+
+def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user():
+    async def work(gateway, client):
+        node, mallory = gateway.links[OPERATOR].node, gateway.token("mallory")
+        share = await client.generate("ed25519")
+        request = client.begin_sign(share)[1]
+        for token, key_id in [(client.token, bytes(32)), (mallory, share.record.epoch)]:
+            for verb, body in [
+                ("sign", replace(request, key_id=key_id)),
+                ("open", wire.OpenHalf(key_id, bytes(31) + b"\x09", b"")),
+                ("suspend", wire.Suspend(key_id, None)),
+            ]:
+                assert answer(node, verb, token, body) == NO_KEY, verb
+        assert held(gateway) == [("active", None)]
+        await client.check_works(share)
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- an MPC node and its vote
+
+
+def test_the_node_votes_when_it_is_done_and_no_earlier():
+    """It holds its new share before it knows that the others hold theirs."""
+
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        node, early = gateway.links[OPERATOR].node, []
+        original = node.handle
+
+        def handle(verb, token, body):
+            reply = original(verb, token, body)
+            for session in node._sessions.values():
+                if session.made and not session.done:
+                    key_id = bytes.fromhex(session.made.key_id)
+                    vote = wire.Activate(session.session_id, key_id).to_bytes()
+                    with pytest.raises(Refused) as refused:
+                        original("vote", token, vote)
+                    early.append((refused.value.status, str(refused.value)))
+            return reply
+
+        node.handle = handle
+        session_id, made = await client.begin_recover("ed25519")
+        assert set(early) == {(409, "the operator is not done")}
+        assert sorted(held(gateway)) == [("active", None), ("prepared", None)]
+        await client.activate(session_id, made)
+        await client.check_works(made)
+
+    run(work)
+
+
+def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch):
+    """The session is called off after the node has looked for it."""
+
+    async def work(gateway, client):
+        node = gateway.links[OPERATOR].node
+        session_id, made = await client.begin_generate("ed25519")
+        original = node._store.vote
+
+        def vote(key_id):
+            ask(node, "close", "", wire.Close(session_id))
+            original(key_id)
+
+        monkeypatch.setattr(node._store, "vote", vote)
+        body = wire.Activate(session_id, made.record.epoch)
+        assert answer(node, "vote", client.token, body) == NO_SESSION
+        assert held(gateway) == []
+
+    run(work)
+
+
+def test_the_node_puts_a_key_in_force_for_its_own_user_and_curve_and_after_its_vote():
+    async def work(gateway, client):
+        node, alice = gateway.links[OPERATOR].node, await client.user_id()
+        mallory = await Client.of(gateway, "mallory").user_id()
+        session_id, made = await client.begin_generate("ed25519")
+        epoch = made.record.epoch
+        right = wire.Settle(alice, "ed25519", epoch)
+        not_voted = 409, "the operator has not voted for this key"
+        assert answer(node, "settle", "", right) == not_voted
+        assert held(gateway) == [("prepared", None)]
+        ask(node, "vote", client.token, wire.Activate(session_id, epoch))
+        not_held = 404, "the operator holds no share of this key"
+        for wrong in (
+            wire.Settle(mallory, "ed25519", epoch),
+            wire.Settle(alice, "secp256k1", epoch),
+            wire.Settle(alice, "ed25519", bytes(32)),
+        ):
+            assert answer(node, "settle", "", wrong) == not_held
+            assert held(gateway) == [("voted", None)]
+        ask(node, "settle", "", right)
+        assert held(gateway) == [("active", None)]
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- the gateway asks nobody
+
+
+@pytest.mark.parametrize(
+    ("verb", "curve", "expected"),
+    [
+        ("generate", "secp256r1", NO_CURVE),
+        ("generate", "ed25519", EXISTS),
+        ("recover", "secp256r1", NO_CURVE),
+        ("recover", "secp256k1", (404, "no secp256k1 key is registered for this user")),
+    ],
+)
+def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected):
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        verbs = asked(gateway)
+        session_id = os.urandom(32)
+        bodies = {
+            "generate": wire.Generate(session_id, curve, ()),
+            "recover": wire.Recover(session_id, curve),
+        }
+        assert await refusal(client.ask(verb, bodies[verb])) == expected
+        assert verbs == []
+
+    run(work)
+
+
+def test_a_session_id_in_use_is_refused_and_its_session_goes_on():
+    async def work(gateway, client):
+        mallory = Client.of(gateway, "mallory")
+        own = await mallory.generate("secp256k1")
+        session_id, made = await client.begin_generate("ed25519")
+        verbs = asked(gateway)
+        for verb, body in [
+            ("generate", wire.Generate(session_id, "ed25519", ())),
+            ("recover", wire.Recover(session_id, "secp256k1")),
+            ("sign", replace(mallory.begin_sign(own)[1], session_id=session_id)),
+        ]:
+            assert await refusal(mallory.ask(verb, body)) == IN_USE
+        assert set(verbs) == {"settle"}
+        await client.activate(session_id, made)
+        await client.check_works(made)
+        # No turn of Mallory's key is left behind.
+        await mallory.check_works(own)
+        await mallory.recover("secp256k1")
+
+    run(work)
+
+
+async def with_key_token(gateway, client, share):
+    """The caller of a request with a key token.
+
+    The HTTP interface takes none, since they are not made out to the gateway; what it hands them
+    to does not count on that.
+    """
+    token = gateway.issuer.key(await client.user_id(), "alice", share.record.epoch.hex(), 60)
+    return Asking(gateway.links[OPERATOR].node._verifier.verify(token), token)
+
+
+def test_a_token_for_one_key_does_not_reach_another_keys_session():
+    async def work(gateway, client):
+        key, other = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
+        party, request = client.begin_sign(other)
+        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        body = wire.Exchange(party.session_id, sends(outputs))
+        verbs = asked(gateway)
+        wrong = await with_key_token(gateway, client, key)
+        exchange = gateway.gateway.handle("exchange", wrong, body.to_bytes())
+        assert await refusal(exchange) == NO_SESSION
+        assert verbs == []
+        right = await with_key_token(gateway, client, other)
+        mail = await gateway.gateway.handle("exchange", right, body.to_bytes())
+        feed(party, wire.Mail.from_bytes(mail).messages)
+        check_signature(other, MESSAGE, party.outcome.result)
+
+    run(work)
+
+
+def test_a_token_for_one_key_neither_makes_nor_replaces_keys_nor_uses_another():
+    async def work(gateway, client):
+        asking = await with_key_token(gateway, client, await client.generate("ed25519"))
+        other = await client.generate("secp256k1")
+        epoch = other.record.epoch
+        verbs = asked(gateway)
+        for verb, body in [
+            ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
+            ("recover", wire.Recover(os.urandom(32), "ed25519")),
+            ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""))),
+            ("sign", client.begin_sign(other)[1]),
+            ("suspend", wire.Suspend(epoch, None)),
+        ]:
+            assert await refusal(gateway.gateway.handle(verb, asking, body.to_bytes())) == NO_KEY
+        assert verbs == []
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- what has changed meanwhile
+
+
+@pytest.mark.parametrize("verb", ["exchange", "activate"])
+def test_who_has_waited_for_a_session_that_is_off_finds_none(monkeypatch, verb):
+    """The request before has failed, and no MPC node could be told that the session is off: they
+    would go on, and make the key of a client that has heard of the failure."""
+
+    async def work(gateway, client):
+        session_id, made = await client.begin_generate("ed25519")
+        original, entered, leave = Link.call, asyncio.Event(), asyncio.Event()
+        failing = True
+
+        async def call(link, asked_for, *arguments, **options):
+            if failing and asked_for in ("exchange", "close"):
+                entered.set()
+                await leave.wait()
+                raise unreachable(link.node.me)
+            return await original(link, asked_for, *arguments, **options)
+
+        monkeypatch.setattr(Link, "call", call)
+        noise = tuple(
+            Envelope(9, 1, False, CLIENT, party, session_id, b"").encode() for party in MPC_NODES
+        )
+        bodies = {
+            "exchange": wire.Exchange(session_id, noise),
+            "activate": wire.Activate(session_id, made.record.epoch),
+        }
+        lock = gateway.gateway._sessions[session_id].lock
+        first = asyncio.create_task(client.ask("exchange", bodies["exchange"]))
+        await entered.wait()
+        second = asyncio.create_task(client.ask(verb, bodies[verb]))
+        while not lock._waiters:
+            await asyncio.sleep(0)
+        leave.set()
+        assert (await refusal(first))[0] == 503
+        failing = False
+        assert await refusal(second) == NO_SESSION
+        assert await client.key_ids() == {}
+        monkeypatch.undo()
+        await client.check_consistent("ed25519")
+
+    run(work)
+
+
+def test_a_recovery_replaces_the_key_it_began_with_or_none():
+    """Whatever else has changed the registry: no MPC node votes."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        session_id, made = await client.begin_recover("ed25519")
+        user_id, other = await client.user_id(), os.urandom(32).hex()
+        gateway.gateway.registry.replace(user_id, "ed25519", share.record.epoch.hex(), other)
+        verbs = asked(gateway)
+        expected = 409, "the key has been recovered meanwhile"
+        assert await refusal(client.activate(session_id, made)) == expected
+        assert set(verbs) == {"close"}
+        assert await client.key_ids() == {"ed25519": other}
+
+    run(work)
+
+
+def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_again(monkeypatch):
+    async def work(gateway, client):
+        old = await client.generate("ed25519")
+        original, recovered = Link.call, []
+
+        async def call(link, verb, *arguments, **options):
+            if verb == "sign" and not recovered:
+                recovered.append(await client.recover("ed25519"))
+                verbs.clear()
+            return await original(link, verb, *arguments, **options)
+
+        verbs = asked(gateway)
+        monkeypatch.setattr(Link, "call", call)
+        assert await refusal(client.sign(old)) == NO_KEY
+        assert verbs == ["sign"]
+        await client.check_works(*recovered)
+
+    run(work)
