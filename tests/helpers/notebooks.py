@@ -33,6 +33,8 @@ def execute(path: Path) -> nbformat.NotebookNode:
     """Run every cell in order in a fresh kernel; raises on the first error."""
     notebook = nbformat.read(path, as_version=4)
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    for name in ("MPLBACKEND", "HYPOTHESIS_PROFILE", "PYTHONOPTIMIZE"):
+        environment.pop(name, None)  # what a test run sets, and a reader's kernel does not have
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_S,
