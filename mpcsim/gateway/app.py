@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -44,8 +44,6 @@ LOG = logging.getLogger(__name__)
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
 
 def create_app(
     gateway: Gateway,
@@ -75,7 +73,7 @@ def create_app(
         Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
         *extra_routes(api.authenticate),
     ]
-    app = Starlette(
+    return Starlette(
         routes=routes,
         exception_handlers={
             Refused: _refused,
@@ -85,8 +83,6 @@ def create_app(
             Exception: _bug,
         },
     )
-    app.state.gateway = gateway
-    return app
 
 
 class _Api:

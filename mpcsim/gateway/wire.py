@@ -25,11 +25,11 @@ from mpcsim.encoding import (
     wire,
 )
 from mpcsim.ids import PartyId
+from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
 PREFIX: Final = "/mpc/v1/"
 
-MAX_ENVELOPE_BYTES: Final = 1 << 17
 MAX_MESSAGES: Final = 64
 """In one request: a key generation has 24 messages altogether."""
 MAX_BODY_BYTES: Final = 1 << 20
