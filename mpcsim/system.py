@@ -20,9 +20,11 @@ from typing import Final
 import httpx
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.serving import listen
+from mpcsim.listening import listen
 
 HOST: Final = "127.0.0.1"
+_EVERYWHERE: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
+"""Where whoever listens at all addresses is reached."""
 STARTING_S: Final = 60.0
 """How long a process may take until it answers."""
 STOPPING_S: Final = 20.0
@@ -43,15 +45,19 @@ class Program:
     ready: str
     """Path that answers 200 once it runs."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    host: str = HOST
+    """Address it listens at."""
 
     @property
     def address(self) -> str:
-        return f"http://{HOST}:{self.port}"
+        """Where it is reached from this machine."""
+        host = _EVERYWHERE.get(self.host, self.host)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-def gateway_program(port: int, options: Sequence[str] = ()) -> Program:
-    """The gateway; options as for ``mpcsim serve``."""
-    command = (sys.executable, "-m", "mpcsim", "serve", "--gateway-only", *options)
+def gateway_program(port: int, options: Sequence[str] = (), *, host: str = HOST) -> Program:
+    """The gateway; further options as for ``mpcsim serve``."""
+    command = (sys.executable, "-m", "mpcsim", "serve", "--gateway-only", "--host", host, *options)
     return Program(
         "gateway",
         command,
@@ -59,6 +65,7 @@ def gateway_program(port: int, options: Sequence[str] = ()) -> Program:
         "GATEWAY_PORT",
         "/.well-known/jwks.json",
         {"GATEWAY_PORT": str(port)},
+        host,
     )
 
 
@@ -96,7 +103,7 @@ class Running:
             UsageError: its port is taken, or it ended or stayed silent.
         """
         try:
-            listen(HOST, program.port).close()
+            listen(program.host, program.port).close()
         except UsageError as error:
             raise UsageError(
                 f"{program.name}: {error}; {program.port_variable}=... picks another port"

@@ -215,6 +215,34 @@ class SecretStore(Message):
         return f"SecretStore<{self.curve}, key {self.key_id}, sealed>"
 
 
+@dataclass(frozen=True)
+class EncryptedShare:
+    """The opened form of ``encrypted_share``; the share in it is sealed."""
+
+    nonce: bytes
+    ciphertext: bytes
+    """With its tag."""
+
+    def to_text(self) -> str:
+        """URL-safe base64 without padding."""
+        return _text(bytes([VERSION]) + self.nonce + self.ciphertext)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Strict inverse of ``to_text``.
+
+        Raises:
+            MalformedVault: not an encrypted share.
+        """
+        data = _bytes(text, "encrypted_share", _SHARE_OVERHEAD + MAX_SHARE_BYTES)
+        if len(data) <= _SHARE_OVERHEAD:
+            raise MalformedVault("encrypted_share: too short to hold a share")
+        return cls(data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :])
+
+    def __repr__(self) -> str:
+        return f"EncryptedShare<{len(self.ciphertext)} bytes, sealed>"
+
+
 class VaultKey:
     """pw_key || pepper of an opened vault. A context manager: overwritten at its end."""
 
@@ -311,37 +339,26 @@ def seal_share(
     halves = {j: _seal_half(plain[j], node_keys[j], j, key_id, user_id, rng) for j in MPC_NODES}
     store = SecretStore(key_id, curve, salt, cost, confirmation, halves)
     nonce = rng.bytes(_NONCE_BYTES)
-    sealed = crypto_aead_xchacha20poly1305_ietf_encrypt(
+    ciphertext = crypto_aead_xchacha20poly1305_ietf_encrypt(
         share, _associated_data(key_id, curve, user_id), nonce, share_key
     )
-    return _text(bytes([VERSION]) + nonce + sealed), store.to_text()
+    return EncryptedShare(nonce, ciphertext).to_text(), store.to_text()
 
 
-def check_encrypted_share(text: str) -> bytes:
-    """The decoded bytes of a well-formed ``encrypted_share``; nothing is opened.
-
-    Raises:
-        MalformedVault: it is not one.
-    """
-    data = _bytes(text, "encrypted_share", _SHARE_OVERHEAD + MAX_SHARE_BYTES)
-    if len(data) <= _SHARE_OVERHEAD:
-        raise MalformedVault("encrypted_share: too short to hold a share")
-    return data
-
-
-def open_share(encrypted_share: str, store: SecretStore, key: VaultKey, user_id: str) -> bytes:
+def open_share(
+    encrypted_share: EncryptedShare, store: SecretStore, key: VaultKey, user_id: str
+) -> bytes:
     """The serialized client share.
 
     Raises:
-        MalformedVault: ``encrypted_share`` is not well-formed.
         WrongKey: store or share were altered, or belong to another key or user.
     """
-    data = check_encrypted_share(encrypted_share)
     share_key = _share_key(store, key)
-    nonce, sealed = data[1 : 1 + _NONCE_BYTES], data[1 + _NONCE_BYTES :]
     associated = _associated_data(store.key_id, store.curve, user_id)
     try:
-        return crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, associated, nonce, share_key)
+        return crypto_aead_xchacha20poly1305_ietf_decrypt(
+            encrypted_share.ciphertext, associated, encrypted_share.nonce, share_key
+        )
     except CryptoError:
         raise WrongKey("encrypted_share does not open with this secret_store") from None
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from mpcsim.errors import UsageError
 from node import logs
-from node.serving import AddressTaken, serve
+from node.serving import serve
 from node.settings import Settings, SettingsError
 
 
@@ -16,7 +17,7 @@ def main() -> int:
         settings = Settings.from_environment(os.environ)
         logs.configure(settings.log_level)
         serve(settings)
-    except (SettingsError, AddressTaken) as error:
+    except (SettingsError, UsageError) as error:
         sys.stderr.write(f"node: {error}\n")
         return 2 if isinstance(error, SettingsError) else 1
     return 0

@@ -14,12 +14,12 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.vault import (
     Argon2Cost,
+    EncryptedShare,
     MalformedVault,
     SecretStore,
     VaultError,
     VaultKey,
     WrongKey,
-    check_encrypted_share,
     open_share,
 )
 from node.errors import ApiError, BadRequest
@@ -61,6 +61,17 @@ def parse_store(secret_store: str) -> SecretStore:
         raise BadRequest("Invalid secret_store") from None
 
 
+def parse_share(encrypted_share: str) -> EncryptedShare:
+    """
+    Raises:
+        BadRequest: not a well-formed encrypted share.
+    """
+    try:
+        return EncryptedShare.from_text(encrypted_share)
+    except MalformedVault:
+        raise BadRequest("Invalid encrypted_share") from None
+
+
 def check_cost(store: SecretStore, highest: Argon2Cost) -> None:
     """A store that asks for more of Argon2id than this node would is not one of its making.
 
@@ -72,19 +83,13 @@ def check_cost(store: SecretStore, highest: Argon2Cost) -> None:
         raise BadRequest("Invalid secret_store: it asks for too much computation")
 
 
-def check_well_formed(encrypted_share: str) -> None:
-    """
-    Raises:
-        BadRequest: not a well-formed encrypted share.
-    """
-    try:
-        check_encrypted_share(encrypted_share)
-    except MalformedVault:
-        raise BadRequest("Invalid encrypted_share") from None
-
-
 def opened_share(
-    encrypted_share: str, store: SecretStore, key: VaultKey, user_id: str, key_id: str, curve: str
+    encrypted_share: EncryptedShare,
+    store: SecretStore,
+    key: VaultKey,
+    user_id: str,
+    key_id: str,
+    curve: str,
 ) -> KeyShare:
     """The share of that key.
 

@@ -36,8 +36,8 @@ from node.checks import (
     agreed_record,
     check_cost,
     check_share,
-    check_well_formed,
     opened_share,
+    parse_share,
     parse_store,
     public_key_text,
     verifies,
@@ -324,12 +324,10 @@ class Wallet:
             NotFound: not a present key of this user.
         """
         store = parse_store(secret_store)
-        check_well_formed(encrypted_share)
+        sealed = parse_share(encrypted_share)
         with await self._open(caller, key_id, store, timing) as key:
             with timing.span("vault"):
-                share = opened_share(
-                    encrypted_share, store, key, caller.claims.user_id, key_id, curve
-                )
+                share = opened_share(sealed, store, key, caller.claims.user_id, key_id, curve)
             matches = await self._matches(store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
@@ -362,12 +360,11 @@ class Wallet:
         """Whether a share is whole and opens with its secret store; otherwise as
         ``validate_password``."""
         store = parse_store(secret_store)
-        check_well_formed(encrypted_share)
+        sealed = parse_share(encrypted_share)
         try:
             with await self._open(caller, store.key_id, store, timing) as key, timing.span("vault"):
-                opened_share(
-                    encrypted_share, store, key, caller.claims.user_id, store.key_id, store.curve
-                )
+                user_id = caller.claims.user_id
+                opened_share(sealed, store, key, user_id, store.key_id, store.curve)
         except (BadRequest, NotFound):
             return False
         return True
@@ -382,9 +379,9 @@ class Wallet:
         timing: Timing,
     ) -> KeyShare:
         store = parse_store(secret_store)
-        check_well_formed(encrypted_share)
+        sealed = parse_share(encrypted_share)
         with await self._open(caller, key_id, store, timing) as key, timing.span("vault"):
-            return opened_share(encrypted_share, store, key, caller.claims.user_id, key_id, curve)
+            return opened_share(sealed, store, key, caller.claims.user_id, key_id, curve)
 
     async def _open(
         self, caller: Caller, key_id: str, store: SecretStore, timing: Timing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import secrets
 import shlex
@@ -50,13 +51,17 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--queue",
-        type=int,
+        type=_queue_length,
         default=0,
         metavar="N",
         help="signing requests that may wait for one key (default: refuse a second one at once)",
     )
     parser.add_argument(
-        "--token-lifetime", type=float, default=3600.0, metavar="S", help="seconds a token holds"
+        "--token-lifetime",
+        type=_lifetime,
+        default=3600.0,
+        metavar="S",
+        help="seconds a token holds",
     )
     add_network(parser)
     add_data(parser)
@@ -89,6 +94,18 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
 
+def _queue_length(text: str) -> int:
+    if (length := int(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return length
+
+
+def _lifetime(text: str) -> float:
+    if not 1 <= (seconds := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a second or more")
+    return seconds
+
+
 def _chain() -> MakeService | None:
     """The chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to pay.
 
@@ -114,7 +131,9 @@ def port(variable: str, default: int) -> int:
 
 
 def _start(processes: Running, options: argparse.Namespace) -> None:
-    gateway = gateway_program(port("GATEWAY_PORT", 9090), _gateway_options(options))
+    gateway = gateway_program(
+        port("GATEWAY_PORT", 9090), _gateway_options(options), host=options.host
+    )
     node = node_program(port("APP_PORT", 9091), gateway)
     processes.start(gateway)
     processes.start(node)
@@ -145,8 +164,8 @@ def _start(processes: Running, options: argparse.Namespace) -> None:
 
 
 def _gateway_options(options: argparse.Namespace) -> list[str]:
-    given = ["--data", str(options.data), "--host", options.host]
-    given += ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
+    given = ["--data", str(options.data), "--queue", str(options.queue)]
+    given += ["--token-lifetime", str(options.token_lifetime)]
     return given + (["--network", options.network] if options.network else [])
 
 

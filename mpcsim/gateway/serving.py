@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from contextlib import closing
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.errors import UsageError
 from mpcsim.gateway.assembly import OpenGateway
+from mpcsim.listening import BACKLOG, KEEP_ALIVE_S, JsonErrors, listen
 
-BACKLOG: Final = 2048
-KEEP_ALIVE_S: Final = 75
 SHUTDOWN_S: Final = 15
 
 
@@ -26,9 +23,9 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
     with closing(gateway), listen(host, port) as listening:
         uvicorn.Server(
             uvicorn.Config(
-                gateway.app,
+                Discreet(gateway.app),
                 loop="uvloop",
-                http="httptools",
+                http=JsonErrors,
                 ws="none",
                 log_level="warning",
                 access_log=False,
@@ -40,19 +37,19 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
         ).run(sockets=[listening])
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 picks a free one.
+class Discreet:
+    """ASGI middleware that keeps unexpected errors from the server's log.
 
-    Raises:
-        UsageError: the port is taken, or the address is not this machine's.
+    The application has answered and logged them by the time they come here. The server would add
+    their messages, which may quote anything.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"cannot listen on {host} port {port}: {why}") from None
-    # Accepted connections inherit it. An answer is two writes, and the second would wait up to
-    # 40 ms for the other end's delayed acknowledgement of the first.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            if scope["type"] != "http":
+                raise

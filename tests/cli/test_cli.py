@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,8 +20,8 @@ from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import main
 from mpcsim.cli.network import parse
 from mpcsim.errors import UsageError
-from mpcsim.gateway.serving import listen
 from mpcsim.gateway.tokens import TokenVerifier
+from mpcsim.listening import listen
 from mpcsim.system import HOST, Program, free_port, gateway_program, node_program, running
 
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
@@ -53,6 +55,10 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         ["serve", "--network", "atlantis"],
         ["serve", "--network", "seoul,weather=fine"],
         ["demo", "--network", "seoul,loss=much"],
+        ["serve", "--token-lifetime", "0"],
+        ["serve", "--token-lifetime", "inf"],
+        ["serve", "--token-lifetime", "soon"],
+        ["serve", "--queue", "-1"],
         ["token", "alice", "--data", "/no/such/folder"],
         ["token"],
         [],
@@ -159,6 +165,39 @@ def test_a_program_that_ends_at_once():
     )
     with running() as processes, pytest.raises(UsageError, match="sleeper ended with status 3"):
         processes.start(program)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9"),
+        ("0.0.0.0", "http://127.0.0.1:9"),
+        ("::", "http://[::1]:9"),
+        ("192.0.2.1", "http://192.0.2.1:9"),
+    ],
+)
+def test_where_a_program_is_reached(host, address):
+    assert gateway_program(9, host=host).address == address
+
+
+def test_a_gateway_at_another_address_than_loopbacks_first(tmp_path):
+    gateway = gateway_program(free_port(), ["--data", str(tmp_path)], host="127.0.0.2")
+    with running() as processes:
+        processes.start(gateway)
+        assert httpx.get(f"{gateway.address}/mpc/v1/nodes", trust_env=False).status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://{HOST}:{gateway.port}/mpc/v1/nodes", trust_env=False)
+
+
+def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
+    url = httpx.URL(system.gateway)
+    with socket.create_connection((url.host, url.port), timeout=10) as connection:
+        connection.sendall(b"hello there\r\n\r\n")
+        received = connection.makefile("rb").read()
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/json" in head
+    assert json.loads(body) == {"error": "Invalid HTTP request received."}
 
 
 def test_killed_and_started_again(system, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from mpcsim.gateway import open_gateway, wire
 from mpcsim.gateway.addresses import addresses
 from mpcsim.gateway.mpc_node import MpcNode
+from mpcsim.gateway.serving import Discreet
 from mpcsim.gateway.tokens import TokenVerifier
 from tests.helpers.gateway import CURVES, Client
 
@@ -351,6 +352,17 @@ def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog):
     run(work)
     assert "POST /mpc/v1/sign: OperationalError" in caplog.text
     assert "/secret/place" not in caplog.text
+
+
+def test_the_server_hears_of_no_bug():
+    """It would log what the error says."""
+
+    async def broken(scope, receive, send):
+        raise ValueError("/secret/place")
+
+    asyncio.run(Discreet(broken)({"type": "http"}, None, None))
+    with pytest.raises(ValueError, match="place"):
+        asyncio.run(Discreet(broken)({"type": "lifespan"}, None, None))
 
 
 def test_a_caller_that_breaks_off_is_no_error(caplog):

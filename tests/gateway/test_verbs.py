@@ -13,7 +13,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import SystemRng
-from mpcsim.vault import ReplyKey, SecretStore, open_share
+from mpcsim.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
@@ -103,7 +103,7 @@ def test_a_vault_opens_for_its_user_and_key_only():
         share, other = [await client.generate(curve) for curve in CURVES]
         user_id = await client.user_id()
         sealed, text = seal(gateway, user_id, share)
-        store = SecretStore.from_text(text)
+        sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
         reply_key = ReplyKey(SystemRng())
         epoch = share.record.epoch
 

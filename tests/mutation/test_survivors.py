@@ -21,6 +21,7 @@ from mpcsim.runner import LocalRun
 from mpcsim.trace import MessageIgnored
 from mpcsim.vault import (
     Argon2Cost,
+    EncryptedShare,
     ReplyKey,
     SecretStore,
     VaultKey,
@@ -274,7 +275,7 @@ def test_used_nonces_give_no_commitment():
 # ------------------------------------------------------------------ at the REST node
 
 
-def vault(share: KeyShare, key_id: str) -> tuple[str, SecretStore, VaultKey]:
+def vault(share: KeyShare, key_id: str) -> tuple[EncryptedShare, SecretStore, VaultKey]:
     """A vault made for that key id, whatever key the share is of, and opened."""
     rng = SeededRng("vault")
     secrets = {i: make_seal_key(rng) for i in MPC_NODES}
@@ -297,7 +298,7 @@ def vault(share: KeyShare, key_id: str) -> tuple[str, SecretStore, VaultKey]:
         )
         for i in MPC_NODES
     }
-    return sealed, store, reply.combine(halves, publics)
+    return EncryptedShare.from_text(sealed), store, reply.combine(halves, publics)
 
 
 def test_a_vault_made_for_another_key_than_the_share_in_it():

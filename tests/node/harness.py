@@ -16,10 +16,10 @@ import uvicorn
 from starlette.applications import Starlette
 
 from mpcsim.gateway import OpenGateway, open_gateway
+from mpcsim.listening import JsonErrors, listen
 from mpcsim.vault import Argon2Cost
 from node.app import create_app
 from node.gateway import GatewayClient
-from node.serving import Protocol, listen
 from node.settings import Settings
 from node.transport import AsgiTransport, HttpTransport, Limits, Transport
 from node.wallet import Wallet
@@ -113,7 +113,7 @@ def _in_process(loop: Loop, app: Starlette) -> Iterator[Api]:
 def _over_a_socket(loop: Loop, app: Starlette) -> Iterator[Api]:
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        app, http=Protocol, ws="none", log_config=None, access_log=False, server_header=False
+        app, http=JsonErrors, ws="none", log_config=None, access_log=False, server_header=False
     )
     # Without this, pytest would make uvicorn believe that somebody wants its access log.
     logging.getLogger("uvicorn.access").disabled = True

@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
-from mpcsim.vault import INTERACTIVE, Argon2Cost, SecretStore, VaultKey
+from mpcsim.vault import INTERACTIVE, Argon2Cost, EncryptedShare, SecretStore, VaultKey
 from node import checks
 from node.checks import check_cost, opened_share
 from node.errors import BadRequest
@@ -24,9 +24,10 @@ def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
 
 def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
     store = SecretStore("ab" * 32, "ed25519", bytes(16), INTERACTIVE, bytes(32), HALVES)
+    share = EncryptedShare(b"", b"")
     monkeypatch.setattr(checks, "open_share", lambda *arguments: bytes(2000))
     decoded = []
     monkeypatch.setattr(KeyShare, "from_bytes", lambda *a, **k: decoded.append(a))
     with pytest.raises(BadRequest, match="encrypted_share"):
-        opened_share("", store, VaultKey(bytearray(64)), "alice", "ab" * 32, "ed25519")
+        opened_share(share, store, VaultKey(bytearray(64)), "alice", "ab" * 32, "ed25519")
     assert not decoded

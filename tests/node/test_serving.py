@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from node.serving import AddressTaken, listen
+from mpcsim.errors import UsageError
+from mpcsim.listening import listen
 from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60
@@ -148,12 +149,12 @@ def test_a_bad_setting():
 
 
 def test_somebody_elses_address():
-    with pytest.raises(AddressTaken, match=r"cannot listen on 192\.0\.2\.1 port 1024: "):
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1 port 1024: "):
         listen("192.0.2.1", 1024)
 
 
 def test_a_name_that_is_none():
-    with pytest.raises(AddressTaken, match=r"cannot listen on no\.such\.name\.invalid port 1024: "):
+    with pytest.raises(UsageError, match=r"cannot listen on no\.such\.name\.invalid port 1024: "):
         listen("no.such.name.invalid", 1024)
 
 

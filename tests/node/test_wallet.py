@@ -23,6 +23,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.protocols import ecdsa, frost
 from mpcsim.rng import SystemRng
 from mpcsim.vault import (
+    EncryptedShare,
     ReplyKey,
     SecretStore,
     make_seal_key,
@@ -298,7 +299,9 @@ def test_vaults_of_anyones_making():
             for i in MPC_NODES
         }
         with reply.combine(halves, publics) as key:
-            return opened_share(texts[0], store, key, "alice", asked_for, "ed25519")
+            return opened_share(
+                EncryptedShare.from_text(texts[0]), store, key, "alice", asked_for, "ed25519"
+            )
 
     other = "ab" * 32
     assert opened(held[1].to_bytes(), key_id, key_id) == held[1]

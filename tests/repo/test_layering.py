@@ -19,7 +19,7 @@ LAYERS: list[list[str]] = [
     ["keyshare"],
     ["protocol"],
     ["protocols"],
-    ["vault"],
+    ["vault", "listening"],
     ["runner", "sim"],
     ["smart_account"],
     ["gateway"],

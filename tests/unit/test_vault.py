@@ -24,13 +24,13 @@ from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,
+    EncryptedShare,
     MalformedVault,
     ReplyKey,
     SecretStore,
     VaultError,
     VaultKey,
     WrongKey,
-    check_encrypted_share,
     make_seal_key,
     new_salt,
     open_share,
@@ -83,6 +83,10 @@ def unlocked(store, **changes) -> VaultKey:
     return reply.combine(rewrapped(store, reply, **changes), NODE_KEYS)
 
 
+def unsealed(encrypted: str, store: SecretStore, key: VaultKey, user_id: str) -> bytes:
+    return open_share(EncryptedShare.from_text(encrypted), store, key, user_id)
+
+
 def raw(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
@@ -116,7 +120,7 @@ def test_round_trip(share, password, user_id, key_id, curve):
     assert store.to_text() == packed
     assert (store.key_id, store.curve, store.cost) == (key_id, curve, CHEAP)
     with unlocked(store, user_id=user_id) as key:
-        assert open_share(encrypted, store, key, user_id) == share
+        assert unsealed(encrypted, store, key, user_id) == share
         assert password_matches(store, key, password)
         assert not password_matches(store, key, password + "x")
 
@@ -126,7 +130,7 @@ def test_real_client_shares(curve):
     share = keys(curve)[1]
     encrypted, packed = sealed(share=share.to_bytes(), curve=curve, key_id=share.record.epoch.hex())
     store = SecretStore.from_text(packed)
-    opened = open_share(encrypted, store, unlocked(store), USER)
+    opened = unsealed(encrypted, store, unlocked(store), USER)
     assert KeyShare.from_bytes(opened).to_bytes() == share.to_bytes()
 
 
@@ -134,10 +138,10 @@ def test_largest_share():
     share = bytes(vault.MAX_SHARE_BYTES)
     encrypted, packed = sealed(share=share)
     store = SecretStore.from_text(packed)
-    assert open_share(encrypted, store, unlocked(store), USER) == share
+    assert unsealed(encrypted, store, unlocked(store), USER) == share
     longer = raw(encrypted) + b"x"
     with pytest.raises(MalformedVault, match="more than"):
-        check_encrypted_share(text(longer))
+        EncryptedShare.from_text(text(longer))
 
 
 @pytest.mark.parametrize("password", ["", "a\0b", "pa\udc80ss", "пароль", "x" * 5000])
@@ -261,7 +265,7 @@ def test_every_changed_bit_of_the_share():
     key = unlocked(store)
     for changed in bit_flips(raw(encrypted)):
         with pytest.raises(VaultError) as caught:
-            open_share(text(changed), store, key, USER)
+            unsealed(text(changed), store, key, USER)
         assert caught.type is (WrongKey if changed[0] == 1 else MalformedVault)
 
 
@@ -284,7 +288,7 @@ def test_every_changed_bit_of_the_store(monkeypatch):
         else:
             outcomes["public part"] += 1
             with pytest.raises(WrongKey, match="altered"):
-                open_share(encrypted, store, key, USER)
+                unsealed(encrypted, store, key, USER)
             with pytest.raises(WrongKey, match="altered"):
                 password_matches(store, key, PASSWORD)
     assert outcomes["half"] == 2 * 144 * 8
@@ -313,7 +317,7 @@ def test_every_changed_character(which):
         # with the right halves throughout, all that is not in a half must be noticed
         if which == 1 and store.halves != SecretStore.from_text(intact).halves:
             unlocked(store)
-        open_share(encrypted, store, key, USER)
+        unsealed(encrypted, store, key, USER)
 
     use(intact)
     for i, character in enumerate(intact):
@@ -349,7 +353,7 @@ def test_every_changed_character(which):
 )
 def test_malformed_text(which, spoil, reason):
     name, read = [
-        ("encrypted_share", check_encrypted_share),
+        ("encrypted_share", EncryptedShare.from_text),
         ("secret_store", SecretStore.from_text),
     ][which]
     with pytest.raises(MalformedVault, match=rf"^{name}: .*({reason})"):
@@ -362,17 +366,17 @@ def test_one_spelling_only(length, spellings):
     encrypted, _ = sealed(share=bytes(length))
     twins = [encrypted[:-1] + c for c in ALPHABET if raw(encrypted[:-1] + c) == raw(encrypted)]
     assert len(twins) == spellings
-    assert check_encrypted_share(encrypted) == raw(encrypted)
+    assert EncryptedShare.from_text(encrypted).to_text() == encrypted
     for twin in set(twins) - {encrypted}:
         with pytest.raises(MalformedVault, match="base64"):
-            check_encrypted_share(twin)
+            EncryptedShare.from_text(twin)
 
 
 def test_shortest_encrypted_share():
     shortest, _ = sealed(share=b"x")
-    assert check_encrypted_share(shortest) == raw(shortest)
+    assert EncryptedShare.from_text(shortest).to_text() == shortest
     with pytest.raises(MalformedVault, match="too short"):
-        check_encrypted_share(text(raw(shortest)[:-1]))
+        EncryptedShare.from_text(text(raw(shortest)[:-1]))
 
 
 def spoilt_stores():
@@ -406,7 +410,7 @@ def test_malformed_stores(data, reason):
 )
 def test_any_text_is_read_or_refused(anything):
     with suppress(MalformedVault):
-        assert text(check_encrypted_share(anything)) == anything
+        assert EncryptedShare.from_text(anything).to_text() == anything
     with pytest.raises(MalformedVault):
         SecretStore.from_text(anything)
 
@@ -503,7 +507,7 @@ def test_another_user():
     with pytest.raises(WrongKey, match="belongs to another key, user or node"):
         unlocked(store, user_id="user-8")
     with pytest.raises(WrongKey, match="does not open with this secret_store"):
-        open_share(encrypted, store, unlocked(store), "user-8")
+        unsealed(encrypted, store, unlocked(store), "user-8")
 
 
 def test_another_key():
@@ -513,9 +517,9 @@ def test_another_key():
         unlocked(store, key_id=OTHER_KEY_ID)
     other = SecretStore.from_text(sealed(key_id=OTHER_KEY_ID)[1])
     with pytest.raises(WrongKey, match="altered"):
-        open_share(encrypted, store, unlocked(other), USER)
+        unsealed(encrypted, store, unlocked(other), USER)
     with pytest.raises(WrongKey, match="does not open with this secret_store"):
-        open_share(encrypted, other, unlocked(other), USER)
+        unsealed(encrypted, other, unlocked(other), USER)
 
 
 def test_halves_of_two_vaults_of_one_key():
@@ -525,7 +529,7 @@ def test_halves_of_two_vaults_of_one_key():
     mixed = replace(first, halves={**first.halves, OPERATOR: second.halves[OPERATOR]})
     key = unlocked(mixed)
     with pytest.raises(WrongKey, match="do not belong together"):
-        open_share(encrypted, mixed, key, USER)
+        unsealed(encrypted, mixed, key, USER)
     with pytest.raises(WrongKey, match="do not belong together"):
         password_matches(mixed, key, PASSWORD)
 
@@ -533,7 +537,7 @@ def test_halves_of_two_vaults_of_one_key():
 def test_the_share_of_another_vault_of_one_key():
     store = SecretStore.from_text(sealed("first")[1])
     with pytest.raises(WrongKey, match="does not open with this secret_store"):
-        open_share(sealed("second")[0], store, unlocked(store), USER)
+        unsealed(sealed("second")[0], store, unlocked(store), USER)
 
 
 # --- transit ------------------------------------------------------------------------------------
@@ -649,7 +653,7 @@ def test_reprs_and_errors_show_no_secret():
     assert repr(store) == f"SecretStore<ed25519, key {KEY_ID}, sealed>"
     assert repr(reply) == f"ReplyKey(public={reply.public.hex()})"
     with pytest.raises(WrongKey) as caught:
-        open_share(encrypted, store, VaultKey(bytearray(64)), USER)
+        unsealed(encrypted, store, VaultKey(bytearray(64)), USER)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     assert str(caught.value) == "secret_store was altered, or its halves do not belong together"
 
@@ -665,7 +669,7 @@ def test_a_key_is_wiped_at_the_end_of_its_block():
         assert any(secret)
     assert secret == bytes(64)
     with pytest.raises(WrongKey):
-        open_share(encrypted, store, key, USER)
+        unsealed(encrypted, store, key, USER)
     with pytest.raises(WrongKey):
         password_matches(store, key, PASSWORD)
     with pytest.raises(LookupError), unlocked(store) as key:
