@@ -64,7 +64,11 @@ class Blame(Enum):
 
 
 class Reason(Enum):
-    """Why a party aborts: text, consequence, strength of the blame."""
+    """Why a party aborts: text, consequence for a culprit that can be named, strength of the blame.
+
+    ``Blame.NOBODY`` is the blame of the check alone. With a single peer it is that peer all the
+    same, and then the consequence holds for it.
+    """
 
     MALFORMED_MESSAGE = ("message does not decode", Consequence.BAN, Blame.PUBLIC)
     CONFLICTING_MESSAGE = (
@@ -155,7 +159,7 @@ class Reason(Enum):
     )
     PUBLIC_KEY_MISMATCH = (
         "the signers' public shares do not add up to the public key",
-        Consequence.RETRY,
+        Consequence.BAN,
         Blame.NOBODY,
     )
     DEGENERATE_NONCE = (
@@ -165,12 +169,12 @@ class Reason(Enum):
     )
     ZERO_DENOMINATOR = (
         "the signature's denominator is zero",
-        Consequence.RETRY,
+        Consequence.BAN,
         Blame.NOBODY,
     )
     SIGNATURE_INVALID = (
         "the assembled signature does not verify",
-        Consequence.RETRY,
+        Consequence.BAN,
         Blame.NOBODY,
     )
     SIGNATURE_SHARE_INVALID = (
