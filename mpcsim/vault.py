@@ -56,13 +56,14 @@ memory until that is used again.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Final, Self
 
+import pybase64
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from nacl.bindings import (
@@ -383,8 +384,8 @@ class ReplyKey:
     __slots__ = ("_secret", "public")
 
     def __init__(self, rng: Rng) -> None:
-        self._secret = make_seal_key(rng)
-        self.public = seal_public_key(self._secret)
+        self._secret = rng.bytes(crypto_box_SECRETKEYBYTES)
+        self.public = crypto_scalarmult_base(self._secret)
         """32 bytes."""
 
     def combine(
@@ -427,19 +428,29 @@ class ReplyKey:
 # --- at an MPC node -----------------------------------------------------------------------------
 
 
-def make_seal_key(rng: Rng) -> bytes:
-    """A fresh X25519 secret key, 32 bytes."""
-    return rng.bytes(crypto_box_SECRETKEYBYTES)
+class SealKey:
+    """X25519 key of an MPC node: halves are sealed to it."""
 
+    __slots__ = ("public", "secret")
 
-def seal_public_key(secret_key: bytes) -> bytes:
-    """The X25519 public key of a secret one, 32 bytes."""
-    return crypto_scalarmult_base(secret_key)
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        """32 bytes."""
+        self.public = crypto_scalarmult_base(secret)
+        """32 bytes."""
+
+    @classmethod
+    def fresh(cls, rng: Rng) -> Self:
+        """A new one."""
+        return cls(rng.bytes(crypto_box_SECRETKEYBYTES))
+
+    def __repr__(self) -> str:
+        return f"SealKey(public={self.public.hex()})"
 
 
 def rewrap_half(
     sealed: bytes,
-    secret_key: bytes,
+    seal_key: SealKey,
     *,
     me: PartyId,
     key_id: str,
@@ -454,7 +465,7 @@ def rewrap_half(
 
     Args:
         sealed: this node's entry of ``SecretStore.halves``.
-        secret_key: this node's X25519 secret key.
+        seal_key: this node's.
         key_id: the key the request is about, 64 lower-case hex digits.
         user_id: the user whose token came with the request.
         reply_key: ``ReplyKey.public``.
@@ -467,7 +478,7 @@ def rewrap_half(
         raise MalformedVault(f"half of {len(sealed)} bytes, expected {_SEALED_BYTES}")
     name = f"the {ROLES[me]}'s half of the secret_store"
     try:
-        plain = crypto_box_seal_open(sealed, seal_public_key(secret_key), secret_key)
+        plain = crypto_box_seal_open(sealed, seal_key.public, seal_key.secret)
     except CryptoError:
         raise WrongKey(f"{name} does not open") from None
     binding, half = plain[:_BINDING_BYTES], plain[_BINDING_BYTES:]
@@ -475,7 +486,7 @@ def rewrap_half(
         raise WrongKey(f"{name} belongs to another key, user or node")
     nonce = rng.bytes(crypto_box_NONCEBYTES)
     try:
-        return nonce + crypto_box_easy(half, nonce, reply_key, secret_key)
+        return nonce + crypto_box_easy(half, nonce, reply_key, seal_key.secret)
     except CryptoError:
         raise MalformedVault("the reply key is not a usable X25519 public key") from None
 
@@ -540,8 +551,8 @@ def _seal_half(
 
 
 def _xor(target: bytearray, other: bytes) -> None:
-    for i, byte in enumerate(other):
-        target[i] ^= byte
+    n = len(target)
+    target[:] = (int.from_bytes(target) ^ int.from_bytes(other)).to_bytes(n)
 
 
 def _key_id_bytes(key_id: str) -> bytes:
@@ -555,7 +566,7 @@ def _key_id_bytes(key_id: str) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    return pybase64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _bytes(text: str, name: str, limit: int) -> bytes:
@@ -566,11 +577,11 @@ def _bytes(text: str, name: str, limit: int) -> bytes:
     """
     if len(text) > (limit * 4 + 2) // 3:
         raise MalformedVault(f"{name}: more than {limit} bytes")
-    try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except ValueError:
-        data = b""
-    # the decoder skips what it does not know; only the one canonical spelling is accepted
+    data = b""
+    if "+" not in text and "/" not in text:  # with these the decoder warns, and goes on
+        with suppress(ValueError):
+            data = pybase64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+    # bits beyond the last byte may be anything to the decoder; one spelling only is accepted
     if _text(data) != text:
         raise MalformedVault(f"{name}: not URL-safe base64 without padding")
     if not data:

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -83,7 +82,6 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
         middleware=[Middleware(logs.RequestLog, clock=clock)],
         exception_handlers={HTTPException: _http_error},
         # It would record requests and the messages of exceptions.
@@ -93,9 +91,8 @@ def create_app(
     app.state.wallet = wallet
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock)
     app.state.clock = clock
-    app.include_router(routes.public)
-    app.include_router(routes.wallet)
-    app.router.routes.extend(page_routes())
+    # As they are: FastAPI would put a router of its own around included ones, at every request.
+    app.router.routes.extend([*routes.wallet.routes, *routes.public.routes, *page_routes()])
     return app
 
 
@@ -114,10 +111,6 @@ def _transport(settings: Settings) -> Transport:
     if settings.waas_api_url is None:
         return NoGateway()
     return HttpTransport(settings.waas_api_url, Limits(total_s=settings.gateway_timeout_s))
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -32,6 +32,7 @@ MAX_PATH: Final = 200
 ACCEPTED_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 RECORD: Final = "node.request"
 INTERNAL_ERROR: Final = "Internal server error"
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass
@@ -140,11 +141,13 @@ class JsonLines(logging.Formatter):
         line |= fields
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
-        return json.dumps(line, separators=(",", ":"))
+        return _ENCODE(line)
 
 
 def configure(level: str) -> None:
     """Send all logs of this process to standard output as JSON lines."""
+    # Nothing here shows a thread, process or task; the records need not look them up.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
+from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -72,8 +73,17 @@ def fails_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-public = APIRouter(tags=["health"])
-wallet = APIRouter(prefix="/v3/wallet", tags=["wallet"], route_class=ProtectedRoute)
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+public = APIRouter(tags=["health"], generate_unique_id_function=_operation_id)
+wallet = APIRouter(
+    prefix="/v3/wallet",
+    tags=["wallet"],
+    route_class=ProtectedRoute,
+    generate_unique_id_function=_operation_id,
+)
 
 
 @public.get(

@@ -51,7 +51,7 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.trace import Listener, silent
-from mpcsim.vault import VaultError, rewrap_half, seal_public_key
+from mpcsim.vault import VaultError, rewrap_half
 
 LOG = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class MpcNode:
     @property
     def seal_key(self) -> bytes:
         """The public key that halves of secret stores are sealed to."""
-        return seal_public_key(self._seal_key)
+        return self._seal_key.public
 
     def undecided(self) -> list[tuple[str, str]]:
         """User and curve of every share a broken-off session has left; see ``settle``."""

@@ -30,6 +30,7 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 backlog=BACKLOG,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=SHUTDOWN_S,

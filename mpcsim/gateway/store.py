@@ -18,7 +18,7 @@ from typing import Any, Final
 from mpcsim.errors import UsageError
 from mpcsim.gateway.database import IN_MEMORY, Database
 from mpcsim.rng import Rng
-from mpcsim.vault import make_seal_key
+from mpcsim.vault import SealKey
 
 PREPARED: Final = "prepared"
 VOTED: Final = "voted"
@@ -69,15 +69,16 @@ class ShareStore:
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"share store {path}: {error}") from error
 
-    def seal_key(self, rng: Rng) -> bytes:
-        """The node's X25519 secret key, made at first use."""
+    def seal_key(self, rng: Rng) -> SealKey:
+        """The node's, made at first use."""
         with self._database.transaction() as cursor:
             cursor.execute(
-                "INSERT OR IGNORE INTO secrets VALUES ('seal_key', ?)", (make_seal_key(rng),)
+                "INSERT OR IGNORE INTO secrets VALUES ('seal_key', ?)",
+                (SealKey.fresh(rng).secret,),
             )
         row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_key'")
         assert row is not None  # inserted above
-        return bytes(row[0])
+        return SealKey(bytes(row[0]))
 
     def find(self, key_id: str) -> StoredShare | None:
         row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)

@@ -374,7 +374,7 @@ def test_neither_store_ever_holds_the_others_data():
             for blob in blobs:
                 own[party, KeyShare.from_bytes(blob).identifier] += 1
         assert own == {(OPERATOR, OPERATOR): 4, (INSTITUTION, INSTITUTION): 4}
-        keys = {link.node._seal_key for link in gateway.links.values()}
+        keys = {link.node._seal_key.secret for link in gateway.links.values()}
         assert len(keys) == 2
 
     run(work)

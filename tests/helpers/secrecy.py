@@ -17,7 +17,9 @@ from typing import Any
 FRAGMENT = 24
 """A secret counts as logged if this many of its characters in a row are."""
 SHORTEST = 12
-"""Shorter passwords are words that may be anywhere; so are those of few letters."""
+"""Shorter passwords are words that may be anywhere."""
+FEWEST = 6
+"""Whatever has fewer different characters may be anywhere, too."""
 
 CALLERS = frozenset({"httpx", "httpcore"})
 """What the tests call with writes down their own requests."""
@@ -37,11 +39,13 @@ class Ledger:
     def note(self, kind: str, secret: str) -> None:
         """Something that must not be logged."""
         if len(secret) < FRAGMENT:
-            if len(secret) >= SHORTEST and len(set(secret)) >= SHORTEST // 2:
+            if len(secret) >= SHORTEST and _telling(secret):
                 self._words[secret] = kind
             return
         for start in (0, len(secret) // 2, len(secret) - FRAGMENT):
-            self._fragments[secret[start : start + FRAGMENT]] = kind
+            fragment = secret[start : start + FRAGMENT]
+            if _telling(fragment):
+                self._fragments[fragment] = kind
 
     def note_bytes(self, kind: str, secret: bytes) -> None:
         """The same for bytes, however they may be written."""
@@ -69,6 +73,10 @@ class Ledger:
             found += [f"{kind} in {text[:40]!r}" for w, kind in self._words.items() if w in text]
         self._logged.clear()
         return found
+
+
+def _telling(text: str) -> bool:
+    return len(set(text)) >= FEWEST
 
 
 LEDGER = Ledger()

@@ -23,11 +23,10 @@ from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
     ReplyKey,
+    SealKey,
     SecretStore,
     VaultKey,
-    make_seal_key,
     rewrap_half,
-    seal_public_key,
     seal_share,
 )
 from node.checks import agreed_record, opened_share, public_key_text
@@ -278,8 +277,8 @@ def test_used_nonces_give_no_commitment():
 def vault(share: KeyShare, key_id: str) -> tuple[EncryptedShare, SecretStore, VaultKey]:
     """A vault made for that key id, whatever key the share is of, and opened."""
     rng = SeededRng("vault")
-    secrets = {i: make_seal_key(rng) for i in MPC_NODES}
-    publics = {i: seal_public_key(secret) for i, secret in secrets.items()}
+    secrets = {i: SealKey.fresh(rng) for i in MPC_NODES}
+    publics = {i: secret.public for i, secret in secrets.items()}
     made_for = {"key_id": key_id, "user_id": "alice"}
     sealed, text = seal_share(
         share.to_bytes(),

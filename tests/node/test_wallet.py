@@ -25,10 +25,9 @@ from mpcsim.rng import SystemRng
 from mpcsim.vault import (
     EncryptedShare,
     ReplyKey,
+    SealKey,
     SecretStore,
-    make_seal_key,
     rewrap_half,
-    seal_public_key,
     seal_share,
 )
 from node.checks import opened_share, verifies
@@ -269,8 +268,8 @@ def test_vaults_of_anyones_making():
     """Seal keys are public: whoever can write to the caller's database can make a vault."""
     rng, held = SystemRng(), keys("ed25519")
     key_id = held[1].record.epoch.hex()
-    secrets = {i: make_seal_key(rng) for i in MPC_NODES}
-    publics = {i: seal_public_key(secret) for i, secret in secrets.items()}
+    secrets = {i: SealKey.fresh(rng) for i in MPC_NODES}
+    publics = {i: secret.public for i, secret in secrets.items()}
     reply = ReplyKey(rng)
 
     def opened(share: bytes, stored_as: str, asked_for: str) -> KeyShare:

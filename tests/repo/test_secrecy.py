@@ -8,7 +8,7 @@ import pytest
 
 from mpcsim.gateway import open_gateway
 from mpcsim.rng import SystemRng
-from mpcsim.vault import Argon2Cost, make_seal_key, new_salt, seal_public_key, seal_share, stretch
+from mpcsim.vault import Argon2Cost, SealKey, new_salt, seal_share, stretch
 from tests.helpers.secrecy import LEDGER
 
 LOG = logging.getLogger("tests.secrecy")
@@ -27,7 +27,7 @@ def made() -> dict[str, str]:
         key_id="ab" * 32,
         curve="ed25519",
         user_id="somebody",
-        node_keys={i: seal_public_key(make_seal_key(rng)) for i in (2, 3)},
+        node_keys={i: SealKey.fresh(rng).public for i in (2, 3)},
         rng=rng,
     )
     return {

@@ -27,24 +27,23 @@ from mpcsim.vault import (
     EncryptedShare,
     MalformedVault,
     ReplyKey,
+    SealKey,
     SecretStore,
     VaultError,
     VaultKey,
     WrongKey,
-    make_seal_key,
     new_salt,
     open_share,
     password_matches,
     rewrap_half,
-    seal_public_key,
     seal_share,
     stretch,
 )
 from tests.helpers.keys import keys
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
-SECRETS = {j: make_seal_key(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
-NODE_KEYS = {j: seal_public_key(secret) for j, secret in SECRETS.items()}
+SECRETS = {j: SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
+NODE_KEYS = {j: secret.public for j, secret in SECRETS.items()}
 KEY_ID, OTHER_KEY_ID = "c1" * 32, "c2" * 32
 USER, PASSWORD, SALT, SHARE = "user-7", "correct horse", bytes(range(16)), bytes(range(60))
 
@@ -85,6 +84,12 @@ def unlocked(store, **changes) -> VaultKey:
 
 def unsealed(encrypted: str, store: SecretStore, key: VaultKey, user_id: str) -> bytes:
     return open_share(EncryptedShare.from_text(encrypted), store, key, user_id)
+
+
+def unsealed_half(store: SecretStore, node) -> bytes:
+    """With its binding."""
+    key = SECRETS[node]
+    return nacl.bindings.crypto_box_seal_open(store.halves[node], key.public, key.secret)
 
 
 def raw(text: str) -> bytes:
@@ -204,7 +209,7 @@ def test_recomputed_from_the_strings_alone(cost):
 
     halves = []
     for node, box in boxes.items():
-        opened = SealedBox(PrivateKey(SECRETS[node])).decrypt(box)
+        opened = SealedBox(PrivateKey(SECRETS[node].secret)).decrypt(box)
         binding = framed("mpcsim/vault/half/v1", node.to_bytes(4, "big"), key_id, USER.encode())
         assert opened[:32] == hashlib.sha256(binding).digest()
         halves.append(opened[32:])
@@ -236,7 +241,9 @@ def test_recomputed_from_the_strings_alone(cost):
 def test_libsodium_opens_our_seal():
     store = SecretStore.from_text(sealed()[1])
     for j in MPC_NODES:
-        opened = nacl.bindings.crypto_box_seal_open(store.halves[j], NODE_KEYS[j], SECRETS[j])
+        opened = nacl.bindings.crypto_box_seal_open(
+            store.halves[j], NODE_KEYS[j], SECRETS[j].secret
+        )
         assert opened[:32] == vault._binding(j, KEY_ID, USER)
 
 
@@ -250,10 +257,14 @@ def test_we_open_libsodiums_seal():
 
 
 def test_public_keys_are_x25519():
-    secret = make_seal_key(SystemRng())
-    assert len(secret) == 32
-    public = X25519PrivateKey.from_private_bytes(secret).public_key()
-    assert seal_public_key(secret) == public.public_bytes_raw()
+    key = SealKey.fresh(SystemRng())
+    assert len(key.secret) == 32
+    assert (
+        key.public
+        == X25519PrivateKey.from_private_bytes(key.secret).public_key().public_bytes_raw()
+    )
+    assert key.secret.hex() not in repr(key)
+    assert repr(key.secret) not in repr(key)
 
 
 # --- nothing else opens -------------------------------------------------------------------------
@@ -448,7 +459,9 @@ class Replayed:
 
 
 def plain_half(store: SecretStore, node) -> bytes:
-    opened = nacl.bindings.crypto_box_seal_open(store.halves[node], NODE_KEYS[node], SECRETS[node])
+    opened = nacl.bindings.crypto_box_seal_open(
+        store.halves[node], NODE_KEYS[node], SECRETS[node].secret
+    )
     return opened[32:]
 
 
@@ -581,7 +594,9 @@ def test_a_reply_of_another_length():
     reply = ReplyKey(SystemRng())
     for length in (0, 63, 65, 96):
         wrapped = {
-            j: bytes(Box(PrivateKey(SECRETS[j]), PublicKey(reply.public)).encrypt(bytes(length)))
+            j: bytes(
+                Box(PrivateKey(SECRETS[j].secret), PublicKey(reply.public)).encrypt(bytes(length))
+            )
             for j in MPC_NODES
         }
         with pytest.raises(WrongKey, match="did not arrive intact"):
