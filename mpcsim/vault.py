@@ -71,9 +71,10 @@ from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_decrypt,
     crypto_aead_xchacha20poly1305_ietf_encrypt,
     crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
+    crypto_box_beforenm,
     crypto_box_easy,
     crypto_box_NONCEBYTES,
-    crypto_box_open_easy,
+    crypto_box_open_easy_afternm,
     crypto_box_PUBLICKEYBYTES,
     crypto_box_seal_open,
     crypto_box_SEALBYTES,
@@ -381,12 +382,20 @@ def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
 class ReplyKey:
     """X25519 key of one request: the MPC nodes encrypt the opened halves to it."""
 
-    __slots__ = ("_secret", "public")
+    __slots__ = ("_secret", "_shared", "public")
 
     def __init__(self, rng: Rng) -> None:
         self._secret = rng.bytes(crypto_box_SECRETKEYBYTES)
         self.public = crypto_scalarmult_base(self._secret)
         """32 bytes."""
+        self._shared: dict[bytes, bytes] = {}
+        """An MPC node's public key to the secret shared with it."""
+
+    def prepare(self, node_keys: Mapping[PartyId, bytes]) -> None:
+        """Do what ``combine`` can do before it has the halves: meanwhile the MPC nodes work."""
+        for node_key in node_keys.values():
+            with suppress(CryptoError):  # ``combine`` will meet it again
+                self._shared_with(node_key)
 
     def combine(
         self, wrapped: Mapping[PartyId, bytes], node_keys: Mapping[PartyId, bytes]
@@ -414,12 +423,17 @@ class ReplyKey:
     def _unwrap(self, wrapped: bytes, node_key: bytes, node: PartyId) -> bytes:
         nonce, box = wrapped[:crypto_box_NONCEBYTES], wrapped[crypto_box_NONCEBYTES:]
         try:
-            half = crypto_box_open_easy(box, nonce, node_key, self._secret)
+            half = crypto_box_open_easy_afternm(box, nonce, self._shared_with(node_key))
         except CryptoError:
             half = b""
         if len(half) != HALF_BYTES:
             raise WrongKey(f"the {ROLES[node]}'s half of the secret_store did not arrive intact")
         return half
+
+    def _shared_with(self, node_key: bytes) -> bytes:
+        if node_key not in self._shared:
+            self._shared[node_key] = crypto_box_beforenm(node_key, self._secret)
+        return self._shared[node_key]
 
     def __repr__(self) -> str:
         return f"ReplyKey(public={self.public.hex()})"
