@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, Final
 
 from mpcsim.cli.network import add_network, parse
-from mpcsim.cli.token import add_data, credentials
+from mpcsim.cli.token import GATEWAY_PORT, add_data, credentials
 from mpcsim.errors import UsageError
 from mpcsim.gateway import open_gateway
 from mpcsim.gateway.serving import serve as serve_gateway
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
             queue=options.queue,
             token_lifetime_s=options.token_lifetime,
         )
-        serve_gateway(gateway, options.host, port("GATEWAY_PORT", 9090))
+        serve_gateway(gateway, options.host, port("GATEWAY_PORT", GATEWAY_PORT))
         return 0
     signal.signal(signal.SIGTERM, _interrupt)
     with running() as processes:
@@ -132,7 +132,7 @@ def port(variable: str, default: int) -> int:
 
 def _start(processes: Running, options: argparse.Namespace) -> None:
     gateway = gateway_program(
-        port("GATEWAY_PORT", 9090), _gateway_options(options), host=options.host
+        port("GATEWAY_PORT", GATEWAY_PORT), _gateway_options(options), host=options.host
     )
     node = node_program(port("APP_PORT", 9091), gateway)
     processes.start(gateway)
@@ -156,7 +156,7 @@ def _start(processes: Running, options: argparse.Namespace) -> None:
         "    -H 'Content-Type: application/json' \\",
         """    -d '{"curve": "secp256k1", "password": "correct horse"}'""",
         "",
-        f"another token: {shlex.join(_token_command(options))}",
+        f"another token: {shlex.join(_token_command(gateway, options.data))}",
         "Ctrl-C stops everything.",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -191,12 +191,15 @@ def _lab_program(gateway: Program, node: Program, data: Path) -> tuple[Program, 
     return lab, f"{lab.address}{page}?token={token}"
 
 
-def _token_command(options: argparse.Namespace) -> list[str]:
-    folder = [] if options.data == DATA_FOLDER else ["--data", str(options.data)]
+def _token_command(gateway: Program, data: Path) -> list[str]:
+    """For another shell, too, in which no variable says where things are."""
+    options = [] if data == DATA_FOLDER else ["--data", str(data)]
+    if (gateway.host, gateway.port) != (HOST, GATEWAY_PORT):
+        options += ["--gateway", gateway.address]
     command = Path(sys.executable).with_name("mpcsim")
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command
-    return [str(shown), "token", DEMO_USER, *folder]
+    return [str(shown), "token", DEMO_USER, *options]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

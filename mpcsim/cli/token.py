@@ -6,12 +6,15 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.assembly import REGISTRY_FILE
 from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.system import DATA_FOLDER, HOST, access_token
+
+GATEWAY_PORT: Final = 9090
+"""Where the gateway listens unless ``GATEWAY_PORT`` says otherwise."""
 
 
 def add(subparsers: Any) -> None:
@@ -53,7 +56,7 @@ def fresh(user: str, gateway: str | None = None, data: Path | None = None) -> st
         UsageError: the gateway cannot be reached, or refuses; or no credentials are known.
     """
     found = credentials(data or _data_folder())
-    port = os.environ.get("GATEWAY_PORT") or "9090"
+    port = os.environ.get("GATEWAY_PORT") or GATEWAY_PORT
     address = gateway or f"http://{HOST}:{port}"
     return access_token(address, found.api_key, found.api_secret, user)
 

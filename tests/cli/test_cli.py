@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -142,9 +143,14 @@ def test_serve_stops_everything_when_one_part_ends(tmp_path):
     )
     try:
         assert serve.stdout is not None
+        another = ""
         for line in serve.stdout:
             if "Ctrl-C" in line:
                 break
+            if line.startswith("another token: "):
+                another = line.removeprefix("another token: ")
+        printed = subprocess.run(shlex.split(another), capture_output=True, check=True, text=True)
+        assert printed.stdout.count(".") == 2
         address = f"http://{HOST}:{ports['APP_PORT']}"
         assert httpx.get(address, trust_env=False).status_code == 200
         serve.send_signal(signal.SIGTERM)

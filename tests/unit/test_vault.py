@@ -740,6 +740,28 @@ def test_a_failed_combine_is_wiped(monkeypatch):
     assert targets == [bytes(64)]
 
 
+def test_a_reply_key_prepares_for_the_nodes_it_is_told_of():
+    store = SecretStore.from_text(sealed()[1])
+    reply = ReplyKey(SystemRng())
+    strangers = {j: SealKey.fresh(SystemRng()).public for j in MPC_NODES}
+    reply.prepare(strangers)  # the nodes' keys have changed since, perhaps
+    reply.prepare(NODE_KEYS)
+    wrapped = rewrapped(store, reply)
+    with pytest.raises(WrongKey):
+        reply.combine(wrapped, strangers)
+    assert reply.combine(wrapped, NODE_KEYS).secret == unlocked(store).secret
+
+
+@pytest.mark.parametrize("unusable", LOW_ORDER)
+def test_a_node_key_of_low_order_prepares_nothing(unusable):
+    store = SecretStore.from_text(sealed()[1])
+    reply = ReplyKey(SystemRng())
+    keys = {**NODE_KEYS, INSTITUTION: unusable}
+    reply.prepare(keys)
+    with pytest.raises(WrongKey, match="institution"):
+        reply.combine(rewrapped(store, reply), keys)
+
+
 def test_the_encoding_has_a_fixed_size():
     """Nothing in a store's length depends on user or password."""
     sizes = {
