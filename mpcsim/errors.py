@@ -48,6 +48,11 @@ class Consequence(Enum):
         "each accepted or refused guess leaks bits of it"
     )
 
+    @property
+    def label(self) -> str:
+        """In a few words: ``retry``, ``ban`` or ``ban and discard OT``."""
+        return self.name.lower().replace("_", " ").replace(" ot", " OT")
+
 
 class Blame(Enum):
     """How far the blame carries."""
@@ -221,6 +226,11 @@ class Aborted:
     """For PEER_ABORTED: who said so."""
 
     @property
+    def where(self) -> str:
+        """``in round 3 (respond)``, or ``while receiving from party 2``."""
+        return during(self.step)
+
+    @property
     def consequence(self) -> Consequence:
         """What to do; never a ban for a message that was not sealed end to end."""
         if self.blame in (Blame.NOBODY, Blame.TRANSPORT):
@@ -246,10 +256,12 @@ class Aborted:
         else:
             who = "nobody can be named"
         extra = f" ({self.detail})" if self.detail else ""
-        return (
-            f"aborted in {self.step}: {self.reason.text}{extra}; {who}; "
-            f"{self.consequence.name.lower().replace('_', ' ')}"
-        )
+        return f"aborted {self.where}: {self.reason.text}{extra}; {who}; {self.consequence.label}"
+
+
+def during(step: str) -> str:
+    """A step of a party as part of a sentence, with its preposition."""
+    return f"in {step}" if step.startswith("round ") else f"while {step}"
 
 
 class CheckFailed(Exception):

@@ -11,7 +11,7 @@
 
 The node, the gateway, both MPC nodes and their stores are those that ``make serve`` starts; only
 the ways between them are calls. The network and the faults act on the links as they do there, in
-virtual time (``mpcsim.sim.clock``) or in real time.
+virtual time (``mpcsim.sim.run.clock``) or in real time.
 
 In virtual time the clock moves only while a call runs: requests cost what the links cost, and the
 same seed gives the same times. Computation takes no time unless ``cpu_factor`` says so.
@@ -40,9 +40,9 @@ from fastapi import FastAPI
 from mpcsim.errors import UsageError
 from mpcsim.gateway import OpenGateway, open_gateway
 from mpcsim.rng import Rng, SeededRng, SystemRng
-from mpcsim.sim.clock import Deadlock, TimeStandsStill, VirtualLoop
-from mpcsim.sim.faults import Fault
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.clock import Deadlock, TimeStandsStill, VirtualLoop
+from mpcsim.sim.run.faults import Fault
 from mpcsim.vault import INTERACTIVE, Argon2Cost
 from node.app import create_app
 from node.gateway import GatewayClient
@@ -211,7 +211,7 @@ class LocalService:
 
         Raises:
             UsageError: the service is closed, or this is its own thread (there, ``await``).
-            mpcsim.sim.clock.Deadlock: it waits for what will never happen.
+            mpcsim.sim.run.clock.Deadlock: it waits for what will never happen.
         """
         self._check(work)
         if self._thread.here():

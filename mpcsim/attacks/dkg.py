@@ -47,7 +47,7 @@ from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
 from mpcsim.rng import SeededRng
-from mpcsim.sim.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 RETRY = Consequence.RETRY

@@ -35,7 +35,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
 from mpcsim.rng import SeededRng
-from mpcsim.sim.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 # ---------------------------------------------------------------------- P4: ambiguous hashing
 

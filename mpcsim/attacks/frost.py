@@ -42,7 +42,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterCommit
 from mpcsim.rng import SeededRng
-from mpcsim.sim.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE, WANTED = b"pay 5 to Alice", b"pay everything to the attacker"

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from mpcsim.attacks.research import PRODUCT, Build
-from mpcsim.errors import Aborted, Consequence, Reason
+from mpcsim.errors import Aborted, Consequence, Reason, during
 from mpcsim.protocol import Done, Waiting
 
 
@@ -61,8 +61,10 @@ class Finding:
             named = f"culprit {_list(self.culprits)}" if self.culprits else "no culprit"
             if self.suspects - self.culprits:
                 named += f", suspects {_list(self.suspects)}"
-            action = self.consequence.name.lower().replace("_", " ")
-            return f"aborted in {self.step}: {self.reason.name}; {named}; {action}"
+            return (
+                f"aborted {during(self.step)}: {self.reason.name}; {named}; "
+                f"{self.consequence.label}"
+            )
         if self.verdict is Verdict.WAITING:
             return f"{self.verdict.value}: party {_list(self.waiting_for)}"
         if self.effect:

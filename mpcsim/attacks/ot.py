@@ -57,7 +57,7 @@ from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.rng import Rng
 from mpcsim.runner import LocalRun
-from mpcsim.sim.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, on
 
 SIGNERS = (HONEST, CHEATER)
 

@@ -37,7 +37,7 @@ from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.runner import LocalRun
-from mpcsim.sim.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, on
 
 DEALERS = (CHEATER, THIRD)
 """A recovery: parties 2 and 3 deal, party 1 has lost its share. Party 2 cheats."""

@@ -55,7 +55,7 @@ from mpcsim.protocol import Definition, Done, Inbox, Turn, View
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.sim.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR = (HONEST, CHEATER)
 ALL = (HONEST, CHEATER, THIRD)

@@ -21,7 +21,7 @@ from mpcsim.protocol import Definition, Done, Party, Turn, Waiting
 from mpcsim.protocols import dkg
 from mpcsim.rng import SeededRng
 from mpcsim.runner import Participant, results, run
-from mpcsim.sim.adversary import with_round
+from mpcsim.sim.run.adversary import with_round
 
 HONEST, CHEATER, THIRD = PartyId(1), PartyId(2), PartyId(3)
 

@@ -56,7 +56,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.rng import Drbg, SeededRng
 from mpcsim.runner import LocalRun
-from mpcsim.sim.adversary import Adversary
+from mpcsim.sim.run.adversary import Adversary
 
 PAIR = (HONEST, CHEATER)
 

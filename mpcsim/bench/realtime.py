@@ -14,13 +14,13 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Party
 from mpcsim.protocols import ecdsa, frost
 from mpcsim.rng import SeededRng, SystemRng
-from mpcsim.sim.compute import Measured
-from mpcsim.sim.ending import Validate
-from mpcsim.sim.engine import VirtualRun
-from mpcsim.sim.network import Network
-from mpcsim.sim.realtime import real_time
-from mpcsim.sim.recording import Verdict
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.compute import Measured
+from mpcsim.sim.run.ending import Validate
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.realtime import real_time
 from mpcsim.sim.simulation import verifies
+from mpcsim.sim.traces.records import Verdict
 
 DELAYS_MS = (5, 20, 50, 200)
 """One way on every link."""

@@ -7,11 +7,11 @@ from statistics import median
 
 from mpcsim.bench.protocols import Timed, keys, signing_parties
 from mpcsim.protocols import dkg
-from mpcsim.sim.compute import Free
-from mpcsim.sim.engine import VirtualRun
-from mpcsim.sim.latency import LogNormal
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import MessageGraph, record
+from mpcsim.sim.run.compute import Free
+from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.simulation import Simulation
 
 MILLION = 1_000_000

@@ -6,8 +6,8 @@ import argparse
 from typing import Any, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network import Network
-from mpcsim.sim.presets import ACCESS, REGIONS
+from mpcsim.sim.network.presets import ACCESS, REGIONS
+from mpcsim.sim.network.topology import Network
 
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
 

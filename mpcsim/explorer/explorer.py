@@ -20,10 +20,11 @@ from mpcsim.explorer.observe import Recording
 from mpcsim.explorer.retime import slowed
 from mpcsim.explorer.sessions import Edit, LiveSession, Source, TraceSession
 from mpcsim.explorer.views import Detail, View
-from mpcsim.sim.network import Network
-from mpcsim.sim.recording import Trace
-from mpcsim.sim.rich_display import Table, document, milliseconds, picture
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.simulation import Result, Simulation
+from mpcsim.sim.traces.picture import picture
+from mpcsim.sim.traces.trace import Trace
 
 if TYPE_CHECKING:
     from mpcsim.explorer.widget import ExplorerWidget
@@ -225,7 +226,7 @@ class Explorer:
         view = self.view
         notes = [f"altered: {edit}" for edit in view.edits]
         notes += [
-            f"party {a.party} aborts in {a.step}: {a.text}"
+            f"party {a.party} aborts {a.where}: {a.text}"
             + (f" ({a.detail})" if a.detail else "")
             + (f"; blames party {', '.join(map(str, a.culprits))}" if a.culprits else "")
             for a in view.aborts
@@ -251,7 +252,8 @@ class Explorer:
         return f'{picture(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
 
     def __repr__(self) -> str:
-        changed = f", {len(self._edits)} edits" if self._edits else ""
+        count = len(self._edits)
+        changed = f", {count} edit{'s' if count > 1 else ''}" if count else ""
         return (
             f"Explorer<{self._trace.name}: {self._trace.verdict.value} after "
             f"{self._trace.finished_ms:.1f} ms{changed}>"

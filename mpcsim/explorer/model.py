@@ -40,8 +40,9 @@ from mpcsim.explorer.views import (
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocol import Definition, Round
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
-from mpcsim.sim.network import Network
-from mpcsim.sim.recording import MessageRecord, Trace, Verdict, WorkRecord
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
+from mpcsim.sim.traces.trace import Trace
 
 DEFINITIONS: Final[Mapping[str, Definition[Any, Any]]] = {
     definition.name: definition
@@ -313,13 +314,13 @@ class _Maker:
                 AbortView(
                     ending.party,
                     ending.at_ms,
-                    state.step,
+                    state.where,
                     state.reason.name,
                     state.reason.text,
                     state.detail,
                     tuple(sorted(state.culprits)),
                     tuple(sorted(state.suspects)),
-                    state.consequence.name.lower().replace("_", " "),
+                    state.consequence.label,
                     state.consequence.value,
                     state.blame.name.lower(),
                     state.blame.value,

@@ -19,7 +19,7 @@ from mpcsim.protocol.channel import unseal
 from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
 from mpcsim.protocol.party import ABORT_KIND, AbortNotice
 from mpcsim.runner import Participant
-from mpcsim.sim.ending import inner_party
+from mpcsim.sim.run.ending import inner_party
 from mpcsim.trace import Event, MessageIgnored, StepStarted
 
 Flow = tuple[PartyId, PartyId, str]

@@ -10,17 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch
 
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
-from mpcsim.sim.figures import (
-    BLACK,
-    BLUE,
-    DARK,
-    GREEN,
-    GREY,
-    PALE,
-    VERMILLION,
-    WHITE,
-    Chart,
-)
+from mpcsim.sim.figures import BLACK, BLUE, DARK, GREEN, GREY, PALE, VERMILLION, WHITE, Chart
 
 _WIDTH, _HEIGHT = 9.8, 4.0
 _HALF_WIDTH, _HALF_HEIGHT = 0.83, 0.36

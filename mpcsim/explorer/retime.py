@@ -19,13 +19,14 @@ from mpcsim.errors import UsageError
 from mpcsim.explorer.steps import handled
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocol import Definition, Done, Output, Party, Send, Waiting
-from mpcsim.sim.compute import RoundWork
-from mpcsim.sim.engine import VirtualRun
-from mpcsim.sim.latency import Constant, Latency
-from mpcsim.sim.network import Link, Network, Site
-from mpcsim.sim.recording import Trace, Verdict
+from mpcsim.sim.network.latency import Constant, Latency
+from mpcsim.sim.network.topology import Link, Network, Site
+from mpcsim.sim.network.transport import SEGMENT_HEADER_BYTES, Connection, segments
 from mpcsim.sim.replay import MessageGraph, Step, record
-from mpcsim.sim.transport import SEGMENT_HEADER_BYTES, Connection, segments
+from mpcsim.sim.run.compute import RoundWork
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import StepFinished, StepStarted
 
 _NUMBER_BYTES: Final = 4

@@ -16,10 +16,10 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Party
 from mpcsim.rng import SystemRng
 from mpcsim.runner import Participant
-from mpcsim.sim.adversary import Adversary, Tamper, Tampered, honest
-from mpcsim.sim.network import Network
-from mpcsim.sim.recording import Trace
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
 from mpcsim.sim.simulation import Simulation
+from mpcsim.sim.traces.trace import Trace
 
 OPERATIONS: Final = ("generate", "sign", "recover")
 

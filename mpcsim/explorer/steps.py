@@ -9,8 +9,9 @@ from mpcsim.explorer.checks import ON_RECEIPT, Progress
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Done
 from mpcsim.protocol.party import AbortNotice
-from mpcsim.sim.analysis import RESOLUTION_MS
-from mpcsim.sim.recording import MessageRecord, Trace, WorkRecord
+from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.records import MessageRecord, WorkRecord
+from mpcsim.sim.traces.trace import Trace
 
 
 @dataclass(frozen=True)

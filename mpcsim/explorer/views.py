@@ -138,7 +138,8 @@ class AbortView:
     party: int
     """Who aborted."""
     at_ms: float
-    step: str
+    where: str
+    """``in round 4 (share)``"""
     reason: str
     text: str
     detail: str

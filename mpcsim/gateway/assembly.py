@@ -26,8 +26,8 @@ from mpcsim.gateway.store import ShareStore
 from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rng import Drbg, Rng, SystemRng
-from mpcsim.sim.faults import Fault
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import Fault
 from mpcsim.trace import Listener, silent
 
 REGISTRY_FILE: Final = "gateway.sqlite"

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
-from mpcsim.sim.engine import SeededDraws, TransferKey
-from mpcsim.sim.faults import Crash, Fault, FaultPlan, Partition
-from mpcsim.sim.network import Direction, Network
-from mpcsim.sim.transport import Draws, Pipe
+from mpcsim.sim.network.draws import SeededDraws, TransferKey
+from mpcsim.sim.network.topology import Direction, Network
+from mpcsim.sim.network.transport import Connection, Draws, Pipe
+from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 
 GATEWAY: Final = None
 """The end of a link that is not a share holder."""
@@ -111,6 +111,7 @@ class _Way:
 
     direction: Direction
     service_ms: float
+    connection: Connection
     pool: list[Pipe] = field(default_factory=list)
 
     def send(self, now_ms: float, size: int, draws: Draws) -> float:
@@ -118,7 +119,7 @@ class _Way:
         idle = (pipe for pipe in self.pool if pipe.arrived_ms <= now_ms)
         pipe = next(idle, None)
         if pipe is None:
-            pipe = Pipe(self.direction.mbit_per_s, self.direction.loss, 0)
+            pipe = self.connection.pipe(self.direction.mbit_per_s, self.direction.loss)
             self.pool.append(pipe)
         return pipe.transfer(now_ms, size, draws).arrived_ms + self.service_ms
 
@@ -126,14 +127,15 @@ class _Way:
 def _ways(network: Network) -> dict[tuple[End, End], _Way]:
     """Each holder's link to the site in the middle, as its routes have it."""
     ways: dict[tuple[End, End], _Way] = {}
+    kept = replace(network.connection, cold=False)
     for party in MPC_NODES:
         there, back = network.route(CLIENT, party), network.route(party, CLIENT)
         if there:
-            ways[GATEWAY, party] = _Way(there[-1], 0.0)
-            ways[party, GATEWAY] = _Way(back[0], network.sites[back[0].target].service_ms)
+            ways[GATEWAY, party] = _Way(there[-1], 0.0, kept)
+            ways[party, GATEWAY] = _Way(back[0], network.sites[back[0].target].service_ms, kept)
         if len(there) > 1:
-            ways[CLIENT, GATEWAY] = _Way(there[0], network.sites[there[0].target].service_ms)
-            ways[GATEWAY, CLIENT] = _Way(back[-1], 0.0)
+            ways[CLIENT, GATEWAY] = _Way(there[0], network.sites[there[0].target].service_ms, kept)
+            ways[GATEWAY, CLIENT] = _Way(back[-1], 0.0, kept)
     return ways
 
 

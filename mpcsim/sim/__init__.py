@@ -1,17 +1,19 @@
 """The simulator: real protocol parties over modelled networks, in virtual or in real time.
 
-``network`` and ``transport`` say how long messages take, ``compute`` how long work takes,
-``faults`` and ``adversary`` what goes wrong, ``engine`` runs it, ``recording`` is what comes out,
-and ``simulation`` is the front door.
+``simulation`` is the front door and ``sweep`` walks a grid of simulations. Below them: ``network``
+says how long messages take; ``run`` runs the parties, with their compute, faults and adversaries;
+``traces`` is what comes out, ``figures`` its pictures; ``replay`` repeats the timing of a run a
+million times.
 """
 
-from mpcsim.sim.adversary import Adversary, on
-from mpcsim.sim.compute import Compute, Declared, Free, Measured, calibrate
-from mpcsim.sim.network import Link, Network, Site
-from mpcsim.sim.recording import Trace, Verdict
+from mpcsim.sim.network.topology import Link, Network, Site
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.simulation import Policy, Result, Simulation
 from mpcsim.sim.sweep import signing_point, sweep
-from mpcsim.sim.transport import Connection
+from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.traces.trace import Trace
 
 __all__ = [
     "Adversary",

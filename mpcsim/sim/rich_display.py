@@ -1,25 +1,14 @@
-"""How traces, networks and results look in a terminal and in a notebook.
+"""How objects look in a terminal and in a notebook: tables, headings, numbers.
 
-A notebook shows an object by its ``_repr_html_``; those of the simulator come from here. The HTML
-stands alone: inline styles, pictures as data, no script, nothing fetched.
+A notebook shows an object by its ``_repr_html_``. The HTML stands alone: inline styles, pictures as
+data, no script, nothing fetched.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mpcsim.sim.analysis import CriticalPath, Summary
-    from mpcsim.sim.network import Network
-    from mpcsim.sim.recording import Trace
-    from mpcsim.sim.simulation import Result
-
-MAX_DIAGRAM_MESSAGES = 80
-"""Traces with more messages are shown without a diagram."""
 
 _CELL = "padding:2px 10px;border-bottom:1px solid #ddd;text-align:"
 
@@ -98,77 +87,3 @@ def size(number: int) -> str:
             return f"{value:.1f} {unit}"
         number //= 1000
     raise AssertionError
-
-
-def picture(trace: Trace) -> str:
-    """The sequence diagram as an HTML image with the SVG inside; a sentence where there is none."""
-    if len(trace.messages) > MAX_DIAGRAM_MESSAGES:
-        return f"<div>{len(trace.messages)} messages: too many for a diagram here</div>"
-    try:
-        from mpcsim.sim import figures
-    except ImportError:
-        return "<div>no diagram: matplotlib is not installed</div>"
-    data = base64.b64encode(figures.svg(figures.sequence_diagram(trace)).encode()).decode()
-    text = escape(f"sequence diagram of {trace.name}", quote=True)
-    return f'<img alt="{text}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
-
-
-def summary_html(summary: Summary) -> str:
-    """A run's figures: headline, one table by party, one by round."""
-    return document(summary.headline, summary.tables(), notes=summary.notes())
-
-
-def critical_path_html(path: CriticalPath) -> str:
-    """Where the time of a run went."""
-    return document(path.headline, path.tables())
-
-
-def trace_html(trace: Trace) -> str:
-    """Summary and sequence diagram."""
-    return summary_html(trace.summary()) + picture(trace)
-
-
-def result_html(result: Result[Any]) -> str:
-    """What came out, every attempt in a line, and the last attempt in full."""
-    if len(result.attempts) == 1:
-        return trace_html(result.trace)
-    table = Table(
-        ("attempt", "verdict", "ms", "messages"),
-        [
-            (str(at), t.verdict.value, milliseconds(t.finished_ms), str(len(t.messages)))
-            for at, t in enumerate(result.attempts, 1)
-        ],
-        frozenset({"attempt", "ms", "messages"}),
-    )
-    return document(str(result), [table]) + trace_html(result.trace)
-
-
-def network_html(network: Network) -> str:
-    """Links and sites."""
-    directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
-    links = Table(
-        ("link", "one-way latency", "Mbit/s", "loss"),
-        [(str(d), str(d.forward), f"{d.mbit_per_s:g}", f"{d.loss:.2%}") for d in directions],
-        frozenset({"Mbit/s", "loss"}),
-    )
-    sites = Table(
-        ("site", "parties", "CPU factor", "cores", "service ms"),
-        [
-            (
-                site.name,
-                ", ".join(str(i) for i, at in network.placement.items() if at == site.name),
-                f"{site.cpu_factor:g}",
-                str(site.cores),
-                f"{site.service_ms:g}",
-            )
-            for site in network.sites.values()
-        ],
-        frozenset({"CPU factor", "cores", "service ms"}),
-    )
-    kept = network.connection
-    state = "opened anew in every session" if kept.cold else "kept open"
-    note = (
-        f"connections {state}, TLS handshake {kept.tls_round_trips} round trips, "
-        f"{kept.overhead_bytes} B around each message"
-    )
-    return document(f"Network: {network.name or 'unnamed'}", [links, sites], notes=[note])

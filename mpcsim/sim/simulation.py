@@ -30,13 +30,16 @@ from mpcsim.protocol.party import AbortNotice
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import Participant
-from mpcsim.sim.compute import Compute, Measured
-from mpcsim.sim.ending import Validate
-from mpcsim.sim.engine import DrawSource, VirtualRun, check_resend
-from mpcsim.sim.faults import Fault, MessageFault, Partition
-from mpcsim.sim.network import Network
-from mpcsim.sim.recording import Trace, Verdict
-from mpcsim.sim.transport import whole
+from mpcsim.sim.network.draws import DrawSource
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import whole
+from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.run.compute import Compute, Measured
+from mpcsim.sim.run.ending import Validate
+from mpcsim.sim.run.engine import VirtualRun, check_resend
+from mpcsim.sim.run.faults import Fault, MessageFault, Partition
+from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import Listener, silent
 
 R = TypeVar("R")
@@ -55,7 +58,7 @@ LONGEST_REAL_SESSION_S = 60.0
 """A session in real time is given up after that, whatever the policy says."""
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
-"""Makes an adversary of a party (``mpcsim.sim.adversary``)."""
+"""Makes an adversary of a party (``mpcsim.sim.run.adversary``)."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +108,17 @@ class Result(Generic[R]):
         return f"{self.trace.name}: {self.verdict.value} after {self.elapsed_ms:.1f} ms{tries}"
 
     def _repr_html_(self) -> str:
-        from mpcsim.sim import rich_display
-
-        return rich_display.result_html(self)
+        if len(self.attempts) == 1:
+            return self.trace._repr_html_()
+        table = Table(
+            ("attempt", "verdict", "ms", "messages"),
+            [
+                (str(at), t.verdict.value, milliseconds(t.finished_ms), str(len(t.messages)))
+                for at, t in enumerate(self.attempts, 1)
+            ],
+            frozenset({"attempt", "ms", "messages"}),
+        )
+        return document(str(self), [table]) + self.trace._repr_html_()
 
 
 @dataclass(frozen=True)
@@ -365,7 +376,7 @@ class Simulation:
         if self.policy.resend_ms < math.inf:
             raise UsageError("policy resend_ms works in virtual time only")
         # Imported here: virtual time needs no HTTP server.
-        from mpcsim.sim.realtime import real_time
+        from mpcsim.sim.run.realtime import real_time
 
         return real_time(
             self._participants(operation),

@@ -45,11 +45,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import Guard, KeyShare
-from mpcsim.sim.compute import Compute, Free
-from mpcsim.sim.faults import Fault
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import whole
+from mpcsim.sim.run.compute import Compute, Free
+from mpcsim.sim.run.faults import Fault
 from mpcsim.sim.simulation import Policy, Simulation
-from mpcsim.sim.transport import whole
 
 if TYPE_CHECKING:
     import pandas as pd

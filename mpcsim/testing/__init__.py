@@ -8,6 +8,8 @@ Services that speak the node's API::
         with HttpTarget("http://127.0.0.1:9091", token=our_tokens) as target:
             check_wallet_service(target)
 
+``AsgiTarget`` takes an ASGI application instead of an address, and needs no sockets.
+
 Protocols::
 
     from hypothesis import given, strategies as st
@@ -25,6 +27,7 @@ of a service at an address. What fails is told as a short story, with the seed a
 the same again without Hypothesis.
 """
 
+from mpcsim.testing.asgi import AsgiTarget
 from mpcsim.testing.invariants import INVARIANTS, BrokenInvariant, Invariant, invariant
 from mpcsim.testing.machine import WalletMachine, check_wallet_service, machine_for
 from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
@@ -49,6 +52,7 @@ __all__ = [
     "THOROUGH",
     "Answer",
     "AsgiService",
+    "AsgiTarget",
     "AsyncService",
     "BlockingService",
     "BrokenInvariant",

@@ -11,7 +11,7 @@ from mpcsim.encoding import Message, WireContext
 from mpcsim.errors import UsageError
 from mpcsim.protocol import Party
 from mpcsim.runner import run
-from mpcsim.sim.adversary import Adversary, Tampered
+from mpcsim.sim.run.adversary import Adversary, Tampered
 from mpcsim.testing.fields import alterations, malformations
 from mpcsim.testing.scenarios import Scenario
 

@@ -10,7 +10,7 @@ slides from one bug to another, and a test can say which one it expects::
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
 
 if TYPE_CHECKING:
     from mpcsim.testing.story import Failure
@@ -35,6 +35,18 @@ class BrokenInvariant(AssertionError):
 
     def __str__(self) -> str:
         return self.problem if self.failure is None else str(self.failure)
+
+
+def is_told(caught: Any) -> bool:
+    """For ``__tracebackhide__``: pytest leaves the kit's lines out of a traceback that has a story.
+
+    Args:
+        caught: pytest's ``ExceptionInfo``.
+    """
+    return isinstance(getattr(caught, "value", None), BrokenInvariant)
+
+
+__tracebackhide__ = is_told
 
 
 class Invariant(Generic[P]):

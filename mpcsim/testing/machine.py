@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from hypothesis import Phase
 from hypothesis import seed as with_seed
@@ -19,13 +19,17 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from mpcsim.rng import SystemRng
-from mpcsim.testing.invariants import BrokenInvariant
+from mpcsim.testing.invariants import BrokenInvariant, is_told
 from mpcsim.testing.profile import QUICK, Profile, Progress
 from mpcsim.testing.rules import Rule, rules
 from mpcsim.testing.shrink import shrink
 from mpcsim.testing.story import Call
 from mpcsim.testing.target import Target
 from mpcsim.testing.walk import Walk
+
+__tracebackhide__ = is_told
+
+UNSTEADY: Final = "The same steps have not failed every time."
 
 
 class WalletMachine(RuleBasedStateMachine):
@@ -122,24 +126,26 @@ def _round(target: Target, profile: Profile, examples: int, seed: int, progress:
     """So many walks with one seed."""
     machine = with_seed(seed)(machine_for(target, profile, progress))
     settings = hypothesis_settings(profile.settings(examples), phases=(Phase.generate,))
+    flaky = False
     try:
         run_state_machine_as_test(machine, settings=settings)
+        return
     except (BrokenInvariant, Flaky) as error:
         if not machine.stories:
             raise
-        found = _shortest(target, machine.stories[0])
-        if found.failure is not None:
-            found.failure.seed = seed
-            found.failure.budget = f"{examples} walks, {profile.steps} rules each"
-            if isinstance(error, Flaky):
-                found.failure.notes.append("The same steps have not failed every time.")
-    else:
-        return
+        flaky = isinstance(error, Flaky)
+    # Out here the first failure is forgotten: it would be printed before the short one.
+    found = _shortest(target, machine.stories[0])
+    if found.failure is not None:
+        found.failure.seed = seed
+        found.failure.budget = f"{examples} walks, {profile.steps} rules each"
+        if flaky and UNSTEADY not in found.failure.notes:
+            found.failure.notes.append(UNSTEADY)
     raise found
 
 
 def _shortest(target: Target, broken: BrokenInvariant) -> BrokenInvariant:
-    """The failure of a walk that is as short and plain as can be."""
+    """The failure of a walk that is as short and plain as can be, taken once more to be sure."""
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
         walk = Walk(target)
@@ -152,8 +158,23 @@ def _shortest(target: Target, broken: BrokenInvariant) -> BrokenInvariant:
         _put_in_order(walk)
         return found if type(found) is type(broken) else None
 
-    calls = broken.failure.calls if broken.failure else []
-    return shrink(calls, broken, attempt)
+    if broken.failure is None:
+        return _alone(broken)
+    found = shrink(broken.failure.calls, broken, attempt)
+    for told in (found, broken):
+        # A longer story that repeats itself is worth more than a short one that does not.
+        if told.failure is not None and (again := attempt(told.failure.calls)) is not None:
+            return _alone(again)
+    if found.failure is not None:
+        found.failure.notes.append(UNSTEADY)
+    return _alone(found)
+
+
+def _alone(broken: BrokenInvariant) -> BrokenInvariant:
+    """Without where it was raised and what Hypothesis has to say: the story says it better."""
+    broken.__notes__ = []
+    broken.__context__ = None
+    return broken.with_traceback(None)
 
 
 def _put_in_order(walk: Walk) -> None:

@@ -12,25 +12,34 @@ Own tests take the fixtures. To test another target than the address on the comm
 
     @pytest.fixture
     def wallet_target():
-        with HttpTarget(AsgiService(our_app), our_tokens) as target:
+        with AsgiTarget(our_app, our_tokens, loggers=("our_app",)) as target:
             yield target
 
     def test_our_service(wallet_target, check_service):
         check_service(wallet_target)
+
+A test in which an invariant breaks is reported as its story, with a command that finds it again;
+``--full-trace`` shows pytest's traceback and all that was captured instead. Shares, tokens and
+passwords are masked in what the service said; passwords in the code that reproduces a failure are
+those that the walk was given, and the kit draws its own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from typing import Any, Final, TextIO, cast
 
 import pytest
 
+from mpcsim.testing.invariants import BrokenInvariant, is_told
 from mpcsim.testing.machine import check_wallet_service, fresh_seed
-from mpcsim.testing.profile import PROFILES, QUICK, Profile, Progress
+from mpcsim.testing.profile import PROFILES, QUICK, ROUND, Profile, Progress
+from mpcsim.testing.report import again, tell
 from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
+
+__tracebackhide__ = is_told
 
 LONG_S: Final = 20.0
 """A budget beyond that shows its progress."""
@@ -76,6 +85,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "check_service" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(seconds * 2 + SHRINKING_S))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell what broke as a story, in the place of a traceback."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, BrokenInvariant) and not item.config.getoption("fulltrace"):
+        tell(item, report, error)
+    return report
 
 
 def profile_of(config: pytest.Config) -> Profile:
@@ -140,7 +161,14 @@ def check_service(
 
     def check(target: Target) -> int:
         progress = _progress(request, wallet_profile)
-        return check_wallet_service(target, wallet_profile, seed=wallet_seed, progress=progress)
+        try:
+            return check_wallet_service(target, wallet_profile, seed=wallet_seed, progress=progress)
+        except BrokenInvariant as broken:
+            if (told := broken.failure) is not None and told.seed is not None:
+                walks = wallet_profile.examples if wallet_profile.seconds is None else ROUND
+                budget = [f"--wallet-examples={walks}"]
+                told.notes.append(again(request, told.seed, budget))
+            raise
 
     return check
 

@@ -16,9 +16,9 @@ from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Done, Party, Waiting
 from mpcsim.runner import InFlight, LocalRun, Participant
-from mpcsim.sim.engine import VirtualRun
-from mpcsim.sim.faults import Crash, Fault, FaultPlan, MessageFault, Partition, Strike
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, MessageFault, Partition, Strike
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing.deviation import Deviation
 from mpcsim.testing.invariants import BrokenInvariant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ class Request:
 
     method: str
     path: str
-    body: Any = None
+    body: Any = field(default=None, repr=False)
     """Sent as JSON; None: no body."""
     token: str | None = field(default=None, repr=False)
     """Bearer token; None: no Authorization header."""
@@ -34,14 +35,21 @@ class Request:
         return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
 
 
-@dataclass(frozen=True)
+_SECRET_MEMBER: Final = re.compile(
+    r'"(encrypted_share|secret_store|password|token)"\s*:\s*"(?:[^"\\]|\\.)*"?'
+)
+
+
+@dataclass(frozen=True, repr=False)
 class Answer:
     """What came back: a response, or the reason why there is none."""
 
     status: int
     """0: there was no response."""
     text: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    masked: Callable[[str], str] = field(default=str, compare=False)
+    """A text without the secrets known to whoever asked; for ``str``."""
 
     @property
     def document(self) -> Any:
@@ -61,7 +69,11 @@ class Answer:
     def __str__(self) -> str:
         if not self.status:
             return f"no answer ({self.text})"
-        return f"{self.status} {_short(self.text)}"
+        text = _SECRET_MEMBER.sub(r'"\1":"..."', self.masked(self.text))
+        return f"{self.status} {_short(text)}"
+
+    def __repr__(self) -> str:
+        return f"<Answer {self}>"
 
 
 def _short(text: str, most: int = 300) -> str:
@@ -178,14 +190,24 @@ class BlockingService:
 class AsgiService(AsyncService):
     """An ASGI application in this process, with its lifespan, without sockets."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, loop: Runner | None = None, *, lifespan: bool = True) -> None:
+        """
+        Args:
+            loop: where it runs; by default in a new loop. It is closed with the service.
+            lifespan: whether to start the application up, and to shut it down at the end (of those
+                made with Starlette or FastAPI).
+        """
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        super().__init__(httpx.AsyncClient(transport=transport, base_url="http://service"))
+        super().__init__(httpx.AsyncClient(transport=transport, base_url="http://service"), loop)
         context: Callable[[Any], AbstractAsyncContextManager[Any]] | None
         context = getattr(getattr(app, "router", None), "lifespan_context", None)
-        self._lifespan = context(app) if context else None
+        self._lifespan = context(app) if context and lifespan else None
         if self._lifespan is not None:
-            self.loop.run(_awaited(self._lifespan.__aenter__()))
+            try:
+                self.loop.run(_awaited(self._lifespan.__aenter__()))
+            except BaseException:
+                super().close()
+                raise
 
     def close(self) -> None:
         """Shut the application down."""

@@ -205,6 +205,7 @@ class Secrets:
     def __init__(self) -> None:
         self._pieces: dict[str, str] = {}
         """What to look for, and what it is a piece of."""
+        self._whole: dict[str, str] = {}
 
     def add(self, secret: str, what: str) -> None:
         """Remember a secret.
@@ -212,13 +213,27 @@ class Secrets:
         Args:
             what: e.g. ``alice's password``; never the secret itself.
         """
+        self._whole |= dict.fromkeys(_forms(secret), what)
         for piece in _pieces(secret):
-            for form in (piece, json.dumps(piece)[1:-1], quote(piece)):
-                self._pieces[form] = what
+            self._pieces |= dict.fromkeys(_forms(piece), what)
 
     def found_in(self, text: str) -> str | None:
         """What of the secrets a text gives away, if anything."""
         return next((what for piece, what in self._pieces.items() if piece in text), None)
+
+    def masked(self, text: str) -> str:
+        """The same text with the names of the secrets in their places, e.g. ``<bob's token>``."""
+        known = self._pieces | self._whole
+        longest_first = sorted(known, key=len, reverse=True)
+        if not known:
+            return text
+        # In one pass: a secret may be a word of another one's name.
+        return re.sub("|".join(map(re.escape, longest_first)), lambda m: f"<{known[m[0]]}>", text)
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """As it is, in JSON, in a URL."""
+    return secret, json.dumps(secret)[1:-1], quote(secret)
 
 
 def _pieces(secret: str) -> Iterable[str]:

@@ -1,4 +1,5 @@
-"""From a long failing walk to a short one: leave steps out, put ordinary arguments in their place.
+"""From a long failing walk to a short one: leave steps out, take composite ones apart, put ordinary
+arguments in the place of unusual ones.
 
 Hypothesis could do this, too, but it knows nothing of steps and users and needs ten times as many
 walks; against a service with real key generations that is the difference between seconds and
@@ -18,7 +19,10 @@ from mpcsim.testing.story import Call
 from mpcsim.testing.walk import HASH, PASSWORD
 
 Try = Callable[[Sequence[Call]], BrokenInvariant | None]
-"""Takes the steps from the beginning; the failure, if it is still the same one."""
+"""Takes the steps from the beginning; the failure, if it is still the same one.
+
+If the failure has a story, the search goes on from the calls of that: steps that were skipped, and
+those after the one that failed, are not in it."""
 
 MOST_TRIES: Final = 200
 
@@ -45,25 +49,55 @@ def shrink(
     """The failure of the shortest and plainest walk found that fails in the same way.
 
     Args:
-        calls: the walk that fails with ``broken``.
+        calls: the walk that fails with ``broken``; what was skipped may be in it.
         tries: most walks to take.
     """
-    best = list(calls)
+    best, parts = _story(broken, calls)
+    seen = {_key(best)}
     changed = True
     while changed:
         changed = False
-        for candidate in _candidates(best):
+        for candidate in _candidates(best, parts):
+            if _key(candidate) in seen:
+                continue
             if tries == 0:
                 return broken
             tries -= 1
+            seen.add(_key(candidate))
             found = attempt(candidate)
-            if found is not None:
-                best, broken, changed = list(candidate), found, True
-                break
+            if found is None:
+                continue
+            shorter, its_parts = _story(found, candidate)
+            # The end of a walk may put back what was left out, or more; then nothing is won.
+            known = shorter != candidate and _key(shorter) in seen
+            if known or _weight(shorter, its_parts) > _weight(best, parts):
+                continue
+            seen.add(_key(shorter))
+            best, parts, broken, changed = shorter, its_parts, found, True
+            break
     return broken
 
 
-def _candidates(calls: list[Call]) -> Iterator[list[Call]]:
+def _story(
+    broken: BrokenInvariant, calls: Sequence[Call]
+) -> tuple[list[Call], Sequence[Sequence[Call]]]:
+    """The calls that mattered, and the parts of each; all of them if there is no story."""
+    if broken.failure is None or not broken.failure.calls:
+        return list(calls), ()
+    return broken.failure.calls, broken.failure.parts
+
+
+def _weight(calls: Sequence[Call], parts: Sequence[Sequence[Call]]) -> int:
+    """How long a walk is to read: a composite step weighs a little more than its parts."""
+    composite = [made_of for made_of in parts if made_of]
+    return 2 * (len(calls) - len(composite)) + sum(2 * len(made_of) + 1 for made_of in composite)
+
+
+def _key(calls: Sequence[Call]) -> str:
+    return "; ".join(f"{call.method} {sorted(call.arguments.items())}" for call in calls)
+
+
+def _candidates(calls: list[Call], parts: Sequence[Sequence[Call]]) -> Iterator[list[Call]]:
     """Walks that are simpler than this one, the boldest first."""
     size = len(calls) // 2
     while size:
@@ -72,6 +106,11 @@ def _candidates(calls: list[Call]) -> Iterator[list[Call]]:
             if shorter:
                 yield shorter
         size //= 2
+    for index, made_of in enumerate(parts):
+        # The one that was under way when it failed is the last.
+        for replacement in [[part] for part in reversed(made_of)] + [list(made_of)]:
+            if replacement:
+                yield [*calls[:index], *replacement, *calls[index + 1 :]]
     for name, wanted in (("user", USERS), ("owner", USERS), ("curve", CURVES)):
         yield from _renamed(calls, name, wanted)
     if calls[-1].method not in ("sign", "generate"):

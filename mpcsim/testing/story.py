@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from mpcsim.testing.invariants import BrokenInvariant
+from mpcsim.testing.invariants import BrokenInvariant, is_told
+
+__tracebackhide__ = is_told
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Step:
 
     call: Call
     sentence: str = ""
+    parts: list[Call] = field(default_factory=list)
+    """Simpler steps that do the same one after another; none if it is as simple as can be."""
 
 
 @dataclass
@@ -63,6 +67,10 @@ class Story:
     def code(self, owner: type, on: str = "walk") -> list[str]:
         """The calls as lines of Python."""
         return [step.call.code(on, owner) for step in self.steps]
+
+
+WIDE: Final = 100
+"""What went wrong has a line of its own if the step's would be longer."""
 
 
 @dataclass
@@ -80,11 +88,23 @@ class Failure:
     budget: str = ""
     """What the seed goes with."""
     notes: list[str] = field(default_factory=list)
+    parts: list[tuple[Call, ...]] = field(default_factory=list)
+    """Of each call the simpler ones it is made of, if any."""
+    masked: Callable[[str], str] = field(default=str, repr=False)
+    """A text without the secrets of the run."""
+
+    @property
+    def headline(self) -> str:
+        """What broke and where, in one line."""
+        where = f"{self.steps[-1]}: " if self.steps and self.steps[-1] else ""
+        return f"{self.broken.name}: {where}{self.broken.problem}".splitlines()[0]
 
     def __str__(self) -> str:
         *before, last = self.steps or [""]
         lines = [self.broken.statement, f"[{self.broken.name}]", ""]
         told = [*before, f"{last}: {self.broken.problem}" if last else self.broken.problem]
+        if last and len(told[-1]) > WIDE:
+            told[-1] = f"{last}:\n     {self.broken.problem}"
         lines += [f"  {number}. {sentence}" for number, sentence in enumerate(told, 1)]
         if self.seed is not None:
             lines += ["", f"seed {self.seed}" + (f" ({self.budget})" if self.budget else "")]

@@ -13,9 +13,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
-from mpcsim.sim import presets
-from mpcsim.sim.faults import Crash, Fault, MessageFault, Partition, Strike, partition
-from mpcsim.sim.network import Network
+from mpcsim.sim.network import presets
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import Crash, Fault, MessageFault, Partition, Strike, partition
 from mpcsim.testing.api_calls import (
     api_call_sequences,
     api_calls,

@@ -10,6 +10,7 @@ target has one if it has the methods, and whatever needs an ability it lacks is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Literal, Protocol, Self, runtime_checkable
@@ -175,8 +176,13 @@ def gateway_tokens(gateway: str, api_key: str, api_secret: str) -> TokenProvider
     return lambda user: access_token(gateway, api_key, api_secret, user)
 
 
+def without_credentials(text: str) -> str:
+    """The same text; of addresses in it, user and password are left out."""
+    return re.sub(r"(?<=://)[^/@\s]+@", "...@", text)
+
+
 def _recipe(where: object) -> str:
-    place = repr(where) if isinstance(where, str) else "..."
+    place = repr(without_credentials(where)) if isinstance(where, str) else "..."
     return (
         "from mpcsim.testing import HttpTarget\n\n"
         f"target = HttpTarget({place}, token=...)  # as in your test"

@@ -51,7 +51,8 @@ def caught(explorer: Explorer, edit, expected):
     assert view.edits == (str(explorer.edits[0]),)
     own = next(a for a in view.aborts if a.party == receiver)
     assert own.reason == reason.name
-    assert own.step.startswith(f"round {round_}" if round_ else f"receiving from party {sender}")
+    where = f"in round {round_}" if round_ else f"while receiving from party {sender}"
+    assert own.where.startswith(where)
     assert own.message is not None
     blamed = view.messages[own.message]
     assert (blamed.kind, blamed.sender, blamed.receiver) == (kind, sender, receiver)

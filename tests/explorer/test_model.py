@@ -8,7 +8,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.model import as_json, details, view
-from mpcsim.sim.export import from_jsonl, to_jsonl
+from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.explorer.rules import check_sound
 from tests.helpers import traces
 

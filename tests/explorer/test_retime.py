@@ -8,8 +8,8 @@ from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.retime import Retiming, seen_network, slowed
-from mpcsim.sim.faults import drop
-from mpcsim.sim.latency import Constant, LogNormal
+from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.run.faults import drop
 from tests.helpers import traces
 
 

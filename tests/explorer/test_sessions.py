@@ -6,8 +6,8 @@ from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Edit, Explorer
 from mpcsim.explorer.fields import CUT, FLIP, PLUS_G
-from mpcsim.sim.adversary import Adversary, on
-from mpcsim.sim.compute import Measured
+from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.compute import Measured
 from tests.explorer.wallets import NETWORK
 
 
@@ -54,8 +54,9 @@ def test_the_simulation_stays_as_it_is(wallet, operation):
 def test_multiplication_state_survives_what_is_tried_on_it(wallet):
     explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     view = explorer.edit(3, 1, "Offer", "offer.x", FLIP).view
+    assert repr(explorer).endswith(", 1 edit>")
     assert view.aborts[0].reason == "OT_EXTENSION_CHECK"
-    assert view.aborts[0].consequence == "ban and discard ot"
+    assert view.aborts[0].consequence == "ban and discard OT"
     assert wallet.shares[1].usable(3)
     assert explorer.undo().view.good
     assert wallet.sign(signers=(1, 3)).ok

@@ -9,8 +9,8 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.gateway import open_gateway
 from mpcsim.ids import CLIENT, MPC_NODES
-from mpcsim.sim.faults import Crash, delay, drop, duplicate, noise, partition
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
 from tests.helpers.gateway import Client, Clock, Failed, Stuck
 
 

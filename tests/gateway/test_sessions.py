@@ -16,7 +16,7 @@ from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.topology import Network
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,

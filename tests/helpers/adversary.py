@@ -7,7 +7,7 @@ from mpcsim.algebra.group import Scalar
 from mpcsim.protocol import Turn, View
 from mpcsim.rng import Rng
 from mpcsim.runner import InFlight, Schedule
-from mpcsim.sim.adversary import Adversary, Item, Tamper, Tampered, honest, on, with_round
+from mpcsim.sim.run.adversary import Adversary, Item, Tamper, Tampered, honest, on, with_round
 
 __all__ = [
     "Adversary",

@@ -8,12 +8,12 @@ from functools import cache
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.sim import Free, Network, Simulation, Trace
-from mpcsim.sim.adversary import Adversary, on
-from mpcsim.sim.compute import RoundWork
-from mpcsim.sim.faults import Crash, Fault, delay, drop, duplicate
-from mpcsim.sim.network import Link, Site
+from mpcsim.sim.network.topology import Link, Site
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.compute import RoundWork
+from mpcsim.sim.run.faults import Crash, Fault, delay, drop, duplicate
 from mpcsim.sim.simulation import Policy
-from mpcsim.sim.transport import Connection
 
 
 @dataclass(frozen=True)

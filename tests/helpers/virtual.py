@@ -6,9 +6,9 @@ from typing import Any
 
 from mpcsim.protocol import Party
 from mpcsim.runner import Participant
-from mpcsim.sim.engine import VirtualRun
-from mpcsim.sim.network import Network
-from mpcsim.sim.recording import Trace
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.traces.trace import Trace
 from tests.helpers.sessions import Session
 
 

@@ -18,8 +18,8 @@ from mpcsim import Network, Simulation
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.sim import Free
-from mpcsim.sim.clock import Deadlock
-from mpcsim.sim.faults import Crash, delay
+from mpcsim.sim.run.clock import Deadlock
+from mpcsim.sim.run.faults import Crash, delay
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 
@@ -146,6 +146,21 @@ def test_real_time_agrees_with_virtual_time(curve: str) -> None:
             times = [ms(sign(alice, share).elapsed) for _ in range(4)]
             found[clock] = sorted(times)[1]
     assert found["virtual"] - 5 <= found["real"] <= 1.5 * found["virtual"] + 500
+
+
+def test_tcp_settings_hold_for_the_service() -> None:
+    """Hops of 50 ms after a pause: two requests of two hops each way, and for the messages of ECDSA
+    two or three windows a hop, unless a window is wide enough from the start."""
+    network = Network.star(50.0, 50.0, 50.0)
+    times = []
+    for settings in ({}, {"initial_window": 40}):
+        with local(network.with_connection(**settings)) as service:
+            alice = service.user("alice")
+            share = generate(alice, "secp256k1")
+            service.wait(10_000)
+            times.append(ms(sign(alice, share).elapsed))
+    narrow, wide = times
+    assert narrow - wide == pytest.approx(500, rel=0.01)
 
 
 def test_the_network_can_change_while_the_service_runs() -> None:

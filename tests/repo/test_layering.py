@@ -27,7 +27,20 @@ LAYERS: list[list[str]] = [
     ["attacks", "bench", "explorer", "testing"],
     ["cli", "__main__"],
 ]
+# The same inside the largest package.
+SIM_LAYERS: list[list[str]] = [
+    ["rich_display"],
+    ["network"],
+    ["traces"],
+    ["figures", "run"],
+    ["replay"],
+    ["simulation"],
+    ["sweep"],
+]
+# A trace has methods that draw it; they load the figures, and matplotlib, when called.
+UPWARDS_IN_SIM = {("traces", "figures")}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+SIM_LEVEL = {name: level for level, names in enumerate(SIM_LAYERS) for name in names}
 
 # In these layers the members may also import each other.
 SIBLINGS = {LEVEL["errors"], LEVEL["runner"], LEVEL["cli"]}
@@ -104,6 +117,8 @@ def check_file(path: Path, package: Path) -> Iterator[str]:
             yield f"{where}:{line}: {package.name} must not import {first}"
         elif first == package.name:
             target = parts[1] if len(parts) > 1 else None
+            if target == own == "sim":
+                yield from check_sim(f"{where}:{line}", rel.parts[1], parts[2:3], package / "sim")
             if target is None or target == own:
                 continue
             if target not in LEVEL:
@@ -125,6 +140,26 @@ def check_file(path: Path, package: Path) -> Iterator[str]:
             yield f"{where}:{line}: {own} must not call {name}()"
 
 
+def check_sim(where: str, part: str, target: list[str], sim: Path) -> Iterator[str]:
+    """One import of mpcsim.sim in mpcsim.sim; its __init__ may import everything there."""
+    own = part.removesuffix(".py")
+    if own == ROOT_MODULE:
+        return
+    if own not in SIM_LEVEL:
+        yield f"{where}: 'sim/{own}' is in no layer; add it to SIM_LAYERS"
+        return
+    for name in target:
+        if name == own or (own, name) in UPWARDS_IN_SIM:
+            continue
+        if name not in SIM_LEVEL:
+            if name in top_names(sim):
+                yield f"{where}: 'sim/{name}' is in no layer; add it to SIM_LAYERS"
+            else:
+                yield f"{where}: sim/{own} must not import {name} from mpcsim.sim itself"
+        elif SIM_LEVEL[name] >= SIM_LEVEL[own]:
+            yield f"{where}: sim/{own} must not import sim/{name} (not in a lower layer)"
+
+
 def check_package(package: Path) -> list[str]:
     files = sorted(package.rglob("*.py"))
     # one import statement may yield the same complaint once per name
@@ -143,6 +178,7 @@ def test_the_table_names_everything_once():
     assert not unknown, (
         f"new in mpcsim: {sorted(unknown)}; add to LAYERS in tests/repo/test_layering.py"
     )
+    assert top_names(ROOT / "mpcsim" / "sim") == set(SIM_LEVEL)
 
 
 # --- the check itself ---------------------------------------------------------------------------
@@ -168,8 +204,14 @@ def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
         ("errors.py", "from mpcsim.kernels import modexp"),
         ("protocol/a.py", "def f():\n    from mpcsim.protocols import dkg"),
         ("protocols/a.py", "from mpcsim.sim import clock"),
-        ("sim/a.py", "from mpcsim.cli import main"),
-        ("sim/a.py", "import node.app"),
+        ("sim/sweep.py", "from mpcsim.cli import main"),
+        ("sim/sweep.py", "import node.app"),
+        ("sim/network/a.py", "from mpcsim.sim.run import engine"),
+        ("sim/network/a.py", "from mpcsim.sim.traces.trace import Trace"),
+        ("sim/figures/a.py", "from mpcsim.sim.run.faults import delay"),
+        ("sim/run/a.py", "from mpcsim.sim import simulation"),
+        ("sim/run/a.py", "from mpcsim.sim import Simulation"),
+        ("sim/novel.py", "from mpcsim.sim.network import topology"),
         ("mta/a.py", "import time"),
         ("mta/a.py", "from asyncio.queues import Queue"),
         ("algebra/a.py", "import secrets"),
@@ -195,6 +237,12 @@ def test_the_check_catches(tmp_path, name, source):
         ("hashing.py", "from mpcsim.errors import Reason\nfrom . import ids"),
         ("rng.py", "import os, secrets"),
         ("bench/a.py", "import time\nfrom mpcsim.sim import world\nprint(open('x'))"),
+        (
+            "sim/run/a.py",
+            "from mpcsim.sim.traces.trace import Trace\nfrom mpcsim.sim.run.b import c",
+        ),
+        ("sim/traces/a.py", "def draw():\n    from mpcsim.sim import figures"),
+        ("sim/__init__.py", "from mpcsim.sim.sweep import sweep"),
         ("cli.py", "from mpcsim.bench import run\nimport asyncio"),
         ("primitives/a.py", "commitment.open(x)"),
         ("primitives/a.py", "def open(c): return c\nopen(1)"),

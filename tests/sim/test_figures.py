@@ -18,18 +18,11 @@ from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
-from mpcsim.sim import Network, Simulation, Trace, Verdict
-from mpcsim.sim.analysis import PARTS
-from mpcsim.sim.figures import (
-    FILLS,
-    NEUTRALS,
-    PALETTE,
-    critical_path,
-    gantt,
-    sequence_diagram,
-    svg,
-)
+from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
+from mpcsim.sim.figures import FILLS, NEUTRALS, PALETTE, critical_path, gantt, sequence_diagram, svg
 from mpcsim.sim.rich_display import size
+from mpcsim.sim.run.faults import drop
+from mpcsim.sim.traces.flight import PARTS
 from tests.helpers.traces import NAMES, simulation, trace
 
 
@@ -203,6 +196,45 @@ def test_arrows_slope_with_time() -> None:
         assert stop == pytest.approx((m.receiver - 1, m.received_ms))
     bottom, top = axes.get_ylim()
     assert bottom > found.finished_ms > 0 > top
+
+
+def test_the_cross_of_a_dropped_message_lies_between_lifelines() -> None:
+    """From party 1 to party 3, with party 2 in the middle."""
+    network = Network.star(20.0, 5.0, 140.0)
+    faults = (drop("Deal", sender=1, receiver=3), drop("Deal", sender=3, receiver=1))
+    found = Simulation(network, compute=Free(), faults=faults).generate("ed25519").trace
+    for kind in (sequence_diagram, with_gateway):
+        crosses = kind(found).findobj(lambda artist: "cross-" in (artist.get_gid() or ""))
+        places = [float(x) for cross in crosses for x in cross.get_xdata()]  # type: ignore[attr-defined]
+        assert len(places) == 2
+        assert all(x % 1 == 0.5 for x in places)
+
+
+def test_messages_sent_at_the_end_are_drawn_below_it() -> None:
+    found = trace("aborted")
+    figure = sequence_diagram(found)
+    written = [t.get_text() for t in texts(figure)]
+    assert "AbortNotice 93 B to 1, 2 (under way)" in written
+    assert not any("no room" in text for text in written)
+    last = [m.number for m in found.messages if m.sent_ms == found.finished_ms]
+    assert len(last) == 2
+    by_gid = {a.get_gid(): a for a in figure.findobj(FancyArrowPatch)}
+    bottom, _ = figure.axes[0].get_ylim()
+    for number in last:
+        _, (x, y) = by_gid[f"message-{number}-0"]._posA_posB  # type: ignore[attr-defined]
+        assert 1 < x < 2
+        assert found.finished_ms < y < bottom
+
+
+def test_a_partys_colour_depends_on_the_party_alone() -> None:
+    def head(name: str, party: int) -> str:
+        figure = sequence_diagram(trace(name))
+        (found,) = (t for t in texts(figure) if t.get_text().startswith(f"party {party}\n"))
+        return to_hex(found.get_color())
+
+    assert head("two-party signature", 3) == head("three-party signature", 3)
+    assert head("two-party signature", 1) == head("three-party signature", 1)
+    assert len({head("three-party signature", party) for party in (1, 2, 3)}) == 3
 
 
 def test_lifelines_and_rounds() -> None:

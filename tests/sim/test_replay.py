@@ -19,12 +19,8 @@ from hypothesis import strategies as st
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Done, Output, Party, Send, Waiting
-from mpcsim.sim import analysis
-from mpcsim.sim import replay as replaying
-from mpcsim.sim.compute import Compute, Declared, Free, Measured
-from mpcsim.sim.engine import TransferKey, VirtualRun
-from mpcsim.sim.faults import drop, duplicate
-from mpcsim.sim.latency import (
+from mpcsim.sim.network.draws import TransferKey
+from mpcsim.sim.network.latency import (
     Constant,
     Empirical,
     Gamma,
@@ -34,10 +30,21 @@ from mpcsim.sim.latency import (
     Pareto,
     Uniform,
 )
-from mpcsim.sim.network import Direction, Link, Network, Site
-from mpcsim.sim.recording import Trace
-from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, record
-from mpcsim.sim.transport import Connection, loss_distribution, recovery_ms, segments, wire_ms
+from mpcsim.sim.network.topology import Direction, Link, Network, Site
+from mpcsim.sim.network.transport import (
+    Connection,
+    loss_distribution,
+    recovery_ms,
+    segments,
+    wire_ms,
+)
+from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, plan, record
+from mpcsim.sim.replay.arrays import PARTS
+from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import drop, duplicate
+from mpcsim.sim.traces.critical_path import critical_path
+from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import StepFinished, StepStarted, silent
 from tests.helpers.sessions import DEFINITIONS, session
 from tests.helpers.toy import TOY, toy_parties
@@ -138,6 +145,8 @@ LATENCIES: dict[str, tuple[Latency, Latency, Latency]] = {
 CONDITIONS: dict[str, dict[str, Any]] = {
     "warm": {},
     "cold": {"connection": COLD},
+    "wide": {"connection": Connection(initial_window=25)},
+    "kept while idle": {"connection": Connection(initial_window=2, slow_start_after_idle=False)},
     "lossy": {"loss": 0.02},
     "slow": {"mbit_per_s": 1.0},
     "all at once": {
@@ -241,7 +250,12 @@ latencies = st.one_of(
 rates = st.sampled_from([0.01, 0.2, 1.0, 8.0, 1000.0, float("inf")])
 losses = st.sampled_from([0.0, 0.0, 0.001, 0.1, 0.6])
 connections = st.builds(
-    Connection, st.booleans(), st.integers(0, 2), st.sampled_from([0, 300, 20_000])
+    Connection,
+    st.booleans(),
+    st.integers(0, 2),
+    st.sampled_from([0, 300, 20_000]),
+    st.sampled_from([1, 3, 10, 40]),
+    st.booleans(),
 )
 
 
@@ -386,7 +400,7 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     of, network = graph("dkg-secp256k1"), Network.star(*LATENCIES["gamma"], loss=0.1)
     table = DrawTable(1000)
     whole = of.replay(network, 1000, draws=table, explain=True, parties=True)
-    monkeypatch.setattr(replaying, "CHUNK", 64)
+    monkeypatch.setattr(plan, "CHUNK", 64)
     parts = of.replay(network, 1000, draws=table, explain=True, parties=True)
     assert (whole.finished_ms == parts.finished_ms).all()
     for i, times in whole.parties_ms.items():
@@ -424,13 +438,13 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
     of, network = graph(name), Network.star(*LATENCIES["log-normal"], **CONDITIONS[condition])
     table = DrawTable(40)
     found = of.replay(network, 40, costs=declared(of), explain=True, draws=table)
-    split = dict.fromkeys(replaying.PARTS, 0.0)
+    split = dict.fromkeys(PARTS, 0.0)
     links: dict[str, list[float]] = {}
     last: dict[PartyId, float] = dict.fromkeys(of.parties, 0.0)
     for k in range(40):
         run = VirtualRun(stand_ins(of), network, compute=declared(of), draws=table.sample(k))
         trace = run.run()
-        path = analysis.critical_path(trace)
+        path = critical_path(trace)
         for part, ms in path.parts.items():
             if part in split or ms:
                 split[part] += ms / 40
@@ -456,7 +470,7 @@ def test_an_explanation_adds_up() -> None:
     why = found.explanation
     assert why is not None
     assert sum(why.split_ms.values()) == pytest.approx(found.mean_ms)
-    assert tuple(why.split_ms) == replaying.PARTS
+    assert tuple(why.split_ms) == PARTS
     assert min(why.split_ms.values()) > 0
     assert sum(why.last.values()) == pytest.approx(1)
     on_links = sum(share.mean_ms for share in why.links.values())
@@ -556,7 +570,7 @@ def test_draws_are_independent() -> None:
     network = Network.mesh((1, 2), LogNormal(20.0, 0.6))
     found = one_message(100).replay(network, SAMPLES, seed=5)
     times = np.log(found.finished_ms)
-    for lag in (1, replaying.CHUNK):
+    for lag in (1, plan.CHUNK):
         correlation = np.corrcoef(times[:-lag], times[lag:])[0, 1]
         assert abs(correlation) < 5 / np.sqrt(SAMPLES)
     same = one_message(100).replay(network, SAMPLES, seed=5)

@@ -15,12 +15,12 @@ from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
 from mpcsim.protocol import Party
 from mpcsim.protocols.frost.messages import Commitments
-from mpcsim.sim.adversary import Adversary, on
-from mpcsim.sim.compute import Free
-from mpcsim.sim.faults import Crash, drop, noise, partition
-from mpcsim.sim.latency import LogNormal
-from mpcsim.sim.recording import Verdict
+from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.compute import Free
+from mpcsim.sim.run.faults import Crash, drop, noise, partition
 from mpcsim.sim.simulation import Policy, verifies
+from mpcsim.sim.traces.records import Verdict
 
 CURVES = ("secp256k1", "ed25519")
 

@@ -13,10 +13,10 @@ from dask.distributed import Client, LocalCluster
 from pandas.testing import assert_frame_equal
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.compute import Declared
-from mpcsim.sim.faults import drop
-from mpcsim.sim.latency import LogNormal
-from mpcsim.sim.network import Network
+from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.compute import Declared
+from mpcsim.sim.run.faults import drop
 from mpcsim.sim.sweep import PointFailed, signing_point, sweep
 from tests.helpers.points import dying_point, failing_point, process_point, product_point
 

@@ -7,20 +7,17 @@ logs are read. In virtual time nothing of that takes any time.
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from mpcsim.gateway.tokens import TokenIssuer
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.sim.faults import drop
-from mpcsim.sim.network import Network
-from mpcsim.testing import Answer, AsyncService, Part, Request
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import drop
+from mpcsim.testing import AsgiService, AsgiTarget, Part
 from mpcsim.vault import Argon2Cost
 from node.errors import Unreachable
 from node.local import VIRTUAL_START, LocalService
@@ -54,19 +51,7 @@ class Cable:
         await self.inner.close()
 
 
-class Lines(logging.Handler):
-    """Keeps log lines as the node would print them."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.setFormatter(JsonLines())
-        self.kept: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.kept.append(self.format(record))
-
-
-class OwnNode:
+class OwnNode(AsgiTarget):
     """The target."""
 
     stoppable: Sequence[Part] = ("gateway", "operator", "institution")
@@ -77,28 +62,24 @@ class OwnNode:
     def __init__(self, wrap: Wrap = lambda app: app) -> None:
         self.wrap = wrap
         self._folder = Path(tempfile.mkdtemp(prefix="own-node-"))
-        self._lines = Lines()
-        for name in LOGGERS:
-            logging.getLogger(name).addHandler(self._lines)
-        self._level = logging.getLogger("node").level
-        logging.getLogger("node").setLevel(logging.INFO)
-        self._open()
+        super().__init__(
+            self._open(),
+            lambda user: self.local.gateway.token(user),
+            loop=self.local,
+            lifespan=False,
+            loggers=LOGGERS,
+            formatter=JsonLines(),
+            recipe=self.recipe,
+        )
 
-    def _open(self) -> None:
+    def _open(self) -> Any:
+        """Start the node and its gateway on the files; the application."""
         network = Network.star(20.0, 5.0, 140.0)
         self.local = LocalService(network, folder=self._folder, cost=CHEAP)
         gateway_client: Any = self.local.app.state.authenticator._gateway
         self.cable = Cable(gateway_client._transport)
         gateway_client._transport = self.cable
-        transport = httpx.ASGITransport(self.wrap(self.local.app), raise_app_exceptions=False)
-        client = httpx.AsyncClient(transport=transport, base_url="http://node")
-        self.service = AsyncService(client, self.local)
-
-    def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        return self.service.ask(requests)
-
-    def token(self, user: str) -> str:
-        return self.local.gateway.token(user)
+        return self.wrap(self.local.app)
 
     def expired_token(self, user: str) -> str:
         registry = self.local.gateway.gateway.registry
@@ -124,7 +105,7 @@ class OwnNode:
         if part == "gateway":
             down = [link.down for link in self.local.gateway.links.values()]
             self.service.close()
-            self._open()
+            self.service = AsgiService(self._open(), self.local, lifespan=False)
             for link, was_down in zip(self.local.gateway.links.values(), down, strict=True):
                 link.down = was_down
         else:
@@ -137,25 +118,12 @@ class OwnNode:
         self.local.change(self.local.gateway.conditions.network)
         self.local.wait(EXPIRY_MS)
 
-    def logs(self) -> str:
-        kept, self._lines.kept = self._lines.kept, []
-        return "\n".join(kept)
-
     def close(self) -> None:
-        self.service.close()
-        for name in LOGGERS:
-            logging.getLogger(name).removeHandler(self._lines)
-        logging.getLogger("node").setLevel(self._level)
+        super().close()
         shutil.rmtree(self._folder)
 
     def _link(self, part: Part) -> Any:
         return self.local.gateway.links[OPERATOR if part == "operator" else INSTITUTION]
-
-    def __enter__(self) -> OwnNode:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 async def _done(act: Callable[[], object]) -> None:

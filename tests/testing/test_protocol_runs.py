@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import Aborted, UsageError
 from mpcsim.protocol import Done
-from mpcsim.sim.faults import Crash, delay, drop, duplicate, partition
+from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
 from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing import strategies as wallets

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+import threading
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from mpcsim.gateway import open_gateway
 from mpcsim.testing import (
     AsgiService,
+    AsgiTarget,
     BrokenInvariant,
     HttpTarget,
     Walk,
@@ -21,6 +26,7 @@ from mpcsim.testing import (
     plugin,
 )
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.asgi import LogLines
 from mpcsim.testing.profile import Profile
 from mpcsim.testing.service import WAITING_S, Answer, Loop, Request, service_of
 from mpcsim.testing.target import (
@@ -38,6 +44,7 @@ from node.local import LocalService
 from node.settings import Settings
 from node.transport import AsgiTransport
 from node.wallet import Wallet
+from tests.helpers import secrecy
 from tests.node.harness import running
 from tests.testing import faulty
 from tests.testing.own_node import CHEAP, OwnNode
@@ -67,6 +74,51 @@ def test_an_asgi_application():
     with HttpTarget(AsgiService(our_app(gateway)), gateway.token) as target:
         assert len(walk_through(target).story.steps) == 8
     gateway.close()
+
+
+def test_an_asgi_target():
+    gateway = open_gateway()
+    loud = logging.getLogger("node")
+    level = loud.level
+    with AsgiTarget(our_app(gateway), gateway.token, loggers=("node",)) as target:
+        assert isinstance(target, ShowsLogs)
+        walk_through(target)
+        loud.info("something else")
+        assert target.logs() == "something else"
+        assert target.logs() == ""
+        check_wallet_service(target, Profile("short", 1, 4, both_curves=0.0), seed=1)
+    assert loud.level == level
+    assert not any(isinstance(handler, LogLines) for handler in loud.handlers)
+    gateway.close()
+
+
+def test_an_asgi_target_hears_secrets_in_logs():
+    gateway = open_gateway()
+    app = faulty.LogsShares(our_app(gateway))
+    with (
+        AsgiTarget(app, gateway.token, loggers=("node",)) as target,
+        pytest.raises(checks.no_secret_in_logs.Broken, match="alice's encrypted_share"),
+    ):
+        walk = Walk(target)
+        walk.generate("alice", "ed25519")
+        walk.validate_share("alice", "ed25519")
+    gateway.close()
+    secrecy.LEDGER.leaks()
+
+
+def test_an_application_that_does_not_start_leaves_nothing_behind():
+    @asynccontextmanager
+    async def lifespan(app):
+        raise ZeroDivisionError
+        yield
+
+    threads = threading.active_count()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            AsgiTarget(Starlette(lifespan=lifespan), str, loggers=("node",))
+    assert threading.active_count() <= threads
+    handlers = logging.getLogger("node").handlers
+    assert not any(isinstance(handler, LogLines) for handler in handlers)
 
 
 def test_a_blocking_client():
@@ -169,6 +221,24 @@ def test_the_right_form_of_an_error():
     checks.error_is_as_specified(Answer(404, '{"error": "x"}', kind))
 
 
+def test_secrets_are_masked():
+    secrets = checks.Secrets()
+    assert secrets.masked("nothing") == "nothing"
+    secrets.add('a "pass" word', "alice's password")
+    secrets.add("alice's password", "bob's password")
+    share = "".join(f"{n:04}" for n in range(100))
+    secrets.add(share, "the share")
+    said = secrets.masked(
+        f'{{"a \\"pass\\" word": "{share}", ...{share[180:220]}: alice\'s password'
+    )
+    assert said.startswith('{"<alice\'s password>": "<the share>"')
+    assert said.endswith(": <bob's password>")
+    half = '{"token": "abc\\"def", "encrypted_share":"' + "x" * 999
+    told = f"{Answer(200, half)!r}"
+    assert told == '<Answer 200 {"token":"...", "encrypted_share":"...">'
+    assert "body" not in repr(Request("POST", "/", {"body": "body"}))
+
+
 def test_secrets_are_found_in_any_form():
     secrets = checks.Secrets()
     secrets.add('it\'s "secret"', "the password")
@@ -236,7 +306,10 @@ def test_the_plugin(tmp_path, service):
     gateway.close()
     assert done.returncode == (0 if right else 1), done.stdout + done.stderr
     if not right:
+        report = done.stdout.partition("test_any_steps_of_any_users ___")[2].splitlines()
+        assert report[1].startswith("Every error is {"), done.stdout
         assert "seed 5" in done.stdout
+        assert "-k test_any_steps_of_any_users --wallet-examples=50 --wallet-seed=5" in done.stdout
         assert f"target = HttpTarget('{node.client.base_url}', token=...)" in done.stdout
         assert "walk.generate('alice', 'ed25519')" in done.stdout
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim import Simulation
-from mpcsim.testing import PROFILES, Call, Profile, Progress, Walk
+from mpcsim.testing import PROFILES, BrokenInvariant, Call, Profile, Progress, Walk
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.api_calls import arguments
 from mpcsim.testing.keys import as_loaded, real_shares
@@ -139,7 +139,7 @@ def test_damage_keeps_the_form():
 
 
 def test_shrinking_leaves_out_and_makes_plain():
-    class Walked(Exception):
+    class Walked(BrokenInvariant):
         pass
 
     generate = Call("generate", {"user": "bob", "curve": "secp256k1", "password": "odd"})

@@ -401,7 +401,7 @@ class Explorer {
     const ends = view.steps.findIndex((s) => s.party === found.party && s.ended === "aborted");
     return make("div", { class: "mx-box mx-abort" },
       make("div", {},
-        make("strong", {}, `✗ Party ${found.party} caught it in ${found.step}: `),
+        make("strong", {}, `✗ Party ${found.party} caught it ${found.where}: `),
         `${found.text}${found.detail ? ` (${found.detail})` : ""}`,
         make("div", {}, make("b", {}, "Who: "), blamed, " · ", make("b", {}, "check: "),
           make("code", {}, found.reason), " · ", make("b", {}, "what to do: "), found.what_to_do),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import BrokenInvariant
+from mpcsim.testing.invariants import BrokenInvariant, is_told
 from mpcsim.testing.model import IssuedShare, Key, Model, User
 from mpcsim.testing.service import Answer, Request
 from mpcsim.testing.story import Call, Failure, Step, Story
 from mpcsim.testing.target import Recipe, ShowsLogs, Target
+
+__tracebackhide__ = is_told
 
 P = ParamSpec("P")
 W = TypeVar("W", bound="BaseWalk")
@@ -27,7 +30,11 @@ TROUBLE: Final = frozenset({500, 502, 504})
 
 
 class Skipped(Exception):
-    """The step makes no sense now."""
+    """The step makes no sense now.
+
+    To be raised before anything is asked of the target: a walk without its skipped steps is the
+    same walk.
+    """
 
 
 def step(
@@ -47,6 +54,9 @@ def step(
         except Skipped:
             self.story.steps.pop()
         except BrokenInvariant as broken:
+            # What is read in a CI's log stays there: no secret of the run goes into it.
+            broken.problem = self._secrets.masked(broken.problem)
+            broken.args = (broken.problem,)
             broken.failure = self.failure(broken)
             raise
 
@@ -95,8 +105,15 @@ class BaseWalk:
             "walk = Walk(target)",
             *self.story.code(type(self)),
         ]
-        calls = [step.call for step in self.story.steps]
-        return Failure(broken, self.story.sentences(), "\n".join(code), calls)
+        steps = self.story.steps
+        return Failure(
+            broken,
+            self.story.sentences(),
+            "\n".join(code),
+            [step.call for step in steps],
+            parts=[tuple(step.parts) for step in steps],
+            masked=self._secrets.masked,
+        )
 
     # ------------------------------------------------------------------ one request
 
@@ -109,9 +126,9 @@ class BaseWalk:
         return user
 
     def _share(self, user: str, curve: str, share: int) -> tuple[User, Key, IssuedShare]:
-        who = self._user(user)
-        if curve not in who.keys:
+        if not self.has_key(user, curve):
             raise Skipped
+        who = self._user(user)
         key = who.keys[curve]
         return who, key, key.shares[share if share < 0 else share % len(key.shares)]
 
@@ -128,7 +145,8 @@ class BaseWalk:
         return self._ask([Request("GET", path, None, who.token)])[0]
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
-        answers = self.target.ask(requests)
+        masked = self._secrets.masked
+        answers = [replace(answer, masked=masked) for answer in self.target.ask(requests)]
         for answer in answers:
             checks.service_answers(answer)
             checks.error_is_as_specified(answer)
@@ -153,6 +171,10 @@ class BaseWalk:
 
     def _tell(self, sentence: str) -> None:
         self.story.steps[-1].sentence = sentence
+
+    def _made_of(self, *parts: Call) -> None:
+        """Simpler steps that do the same one after another; whoever shrinks the walk tries them."""
+        self.story.steps[-1].parts = list(parts)
 
     def _is_about(self, user: str, curve: str) -> bool:
         """Whether the step before was about the same key."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import Key, User
 from mpcsim.testing.service import Answer, Request
+from mpcsim.testing.story import Call
 from mpcsim.testing.walk.base import (
     HASH,
     PASSWORD,
@@ -16,6 +18,8 @@ from mpcsim.testing.walk.base import (
 from mpcsim.testing.walk.keys import KeySteps
 from mpcsim.testing.walk.registered import listed
 from mpcsim.testing.walk.signing import SigningSteps
+
+__tracebackhide__ = is_told
 
 
 class CrowdSteps(KeySteps, SigningSteps):
@@ -30,6 +34,8 @@ class CrowdSteps(KeySteps, SigningSteps):
         who, key, used = self._share(user, curve, -1)
         self._tell(f"{user} sent {times} requests at once to sign with {share_name(key, used)}")
         messages = [f"{number:02x}" * 32 for number in range(1, times + 1)]
+        at = {"user": user, "curve": curve}
+        self._made_of(*(Call("sign", at | {"message": message}) for message in messages))
         answers = self._posts(who, [("sign", self._signing(used, m)) for m in messages])
         self._check_crowd(key, answers, messages)
 
@@ -38,6 +44,8 @@ class CrowdSteps(KeySteps, SigningSteps):
         """A signing request and a recovery of the same key at the same time."""
         who, key, used = self._share(user, curve, -1)
         self._tell(f"{user} signed with {share_name(key, used)} and recovered the key at once")
+        at = {"user": user, "curve": curve}
+        self._made_of(Call("sign", at), Call("recover", at | {"password": password}))
         self._secret(password, f"{user}'s password")
         signed, recovered = self._posts(
             who,
@@ -55,10 +63,12 @@ class CrowdSteps(KeySteps, SigningSteps):
     @step
     def generate_twice_at_once(self, user: str, curve: str, password: str = PASSWORD) -> None:
         """Two requests to generate the same key at the same time: exactly one succeeds."""
-        who = self._user(user)
-        if curve in who.keys:
+        if self.has_key(user, curve):
             raise Skipped
+        who = self._user(user)
         self._tell(f"{user} sent 2 requests at once to generate {article(curve)} key")
+        at = {"user": user, "curve": curve, "password": password}
+        self._made_of(*[Call("generate", at)] * 2)
         self._secret(password, f"{user}'s password")
         body = {"curve": curve, "password": password}
         answers = self._posts(who, [("generate", body), ("generate", body)])
@@ -80,6 +90,8 @@ class CrowdSteps(KeySteps, SigningSteps):
         """Two recoveries of one key at the same time; of the new shares one is the present one."""
         who, key, _ = self._share(user, curve, -1)
         self._tell(f"{user} sent 2 requests at once to recover the {curve} key")
+        at = {"user": user, "curve": curve, "password": password}
+        self._made_of(*[Call("recover", at)] * 2)
         self._secret(password, f"{user}'s password")
         body = {"curve": curve, "password": password}
         answers = self._posts(who, [("recover", body), ("recover", body)])
@@ -100,6 +112,7 @@ class CrowdSteps(KeySteps, SigningSteps):
         if len(crowd) < 2:
             raise Skipped
         self._tell(f"{listed([f'{u.name} ({k.curve})' for u, k in crowd])} signed at once")
+        self._made_of(*(Call("sign", {"user": u.name, "curve": k.curve}) for u, k in crowd))
         requests = [
             Request("POST", "/v3/wallet/sign", self._signing(key.present, HASH), user.token)
             for user, key in crowd

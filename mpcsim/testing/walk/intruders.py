@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from mpcsim.errors import UsageError
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.service import Request
+from mpcsim.testing.story import Call
 from mpcsim.testing.target import ExpiresTokens
 from mpcsim.testing.walk.base import (
     HASH,
@@ -16,6 +19,8 @@ from mpcsim.testing.walk.base import (
     step,
 )
 from mpcsim.testing.walk.registered import key_token_problem
+
+__tracebackhide__ = is_told
 
 TokenFault = Literal["missing", "garbage", "expired", "key token"]
 Operation = Literal["sign", "publickey", "validate/password", "validate/share", "token"]
@@ -54,10 +59,10 @@ class IntruderSteps(BaseWalk):
     @step
     def trespass(self, user: str, owner: str, curve: str, operation: Operation) -> None:
         """Use another user's present share, with one's own token."""
-        _, _, used = self._share(owner, curve, -1)
-        who = self._user(user)
         if user == owner:
             raise Skipped
+        _, _, used = self._share(owner, curve, -1)
+        who = self._user(user)
         deed = {
             "sign": "signed with",
             "publickey": "asked for the public key of",
@@ -86,12 +91,22 @@ class IntruderSteps(BaseWalk):
         self._expect(answer, [400])
 
     @step
-    def unauthenticated(self, user: str, curve: str, fault: TokenFault) -> None:
-        """Call every protected endpoint with a token that does not count.
+    def unauthenticated(self, user: str, curve: str, fault: TokenFault, endpoint: str = "") -> None:
+        """Call every protected endpoint with a token that does not count, or one of them.
 
         Args:
             curve: the key whose share the requests carry, if there is one.
+            endpoint: as in ``PROTECTED``, e.g. ``GET key``.
+
+        Raises:
+            UsageError: there is no such endpoint.
         """
+        if endpoint not in ("", *map(" ".join, PROTECTED)):
+            raise UsageError(f"no protected endpoint: {endpoint!r}")
+        if fault == "expired" and not isinstance(self.target, ExpiresTokens):
+            raise Skipped
+        if fault == "key token" and (self._trouble or not self.has_key(user, curve)):
+            raise Skipped
         who = self._user(user)
         key = who.keys.get(curve)
         how, code = _FAULTS[fault]
@@ -102,8 +117,16 @@ class IntruderSteps(BaseWalk):
             token = self._expired_token(who)
         elif fault == "key token":
             token = self._key_token(who, key)
-        self._tell(f"{user} called every endpoint {how}")
+        called = endpoint.replace(" ", " /v3/wallet/").rstrip("/") or "every endpoint"
+        self._tell(f"{user} called {called} {how}")
+        parts: list[Call] = []
         for method, operation in PROTECTED:
+            if endpoint not in ("", f"{method} {operation}"):
+                continue
+            if not endpoint:
+                at = {"user": user, "curve": curve, "fault": fault}
+                parts.append(Call("unauthenticated", at | {"endpoint": f"{method} {operation}"}))
+                self._made_of(*parts)
             body: Any = None
             if method == "POST":
                 body = self._body(who, key.present, operation) if key else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.service import Answer
 from mpcsim.testing.walk.base import (
@@ -13,6 +14,8 @@ from mpcsim.testing.walk.base import (
     article,
     step,
 )
+
+__tracebackhide__ = is_told
 
 
 class KeySteps(BaseWalk):

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import User
 from mpcsim.testing.service import Answer, Request
 from mpcsim.testing.walk.base import (
@@ -13,6 +14,8 @@ from mpcsim.testing.walk.base import (
     share_name,
     step,
 )
+
+__tracebackhide__ = is_told
 
 
 class RegisteredSteps(BaseWalk):

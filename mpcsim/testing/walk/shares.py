@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import IssuedShare, User
 from mpcsim.testing.service import Answer
 from mpcsim.testing.walk.base import (
@@ -13,6 +14,8 @@ from mpcsim.testing.walk.base import (
     step,
 )
 from mpcsim.testing.walk.signing import Damage, damaged
+
+__tracebackhide__ = is_told
 
 
 class ShareSteps(BaseWalk):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.service import Answer
 from mpcsim.testing.walk.base import (
@@ -14,6 +15,8 @@ from mpcsim.testing.walk.base import (
     share_name,
     step,
 )
+
+__tracebackhide__ = is_told
 
 Damage = Literal["start", "middle", "end"]
 MESSAGES: Final[dict[str, Any]] = {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.invariants import is_told
 from mpcsim.testing.target import LosesMessages, Outages, Part, Restarts
 from mpcsim.testing.walk.base import (
     Skipped,
     step,
 )
 from mpcsim.testing.walk.registered import RegisteredSteps
+
+__tracebackhide__ = is_told
 
 
 class TroubleSteps(RegisteredSteps):

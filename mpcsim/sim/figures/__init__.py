@@ -1,0 +1,52 @@
+"""Pictures of a trace: sequence diagram, Gantt chart, critical path. Needs matplotlib.
+
+Every function returns a figure of its own and touches no global state of matplotlib, so they work
+in scripts, servers and notebooks alike. ``style`` and ``canvas`` are for further figures.
+"""
+
+from mpcsim.sim.figures.canvas import Chart, svg
+from mpcsim.sim.figures.critical_path import critical_path
+from mpcsim.sim.figures.gantt import gantt
+from mpcsim.sim.figures.sequence import sequence_diagram
+from mpcsim.sim.figures.style import (
+    BLACK,
+    BLUE,
+    DARK,
+    FILLS,
+    GREEN,
+    GREY,
+    LIGHT,
+    NEUTRALS,
+    ORANGE,
+    PALE,
+    PALETTE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    WHITE,
+    YELLOW,
+)
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "DARK",
+    "FILLS",
+    "GREEN",
+    "GREY",
+    "LIGHT",
+    "NEUTRALS",
+    "ORANGE",
+    "PALE",
+    "PALETTE",
+    "PURPLE",
+    "SKY",
+    "VERMILLION",
+    "WHITE",
+    "YELLOW",
+    "Chart",
+    "critical_path",
+    "gantt",
+    "sequence_diagram",
+    "svg",
+]

@@ -1,0 +1,122 @@
+"""The sheet a figure is drawn on: its size, axes and title, and what all figures of traces need."""
+
+from __future__ import annotations
+
+from io import StringIO
+from textwrap import wrap
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from mpcsim.ids import PartyId
+from mpcsim.sim.figures.style import BLACK, DARK, FONT, GREY, PARTY_COLOURS, VERMILLION, WHITE
+from mpcsim.sim.rich_display import milliseconds
+from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.traces.trace import Trace
+
+DPI = 100
+
+
+class Chart(Figure):
+    """A figure that a notebook shows by itself, whichever backend is in use."""
+
+    def _repr_svg_(self) -> str:
+        return svg(self)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG text; the same figure always gives the same text."""
+    out = StringIO()
+    with rc_context({"svg.hashsalt": "mpcsim", "svg.fonttype": "path"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def new_chart(width: float, height: float) -> Chart:
+    """An empty sheet; size in inches."""
+    figure = Chart(figsize=(width, height), dpi=DPI, facecolor=WHITE)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def add_axes(
+    figure: Figure, left: float, right: float, top: float, bottom: float, **options: Any
+) -> Axes:
+    """Axes with margins in inches."""
+    width, height = figure.get_size_inches()
+    box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
+    axes = figure.add_axes(box, facecolor=WHITE, **options)
+    for side in axes.spines.values():
+        side.set_color(GREY)
+        side.set_linewidth(0.8)
+    axes.tick_params(labelsize=FONT, colors=DARK, width=0.8, length=3)
+    return axes
+
+
+def add_title(figure: Figure, trace: Trace, what: str = "") -> float:
+    """Title at the top left; returns its height in inches."""
+    width, height = figure.get_size_inches()
+    over = f" over {trace.network}" if trace.network else ""
+    about = f"{what}{trace.name or 'run'}{over}"
+    lines = wrap(about, max(30, int(width * 11.5))) or [""]
+    figure.text(
+        0.15 / width,
+        1 - 0.12 / height,
+        "\n".join(lines),
+        fontsize=10,
+        fontweight="bold",
+        color=BLACK,
+        va="top",
+    )
+    good = trace.verdict is Verdict.VALID
+    figure.text(
+        0.15 / width,
+        1 - (0.17 + 0.17 * len(lines)) / height,
+        f"{trace.verdict.value} after {milliseconds(trace.finished_ms)} ms, "
+        f"{trace.clock} clock, compute {trace.compute}",
+        fontsize=8.5,
+        color=DARK if good else VERMILLION,
+        fontweight="normal" if good else "bold",
+        va="top",
+    )
+    return 0.35 + 0.17 * len(lines)
+
+
+def extent(figure: Figure, text: Text) -> Bbox:
+    """The pixels that a text takes, with its box."""
+    canvas = figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg)
+    patch = text.get_bbox_patch()
+    box = text.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+    if patch is not None:
+        text.update_bbox_position_size(canvas.get_renderer())  # type: ignore[no-untyped-call]
+        box = patch.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+    return box
+
+
+def party_colours(trace: Trace) -> dict[PartyId, str]:
+    """The colour of every party of a trace; a party has the same one in all traces."""
+    parties = sorted(
+        {e.party for e in trace.endings}
+        | {i for m in trace.messages for i in (m.sender, m.receiver)}
+    )
+    return {i: PARTY_COLOURS[(i - 1) % len(PARTY_COLOURS)] for i in parties}
+
+
+def party_sites(trace: Trace) -> dict[PartyId, str]:
+    """Where each party sits, as far as the trace tells."""
+    found = {work.party: work.site for work in trace.work}
+    for message in trace.messages:
+        if message.hops:
+            found.setdefault(message.sender, message.hops[0].source)
+    return found
+
+
+def horizon(trace: Trace) -> float:
+    """Where the time axis ends; a run that took no time gets a millisecond."""
+    return trace.finished_ms or 1.0

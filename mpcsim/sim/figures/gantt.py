@@ -1,0 +1,128 @@
+"""The Gantt chart: what every party and every message did at every moment."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mpcsim.ids import PartyId
+from mpcsim.sim.figures.bars import add_legend, draw_bar, draw_segment, legend_inches, write_inside
+from mpcsim.sim.figures.canvas import (
+    add_axes,
+    add_title,
+    horizon,
+    new_chart,
+    party_colours,
+    party_sites,
+)
+from mpcsim.sim.figures.style import DARK, LIGHT, VERMILLION, WHITE
+from mpcsim.sim.rich_display import size
+from mpcsim.sim.traces.flight import flight
+from mpcsim.sim.traces.records import MessageRecord
+from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.waits import party_waits
+
+
+def gantt(trace: Trace) -> Figure:
+    """One lane per party with its computing and waiting, and under it the messages it sent.
+
+    A message's bar runs from sending to receipt and is split into where the time went, hop by
+    hop. Dropped and lost messages end in a cross.
+    """
+    end = horizon(trace)
+    sites = party_sites(trace)
+    rows: list[tuple[float, str, bool]] = []  # position, tick label, whether it is a party
+    used: set[str] = set()
+    drawn: list[tuple[float, PartyId | MessageRecord]] = []
+    at = 0.0
+    for party in party_colours(trace):
+        at += 0.9 if rows else 0.0
+        rows.append((at, f"party {party}  {sites.get(party, '')}".rstrip(), True))
+        drawn.append((at, party))
+        at += 1.1
+        for message in sorted(trace.messages, key=lambda m: (m.sent_ms, m.number)):
+            if message.sender == party and message.sent_ms <= end:
+                copy = ", copy" if message.fate == "duplicate" else ""
+                text = f"{message.kind} → {message.receiver}, {size(message.size)}{copy}"
+                rows.append((at, text, False))
+                drawn.append((at, message))
+                at += 0.8
+
+    used = _gantt_kinds(trace)
+    bottom = 0.55 + legend_inches(len(used))
+    tall = 0.21 * (at + 0.6)
+    figure = new_chart(9.5, tall + bottom + 0.8)
+    top = add_title(figure, trace) + 0.1
+    longest = max((len(text) for _, text, _ in rows), default=10)
+    axes = add_axes(figure, 0.35 + 0.062 * longest, 0.25, top, bottom)
+    axes.set_xlim(0, end * 1.01)
+    axes.set_ylim(at - 0.3, -0.9)
+    axes.set_xlabel("time (ms)", fontsize=8.5, color=DARK)
+    axes.set_yticks([row for row, _, _ in rows], [text for _, text, _ in rows])
+    axes.tick_params(axis="y", length=0)
+    for tick, (_, _, is_party) in zip(axes.get_yticklabels(), rows, strict=True):
+        tick.set_fontweight("bold" if is_party else "normal")
+    axes.grid(axis="x", color=LIGHT, lw=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    for row, item in drawn:
+        if isinstance(item, MessageRecord):
+            _draw_flight(axes, trace, item, row, end)
+        else:
+            _draw_lane(figure, axes, trace, item, row, end)
+    add_legend(figure, used)
+    return figure
+
+
+def _gantt_kinds(trace: Trace) -> set[str]:
+    used = {"compute"} if any(w.end_ms > w.start_ms for w in trace.work) else set[str]()
+    for message in trace.messages:
+        for segment in flight(trace, message):
+            used |= {part for part, ms in segment.parts.items() if ms > 0}
+        if message.fate in ("dropped", "lost"):
+            used.add("cross")
+    for ending in trace.endings:
+        if ending.status == "aborted":
+            used.add("aborted")
+        used |= {_LANE[wait.why] for wait in party_waits(trace, ending.party)}
+    return used
+
+
+_LANE: Final = {"message": "waiting", "contention": "contention", "unanswered": "unanswered"}
+
+
+def _draw_flight(axes: Axes, trace: Trace, message: MessageRecord, row: float, end: float) -> None:
+    gid = f"message-{message.number}"
+    legs = flight(trace, message)
+    for segment in legs:
+        draw_segment(axes, row, 0.5, segment, end, gid)
+    if message.fate in ("dropped", "lost"):
+        x = min(legs[-1].end_ms if legs else message.sent_ms, end)
+        axes.plot(
+            [x], [row], ls="none", marker="x", ms=7, mew=2, color=VERMILLION, zorder=7,
+            clip_on=False, gid=f"cross-{message.number}",
+        )  # fmt: skip
+
+
+def _draw_lane(
+    figure: Figure, axes: Axes, trace: Trace, party: PartyId, row: float, end: float
+) -> None:
+    ending = next((e for e in trace.endings if e.party == party), None)
+    if ending is None:
+        return
+    for work in trace.work:
+        if work.party == party and work.end_ms > work.start_ms and work.start_ms < end:
+            stop = min(work.end_ms, end)
+            draw_bar(axes, row, 0.9, work.start_ms, stop, "compute", f"work-{work.number}")
+    for wait in party_waits(trace, party):
+        draw_bar(axes, row, 0.9, wait.start_ms, wait.end_ms, _LANE[wait.why], f"wait-{party}")
+        axes.plot([wait.end_ms] * 2, [row - 0.45, row + 0.45], color=WHITE, lw=1, zorder=4)
+        if wait.why == "message":
+            texts = (f"waits for {wait.sender}", f"for {wait.sender}")
+            write_inside(figure, axes, row, wait.start_ms, wait.end_ms, texts)
+    if ending.status == "aborted":
+        axes.plot(
+            [ending.at_ms], [row], ls="none", marker="X", ms=9, color=VERMILLION, zorder=7,
+            clip_on=False, gid="ending-aborted",
+        )  # fmt: skip

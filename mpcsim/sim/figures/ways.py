@@ -1,0 +1,146 @@
+"""What a sequence diagram shows of the messages: where each is drawn, and what is written at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from mpcsim.ids import PartyId
+from mpcsim.sim.figures.canvas import horizon
+from mpcsim.sim.figures.style import BLACK
+from mpcsim.sim.rich_display import size
+from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.records import MessageRecord
+from mpcsim.sim.traces.trace import Trace
+
+STUB = 0.4
+"""Length of a stub; neighbouring lifelines are 1 apart."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A message as drawn: points (lifeline, time), and how it ends."""
+
+    message: MessageRecord
+    points: tuple[tuple[float, float], ...]
+    end: str
+    """``arrow``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or ``stub``
+    (sent just before the end)."""
+
+
+@dataclass
+class Label:
+    """What is written at a message's arrow, or at several that take the same way."""
+
+    text: str
+    ways: list[Way] = field(default_factory=list)
+    colour: str = BLACK
+
+
+def forwarding_sites(trace: Trace, sites: Mapping[PartyId, str]) -> list[str]:
+    """Sites where messages pass through, by first appearance."""
+    found = {hop.target: None for m in trace.messages for hop in m.hops[:-1]}
+    return [site for site in found if site not in sites.values()]
+
+
+def way_of(
+    trace: Trace,
+    message: MessageRecord,
+    place: Mapping[PartyId | str, int],
+    gateway: bool,
+    tail_ms: float,
+) -> Way | None:
+    """Where a message is drawn; None if it was sent after the end.
+
+    Args:
+        tail_ms: room below the end, for messages sent just before it.
+    """
+    end = horizon(trace)
+    if message.sent_ms > end:
+        return None
+    start, goal = place[message.sender], place[message.receiver]
+    points: list[tuple[float, float]] = [(start, message.sent_ms)]
+    if message.fate == "dropped":
+        # Half-way, but between lifelines: on another party's it would look like that party's loss.
+        x = (start + goal) / 2
+        if x.is_integer():
+            x -= 0.5 if goal > start else -0.5
+        share = (x - start) / (goal - start)
+        lost_ms = min(message.sent_ms + share * _usual_flight(trace), end)
+        return Way(message, (*points, (x, lost_ms)), "cross")
+    if gateway:
+        for hop in message.hops[:-1]:
+            if hop.target in place:
+                points.append((place[hop.target], hop.transfer.arrived_ms))
+                points.append((place[hop.target], hop.transfer.arrived_ms + hop.service_ms))
+    lost = message.received_ms is None and message.fate == "lost"
+    there = message.received_ms
+    if there is None and message.hops:
+        there = message.hops[-1].transfer.arrived_ms
+    if there is None:
+        there = message.sent_ms + _usual_flight(trace)
+    points.append((goal, there))
+    cut = _cut(points, end)
+    if len(cut) == 1 or (cut[-1] != points[len(cut) - 1] and abs(cut[-1][0] - start) < STUB / 4):
+        stop = (start + (STUB if goal > start else -STUB), end + 0.7 * tail_ms)
+        return Way(message, (*points[:1], stop), "stub")
+    if len(cut) < len(points) or cut[-1] != points[-1]:
+        return Way(message, tuple(cut), "open")
+    return Way(message, tuple(cut), "cross" if lost else "arrow")
+
+
+def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+    """The part of a way that lies before the end."""
+    kept = [points[0]]
+    for (x0, t0), (x1, t1) in pairwise(points):
+        if t1 > end + RESOLUTION_MS:
+            share = (end - t0) / (t1 - t0) if t1 > t0 else 0.0
+            if share > 0:
+                kept.append((x0 + share * (x1 - x0), end))
+            break
+        kept.append((x1, t1))
+    return kept
+
+
+def _usual_flight(trace: Trace) -> float:
+    took = [m.received_ms - m.sent_ms for m in trace.messages if m.received_ms is not None]
+    return median(took) if took else horizon(trace) / 10
+
+
+def labels_of(ways: Iterable[Way], colours: Mapping[PartyId, str]) -> list[Label]:
+    """One label for messages sent together along the same way; stubs of a kind share one, too."""
+    found: dict[object, Label] = {}
+    stubs: dict[object, list[Way]] = {}
+    for way in ways:
+        m = way.message
+        if way.end == "stub":
+            stubs.setdefault((way.points, m.kind, m.size, m.fate), []).append(way)
+            continue
+        note = {"dropped": " dropped", "duplicate": " (copy)", "lost": " lost"}.get(m.fate, "")
+        if way.end == "open":
+            note += " (under way)"
+        text = f"{m.kind} {size(m.size)}{note}"
+        _add(found, (m.sender, m.receiver, m.sent_ms, note), text, [way], colours)
+    for together in stubs.values():
+        m = together[0].message
+        receivers = ", ".join(str(way.message.receiver) for way in together)
+        text = f"{m.kind} {size(m.size)} to {receivers} (under way)"
+        _add(found, together[0].points, text, together, colours)
+    return list(found.values())
+
+
+def _add(
+    found: dict[object, Label],
+    key: object,
+    text: str,
+    ways: list[Way],
+    colours: Mapping[PartyId, str],
+) -> None:
+    """Write one more line at what is drawn in one place."""
+    if key in found:
+        found[key].text += "\n" + text
+    else:
+        found[key] = Label(text, [], colours[ways[0].message.sender])
+    found[key].ways += ways

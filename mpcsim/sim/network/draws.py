@@ -1,0 +1,72 @@
+"""The random part of transfers: latencies and losses, drawn from the links' distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.topology import Direction
+from mpcsim.sim.network.transport import Draws
+
+
+class TransferKey(NamedTuple):
+    """Names one transfer: the n-th message of a flow, on one of its hops."""
+
+    sender: PartyId
+    receiver: PartyId
+    nth: int
+    hop: int
+
+
+class DrawSource(Protocol):
+    """Where the randomness of transfers comes from."""
+
+    def __call__(self, key: TransferKey, direction: Direction) -> Draws: ...
+
+
+class SeededDraws:
+    """Draws from the links' distributions; an independent generator for each link."""
+
+    BLOCK = 32
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._streams: dict[tuple[str, str], _Stream] = {}
+        self._generators: dict[tuple[str, str], np.random.Generator] = {}
+
+    def __call__(self, key: TransferKey, direction: Direction) -> Draws:
+        ends = direction.source, direction.target
+        stream = self._streams.get(ends)
+        if stream is None:
+            stream = self._streams[ends] = _Stream(self._generator(*sorted(ends)), direction)
+        return stream.next()
+
+    def _generator(self, a: str, b: str) -> np.random.Generator:
+        """The generator of a link; its ends and the seed say which."""
+        generator = self._generators.get((a, b))
+        if generator is None:
+            words = np.array([self._seed & 0xFFFFFFFF, *f"{a} {b}".encode()], dtype=np.uint32)
+            generator = self._generators[a, b] = np.random.default_rng(words)
+        return generator
+
+
+class _Stream:
+    """The draws of one direction, made a block at a time."""
+
+    def __init__(self, generator: np.random.Generator, direction: Direction) -> None:
+        self._generator = generator
+        self._direction = direction
+        self._block: Iterator[tuple[float, float, float]] = iter(())
+
+    def next(self) -> Draws:
+        for drawn in self._block:
+            return Draws(*drawn)
+        n, generator, direction = SeededDraws.BLOCK, self._generator, self._direction
+        forward = direction.forward.sample(generator, n).tolist()
+        backward = direction.backward.sample(generator, n).tolist()
+        losses = generator.random(n).tolist() if direction.loss else [0.0] * n
+        self._block = iter(zip(forward, backward, losses, strict=True))
+        return self.next()

@@ -1,0 +1,394 @@
+"""Sites, links and where the parties sit.
+
+A message travels hop by hop along the shortest path; a site in the middle (the gateway) terminates
+connections and forwards whole messages. All times are milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, TypeVar
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
+from mpcsim.sim.network import presets
+from mpcsim.sim.network.latency import Constant, Latency
+from mpcsim.sim.network.transport import Connection, whole
+from mpcsim.sim.rich_display import Table, document
+
+T = TypeVar("T", "Site", "Link", Connection)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A machine."""
+
+    name: str
+    cpu_factor: float = 1.0
+    """Compute takes this many times as long as declared or measured; 2 is half as fast."""
+    cores: int = 1
+    service_ms: float = 0.0
+    """Time to forward one message."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cpu_factor < math.inf:
+            raise UsageError(
+                f"site {self.name}: cpu_factor is {self.cpu_factor}: not above 0, or not finite"
+            )
+        if not whole(self.cores, 1):
+            raise UsageError(
+                f"site {self.name}: cores is {self.cores}: not a whole number from 1 on"
+            )
+        if not 0 <= self.service_ms < math.inf:
+            raise UsageError(
+                f"site {self.name}: service_ms is {self.service_ms}: below 0, or not finite"
+            )
+
+
+@dataclass(frozen=True)
+class Link:
+    """A connection between two sites; what holds from ``a`` to ``b`` holds back unless said."""
+
+    a: str
+    b: str
+    latency: Latency
+    """One way, a to b; a number means that it is constant."""
+    mbit_per_s: float = 1000.0
+    loss: float = 0.0
+    """Probability that a segment is lost."""
+    back_latency: Latency | None = None
+    back_mbit_per_s: float | None = None
+    back_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        where = f"link {self.a} - {self.b}"
+        object.__setattr__(self, "latency", _latency(self.latency, f"{where}: latency"))
+        if self.back_latency is not None:
+            back = _latency(self.back_latency, f"{where}: back_latency")
+            object.__setattr__(self, "back_latency", back)
+        for name in ("mbit_per_s", "back_mbit_per_s"):
+            rate = getattr(self, name)
+            if rate is not None and not rate > 0:
+                raise UsageError(f"{where}: {name} is {rate}: not above 0")
+        for name in ("loss", "back_loss"):
+            loss = getattr(self, name)
+            if loss is not None and not 0 <= loss < 1:
+                raise UsageError(f"{where}: {name} is {loss}: it must be at least 0 and below 1")
+        if self.a == self.b:
+            raise UsageError(f"{where}: a link needs two sites")
+
+    def direction(self, source: str) -> Direction:
+        """The link as seen by messages that leave ``source``."""
+        back = self.back_latency or self.latency
+        back_rate = self.mbit_per_s if self.back_mbit_per_s is None else self.back_mbit_per_s
+        back_loss = self.loss if self.back_loss is None else self.back_loss
+        if source == self.a:
+            return Direction(self.a, self.b, self.latency, back, self.mbit_per_s, self.loss)
+        return Direction(self.b, self.a, back, self.latency, back_rate, back_loss)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One way along a link."""
+
+    source: str
+    target: str
+    forward: Latency
+    backward: Latency
+    mbit_per_s: float
+    loss: float
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A topology with the parties placed on it."""
+
+    sites: Mapping[str, Site]
+    links: tuple[Link, ...]
+    placement: Mapping[PartyId, str]
+    """Party to site."""
+    connection: Connection = field(default_factory=Connection)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        party_ids(self.placement)
+        for name, site in self.sites.items():
+            if name != site.name:
+                raise UsageError(f"sites has site {site.name} under the name {name}")
+        for link in self.links:
+            for end in (link.a, link.b):
+                if end not in self.sites:
+                    raise UsageError(
+                        f"link {link.a} - {link.b}: {_unknown('site', end, self.sites)}"
+                    )
+        seen: set[frozenset[str]] = set()
+        for link in self.links:
+            if (pair := frozenset((link.a, link.b))) in seen:
+                raise UsageError(f"link {link.a} - {link.b}: two links join the same sites")
+            seen.add(pair)
+        for party, where in self.placement.items():
+            if where not in self.sites:
+                raise UsageError(f"party {party}: {_unknown('site', where, self.sites)}")
+        for i in self.placement:
+            for j in self.placement:
+                self.route(i, j)
+
+    def route(self, sender: int, receiver: int) -> tuple[Direction, ...]:
+        """The hops from one party to another, fewest first; none within a site.
+
+        Raises:
+            UsageError: a party has no site, or no path leads there.
+        """
+        for party in (sender, receiver):
+            if party not in self.placement:
+                raise UsageError(f"party {party} has no site in this network")
+        start, goal = self.placement[PartyId(sender)], self.placement[PartyId(receiver)]
+        came: dict[str, Direction | None] = {start: None}
+        queue = deque([start])
+        while queue and goal not in came:
+            for direction in self._leaving[queue.popleft()]:
+                if direction.target not in came:
+                    came[direction.target] = direction
+                    queue.append(direction.target)
+        if goal not in came:
+            raise UsageError(f"no link leads from {start} to {goal}")
+        hops: list[Direction] = []
+        while (hop := came[goal]) is not None:
+            hops.append(hop)
+            goal = hop.source
+        return tuple(reversed(hops))
+
+    @cached_property
+    def _leaving(self) -> Mapping[str, tuple[Direction, ...]]:
+        """The ways out of each site, in the order of the links."""
+        leaving: dict[str, list[Direction]] = {name: [] for name in self.sites}
+        for link in self.links:
+            for end in (link.a, link.b):
+                leaving[end].append(link.direction(end))
+        return {name: tuple(directions) for name, directions in leaving.items()}
+
+    # ------------------------------------------------------------------ ready-made networks
+
+    @classmethod
+    def star(
+        cls,
+        client: Latency | float = 0.0,
+        operator: Latency | float = 0.0,
+        institution: Latency | float = 0.0,
+        *,
+        mbit_per_s: float = 1000.0,
+        loss: float = 0.0,
+        service_ms: float = 0.0,
+        connection: Connection | None = None,
+        name: str = "star",
+    ) -> Network:
+        """Caller's node, operator and institution around the gateway.
+
+        Args:
+            client: one-way latency between the caller's node and the gateway, in milliseconds or
+                as a distribution; ``operator`` and ``institution`` likewise.
+
+        Raises:
+            UsageError: bad latency, rate, loss or service time.
+        """
+        sites = [Site("client"), Site("gateway", service_ms=service_ms)]
+        sites += [Site("operator"), Site("institution")]
+        links = tuple(
+            Link(end, "gateway", _latency(latency, end), mbit_per_s, loss)
+            for end, latency in (
+                ("client", client),
+                ("operator", operator),
+                ("institution", institution),
+            )
+        )
+        return cls(
+            {site.name: site for site in sites},
+            links,
+            {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"},
+            connection or Connection(),
+            name,
+        )
+
+    @classmethod
+    def mesh(
+        cls,
+        parties: Iterable[int],
+        latency: Latency | float = 0.0,
+        *,
+        mbit_per_s: float = 1000.0,
+        loss: float = 0.0,
+        connection: Connection | None = None,
+        name: str = "mesh",
+    ) -> Network:
+        """Every party at a site of its own, all joined directly.
+
+        Raises:
+            UsageError: bad or duplicate party ids, bad latency, rate or loss.
+        """
+        ids = party_ids(parties)
+        way = _latency(latency, "latency")
+        sites = {f"site {i}": Site(f"site {i}") for i in ids}
+        links = tuple(
+            Link(f"site {i}", f"site {j}", way, mbit_per_s, loss) for i in ids for j in ids if i < j
+        )
+        placement = {i: f"site {i}" for i in ids}
+        return cls(sites, links, placement, connection or Connection(), name)
+
+    @classmethod
+    def preset(
+        cls,
+        region: str,
+        *,
+        operator: str | None = None,
+        institution: str | None = None,
+        gateway: str | None = None,
+        access: str = "datacentre",
+        loss: float | None = None,
+        connection: Connection | None = None,
+    ) -> Network:
+        """A network from public figures: where the caller is, and where the others are.
+
+        Args:
+            region: region of the caller's node; gateway and operator are there, too, and the
+                institution, unless said otherwise.
+            access: how the caller reaches its region: ``datacentre``, ``fibre``, ``lte``, ...
+            loss: loss on the caller's link in place of the access network's own.
+
+        Raises:
+            UsageError: unknown region or access network, with the near matches.
+        """
+        home = presets.region(region)
+        hub = presets.region(gateway or home)
+        way = presets.access(access)
+        own_loss = way.loss if loss is None else loss
+        last_mile = way.latency.shifted(presets.region_latency(home, hub).mean_ms)
+        sites = [Site("client"), Site("gateway"), Site("operator"), Site("institution")]
+        links = [
+            Link(
+                "client",
+                "gateway",
+                last_mile,
+                way.up_mbit_per_s,
+                own_loss,
+                back_mbit_per_s=way.down_mbit_per_s,
+            )
+        ]
+        for site, where in (("operator", operator or home), ("institution", institution or home)):
+            latency = presets.region_latency(hub, presets.region(where))
+            links.append(Link(site, "gateway", latency))
+        described = f"{home} ({access}), gateway {hub}, operator {operator or home}"
+        return cls(
+            {site.name: site for site in sites},
+            tuple(links),
+            {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"},
+            connection or Connection(),
+            f"{described}, institution {institution or home}",
+        )
+
+    def with_connection(self, **changes: object) -> Network:
+        """The same network with other connection settings, e.g. ``cold=True``.
+
+        Raises:
+            UsageError: no such setting, or a bad value.
+        """
+        return replace(self, connection=_changed("connection", self.connection, changes))
+
+    def with_link(self, a: str, b: str, **changes: object) -> Network:
+        """The same network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
+
+        Raises:
+            UsageError: there is no such link or setting, or a bad value.
+        """
+        found = [link for link in self.links if {link.a, link.b} == {a, b}]
+        if not found:
+            for end in (a, b):
+                if end not in self.sites:
+                    raise UsageError(_unknown("site", end, self.sites))
+            raise UsageError(f"no link joins {a} and {b}")
+        changed = _changed("link", found[0], changes)
+        links = tuple(changed if link is found[0] else link for link in self.links)
+        return replace(self, links=links)
+
+    def with_site(self, name: str, **changes: object) -> Network:
+        """The same network with one site changed, e.g. ``cpu_factor=2.0``.
+
+        Raises:
+            UsageError: there is no such site or setting, or a bad value.
+        """
+        if name not in self.sites:
+            raise UsageError(_unknown("site", name, self.sites))
+        site = _changed("site", self.sites[name], changes)
+        return replace(self, sites={**self.sites, name: site})
+
+    def __str__(self) -> str:
+        lines = [f"Network: {self.name or 'unnamed'}"]
+        for link in self.links:
+            loss = f", loss {link.loss:.2%}" if link.loss else ""
+            lines.append(f"  {link.a} - {link.b}: {link.latency}, {link.mbit_per_s:g} Mbit/s{loss}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        directions = [link.direction(end) for link in self.links for end in (link.a, link.b)]
+        links = Table(
+            ("link", "one-way latency", "Mbit/s", "loss"),
+            [(str(d), str(d.forward), f"{d.mbit_per_s:g}", f"{d.loss:.2%}") for d in directions],
+            frozenset({"Mbit/s", "loss"}),
+        )
+        sites = Table(
+            ("site", "parties", "CPU factor", "cores", "service ms"),
+            [
+                (
+                    site.name,
+                    ", ".join(str(i) for i, at in self.placement.items() if at == site.name),
+                    f"{site.cpu_factor:g}",
+                    str(site.cores),
+                    f"{site.service_ms:g}",
+                )
+                for site in self.sites.values()
+            ],
+            frozenset({"CPU factor", "cores", "service ms"}),
+        )
+        kept = self.connection
+        state = "opened anew in every session" if kept.cold else "kept open"
+        trips = (
+            "1 round trip" if kept.tls_round_trips == 1 else f"{kept.tls_round_trips} round trips"
+        )
+        idle = "" if kept.slow_start_after_idle else ", kept while idle"
+        note = (
+            f"connections {state}, TLS handshake {trips}, "
+            f"{kept.overhead_bytes} B around each message, "
+            f"initial window {kept.initial_window} segment{'s' * (kept.initial_window > 1)}{idle}"
+        )
+        return document(f"Network: {self.name or 'unnamed'}", [links, sites], notes=[note])
+
+
+def _latency(value: Latency | float, what: str) -> Latency:
+    if isinstance(value, Latency):
+        return value
+    try:
+        return Constant(value)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error}") from None
+
+
+def _changed(what: str, old: T, changes: Mapping[str, Any]) -> T:
+    known = [f.name for f in fields(old)]
+    for name in changes:
+        if name not in known:
+            raise UsageError(f"{_unknown(f'setting of a {what}', name, known)}")
+    return replace(old, **changes)
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = get_close_matches(name, names)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"unknown {what} {name!r}{hint} (known: {', '.join(names)})"

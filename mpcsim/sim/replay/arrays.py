@@ -1,0 +1,28 @@
+"""What the modules of the replay share: arrays of samples, and the names of the parts of time."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""One value a sample; or a single one that holds for all samples."""
+Bools = NDArray[np.bool_]
+Part = Literal["forward", "backward", "loss"]
+"""What is drawn for a transfer: latency there and back, and where on the loss distribution."""
+
+PARTS: Final = (
+    "compute",
+    "propagation",
+    "transmission",
+    "window",
+    "handshake",
+    "queueing",
+    "recovery",
+    "service",
+)
+"""Where the time on a critical path goes; the names are those of ``traces.flight.PARTS``."""
+
+ZERO: Final[Floats] = np.zeros(1)

@@ -1,0 +1,204 @@
+"""The message graph of a session: who sends what after having what, without when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.protocol import Definition
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import (
+    whole,
+)
+from mpcsim.sim.replay.chunk import Chunk
+from mpcsim.sim.replay.draws import ArraySource, Sampled
+from mpcsim.sim.replay.plan import Plan
+from mpcsim.sim.replay.results import Replay
+from mpcsim.sim.replay.tally import Tally
+from mpcsim.sim.run.compute import Compute, Free
+from mpcsim.sim.traces.trace import Trace
+
+_KNOWN: Final[Mapping[str, Definition[Any, Any]]] = {
+    definition.name: definition
+    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+}
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One message of the graph."""
+
+    kind: str
+    sender: PartyId
+    receiver: PartyId
+    size: int
+    """Envelope in bytes; the transport adds its overhead."""
+    step: int
+    """Number of the step that sends it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round at one party. It runs when the party's last one is over and its needs are there."""
+
+    party: PartyId
+    protocol: str
+    round: int
+    name: str
+    needs: tuple[int, ...]
+    """Numbers of the messages it waits for."""
+    sends: tuple[int, ...]
+    """Numbers of the messages that leave at its end, in order."""
+
+
+@dataclass(frozen=True)
+class MessageGraph:
+    """What a session does, without when."""
+
+    name: str
+    """What was run, e.g. ``sign secp256k1``."""
+    steps: tuple[Step, ...]
+    """In an order in which they can run; those of a party in the order in which they do run."""
+    messages: tuple[Packet, ...]
+
+    @property
+    def parties(self) -> tuple[PartyId, ...]:
+        return tuple(dict.fromkeys(step.party for step in self.steps))
+
+    def replay(
+        self,
+        network: Network,
+        samples: int = 1_000_000,
+        *,
+        seed: int = 0,
+        costs: Compute | None = None,
+        parties: bool = False,
+        explain: bool = False,
+        draws: ArraySource | None = None,
+    ) -> Replay:
+        """When the session finishes, ``samples`` times over.
+
+        The same graph, network, costs, seed and number of samples give the same result. Memory
+        does not grow with the samples but for what is kept: 8 bytes for each, and as many again
+        for each party if asked for.
+
+        Args:
+            samples: how many; independent of each other.
+            costs: how long rounds take, ``Declared`` or ``Free``; no time by default.
+            parties: keep the finishing times of every party, too.
+            explain: work out critical paths, for all samples; takes up to twice as long.
+            draws: in place of draws from the network's distributions.
+
+        Raises:
+            UsageError: no samples; measured compute; a party without a site; a site that hosts
+                more parties than it has cores (they would take turns, in an order that depends on
+                the sample).
+        """
+        if not whole(samples, 1):
+            raise UsageError(f"samples is {samples}: not a whole number from 1 on")
+        plan = Plan(self, network, costs or Free())
+        chunk = plan.chunk(explain)
+        finished = np.empty(samples)
+        ends = {i: np.empty(samples) for i in self.parties} if parties else {}
+        tally = Tally(plan) if explain else None
+        for number, first in enumerate(range(0, samples, chunk)):
+            last = min(first + chunk, samples)
+            source = draws or Sampled(seed, number)
+            run = Chunk(plan, source, slice(first, last), explain)
+            run.run()
+            finished[first:last] = run.finished
+            for i, kept in ends.items():
+                kept[first:last] = run.ends[i]
+            if tally is not None:
+                tally.add(run)
+        return Replay(
+            self.name,
+            network.name,
+            plan.compute.name,
+            seed,
+            finished,
+            ends,
+            tally.explanation(samples) if tally is not None else None,
+        )
+
+    def __str__(self) -> str:
+        size = sum(packet.size for packet in self.messages)
+        return (
+            f"{self.name}: {len(self.parties)} parties, {len(self.steps)} rounds run, "
+            f"{len(self.messages)} messages, {size} bytes"
+        )
+
+
+def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> MessageGraph:
+    """The message graph of a run.
+
+    Any complete run will do, over whatever network and with whatever compute.
+
+    Args:
+        definition: of the protocol, which says what each round needs; not necessary for the
+            protocols of this package.
+
+    Raises:
+        UsageError: a party did not finish, messages were lost or doubled by faults, or the trace
+            is of several sessions or of an unknown protocol.
+    """
+    unfinished = [ending for ending in trace.endings if ending.status != "done"]
+    if unfinished:
+        who = ", ".join(f"party {e.party} {e.status}" for e in unfinished)
+        raise UsageError(f"{trace.name}: only a complete run can be replayed ({who})")
+    for message in trace.messages:
+        if message.fate != "delivered" or message.received_ms is None:
+            raise UsageError(
+                f"{trace.name}: {message.kind} from party {message.sender} to party "
+                f"{message.receiver} was {message.fate}; only a run without faults can be replayed"
+            )
+    if len({message.session for message in trace.messages}) > 1:
+        raise UsageError(f"{trace.name}: a trace of several sessions")
+    works = [work for work in trace.work if work.protocol]
+    protocols = {work.protocol for work in works}
+    if definition is None:
+        if len(protocols) != 1 or not protocols <= _KNOWN.keys():
+            known = ", ".join(_KNOWN)
+            raise UsageError(
+                f"{trace.name}: what rounds of {', '.join(sorted(protocols)) or 'nothing'} need is "
+                f"not known (known: {known}); pass the definition"
+            )
+        definition = _KNOWN[protocols.pop()]
+    elif protocols != {definition.name}:
+        raise UsageError(f"{trace.name}: a trace of {sorted(protocols)}, not of {definition.name}")
+
+    number_of = {work.number: number for number, work in enumerate(works)}
+    inbound: dict[tuple[PartyId, str], dict[PartyId, int]] = {}
+    outbound: dict[int, list[int]] = {}
+    packets = []
+    for number, message in enumerate(trace.messages):
+        step = number_of.get(-1 if message.work is None else message.work)
+        if step is None or works[step].round != message.round:
+            raise UsageError(f"{trace.name}: {message.kind} was not sent by a round")
+        arrived = inbound.setdefault((message.receiver, message.kind), {})
+        if message.sender in arrived:
+            raise UsageError(
+                f"{trace.name}: party {message.sender} sent its {message.kind} to party "
+                f"{message.receiver} again; only a run without faults can be replayed"
+            )
+        arrived[message.sender] = number
+        outbound.setdefault(step, []).append(number)
+        packets.append(Packet(message.kind, message.sender, message.receiver, message.size, step))
+    kinds = {r.number: [kind.__name__ for kind in r.needs] for r in definition.rounds}
+    steps = []
+    for number, work in enumerate(works):
+        # What an earlier round has waited for is there: taken out, so that nothing is there twice.
+        needs = [
+            need
+            for kind in kinds[work.round]
+            for need in inbound.pop((work.party, kind), {}).values()
+        ]
+        sends = tuple(outbound.get(number, ()))
+        steps.append(Step(work.party, work.protocol, work.round, work.name, tuple(needs), sends))
+    return MessageGraph(trace.name, tuple(steps), tuple(packets))

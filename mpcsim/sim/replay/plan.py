@@ -1,0 +1,189 @@
+"""A message graph laid out on a network: everything that is the same for all samples.
+
+All times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.draws import TransferKey
+from mpcsim.sim.network.topology import Direction, Network
+from mpcsim.sim.network.transport import (
+    MAX_WINDOW,
+    SEGMENT_BYTES,
+    Connection,
+    loss_distribution,
+    segments,
+    wire_ms,
+)
+from mpcsim.sim.replay.arrays import Floats
+from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
+
+if TYPE_CHECKING:
+    from mpcsim.sim.replay.graph import MessageGraph
+
+
+CHUNK: Final = 8192
+"""Samples worked on at a time: an array of them takes 64 kB."""
+CHUNK_BYTES: Final = 256 << 20
+"""All arrays of a chunk stay below that; large graphs get smaller chunks."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One transfer: a message on one hop of its way."""
+
+    message: int
+    key: TransferKey
+    direction: Direction
+    pipe: tuple[PartyId, PartyId, int]
+    index: int
+    """Its place among the transfers of the pipe."""
+    steps: tuple[int, ...]
+    """Steps of the sender since the transfer before: none if the same step sent both."""
+    final: bool
+    """Nothing follows on this pipe."""
+    size: int
+    count: int
+    """Segments."""
+    wire_ms: float
+    """Time on the wire if sent in one go."""
+    first_segment_ms: float
+    service_ms: float
+    handshakes: int
+    """Round trips to open the connection."""
+    tracked: bool
+    """The window matters for this transfer or a later one of the pipe."""
+    waits: bool
+    """It may have to wait for acknowledgements."""
+    levels: Floats | None
+    """Cumulative probabilities of the recovery levels, or None if nothing gets lost."""
+
+
+class Plan:
+    """A graph on a network: everything that is the same for all samples."""
+
+    def __init__(self, graph: MessageGraph, network: Network, compute: Compute) -> None:
+        if not isinstance(compute, Declared | Free):
+            raise UsageError(
+                f"compute {compute.name} cannot be replayed: it differs from run to run "
+                "(compute.calibrate makes declared costs of it)"
+            )
+        self.graph = graph
+        self.compute = compute
+        self.connection = network.connection
+        self.parties = graph.parties
+        _check_cores(self.parties, network)
+        self.costs_ms = [
+            compute.round_ms(RoundWork(step.protocol, step.round, step.name, 0.0))
+            * network.sites[network.placement[step.party]].cpu_factor
+            for step in graph.steps
+        ]
+        self.ways: list[tuple[Leg, ...]] = [() for _ in graph.messages]
+        self._lay_out(network)
+
+    def _lay_out(self, network: Network) -> None:
+        """The legs of every message."""
+        flows: dict[tuple[PartyId, PartyId], list[int]] = {}
+        for number, packet in enumerate(self.graph.messages):
+            flows.setdefault((packet.sender, packet.receiver), []).append(number)
+        rank: dict[int, int] = {}  # of a step among those of its party
+        by_party: dict[PartyId, list[int]] = {}
+        for number, step in enumerate(self.graph.steps):
+            mine = by_party.setdefault(step.party, [])
+            rank[number] = len(mine)
+            mine.append(number)
+        connection = self.connection
+        for (sender, receiver), numbers in flows.items():
+            sizes = [self.graph.messages[n].size + connection.overhead_bytes for n in numbers]
+            tracked, waits = _window_plan([segments(size) for size in sizes], connection)
+            route = network.route(sender, receiver)
+            for nth, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
+                mine = by_party[sender]
+                now = rank[self.graph.messages[number].step]
+                before = rank[self.graph.messages[numbers[nth - 1]].step] if nth else now
+                count = segments(size)
+                self.ways[number] = tuple(
+                    Leg(
+                        number,
+                        TransferKey(sender, receiver, nth, hop),
+                        direction,
+                        (sender, receiver, hop),
+                        nth,
+                        tuple(mine[before + 1 : now + 1]),
+                        nth + 1 == len(numbers),
+                        size,
+                        count,
+                        wire_ms(size, count, direction.mbit_per_s),
+                        wire_ms(min(size, SEGMENT_BYTES), 1, direction.mbit_per_s),
+                        network.sites[direction.target].service_ms if hop + 1 < len(route) else 0.0,
+                        connection.handshake_round_trips if connection.cold and not nth else 0,
+                        tracked[nth],
+                        waits[nth],
+                        _levels(count, direction.loss) if direction.loss else None,
+                    )
+                    for hop, direction in enumerate(route)
+                )
+
+    def chunk(self, explain: bool) -> int:
+        """Samples to work on at a time: a power of two, as many as the memory allows."""
+        legs = [leg for way in self.ways for leg in way]
+        tracked = sum(leg.tracked for leg in legs)
+        arrays = 4 * sum(leg.final for leg in legs) + 3 * tracked + len(self.parties)
+        if explain:
+            arrays += 3 * len(legs) + 3 * tracked + 2 * len(self.graph.steps)
+        fitting = max(64, CHUNK_BYTES // (8 * arrays))
+        return min(CHUNK, 1 << (fitting.bit_length() - 1))
+
+
+def _check_cores(parties: Iterable[PartyId], network: Network) -> None:
+    hosted: dict[str, list[PartyId]] = {}
+    for i in parties:
+        network.route(i, i)  # has it a site?
+        hosted.setdefault(network.placement[i], []).append(i)
+    for name, guests in hosted.items():
+        if len(guests) > (cores := network.sites[name].cores):
+            raise UsageError(
+                f"site {name} hosts {len(guests)} parties on {cores} "
+                f"core{'s' if cores > 1 else ''}: they would take turns, which a replay cannot "
+                "reproduce; give the site more cores, or run the simulation itself"
+            )
+
+
+def _levels(count: int, loss: float) -> Floats:
+    return np.maximum.accumulate(np.array(loss_distribution(count, loss), dtype=np.float64))
+
+
+def _window_plan(counts: Sequence[int], connection: Connection) -> tuple[list[bool], list[bool]]:
+    """For the transfers of a pipe: does the window matter still, and may the transfer wait?
+
+    Follows every state (window, segments out) that the pipe can be in, whatever the times are: at
+    each transfer the window may start again, may have opened anew, or neither.
+    """
+    first = {(connection.initial_window, 0)}
+    again = first if connection.slow_start_after_idle else set[tuple[int, int]]()
+    states = first
+    waits = []
+    for index, count in enumerate(counts):
+        if index:
+            grown = {(min(window + used, MAX_WINDOW), 0) for window, used in states}
+            states = again | grown | states
+        waits.append(any(window - used < count for window, used in states))
+        states = {_after(window, used, count) for window, used in states}
+    last = max((index for index, wait in enumerate(waits) if wait), default=-1)
+    return [index <= last for index in range(len(counts))], waits
+
+
+def _after(window: int, used: int, count: int) -> tuple[int, int]:
+    """The window after ``count`` segments."""
+    while count > window - used:
+        count -= window - used
+        window, used = min(2 * window, MAX_WINDOW), 0
+    return window, used + count

@@ -1,0 +1,125 @@
+"""What comes out of a replay: finishing times of many runs, and why. In milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.replay.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Share:
+    """What something has to do with the critical path."""
+
+    probability: float
+    """Share of the samples in which it is on the path."""
+    mean_ms: float
+    """Time spent there, averaged over all samples."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Critical paths: from each finish back to the start, always to what was waited for last."""
+
+    split_ms: Mapping[str, float]
+    """Mean time by ``PARTS``; adds up to the mean finishing time."""
+    links: Mapping[str, Share]
+    """By direction of a link, e.g. ``client → gateway``; without the service at its end."""
+    parties: Mapping[PartyId, Share]
+    """Parties that a path passes through, with their computation on it."""
+    last: Mapping[PartyId, float]
+    """Share of the samples in which this party finishes last (the first of several)."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Finishing times of many runs."""
+
+    name: str
+    network: str
+    compute: str
+    seed: int
+    finished_ms: Floats = field(repr=False)
+    """When the last party finished, for each sample."""
+    parties_ms: Mapping[PartyId, Floats] = field(repr=False)
+    """When each party finished; empty unless asked for."""
+    explanation: Explanation | None = None
+    """None unless asked for."""
+
+    @property
+    def samples(self) -> int:
+        return len(self.finished_ms)
+
+    @cached_property
+    def mean_ms(self) -> float:
+        return float(self.finished_ms.mean())
+
+    @cached_property
+    def std_ms(self) -> float:
+        return float(self.finished_ms.std())
+
+    def percentile(self, percent: float) -> float:
+        """The time within which ``percent`` of the runs finish.
+
+        Raises:
+            UsageError: not between 0 and 100.
+        """
+        return self.percentiles([percent])[percent]
+
+    def percentiles(self, percents: Iterable[float] = (50, 90, 95, 99, 99.9)) -> dict[float, float]:
+        """Several at once.
+
+        Raises:
+            UsageError: one is not between 0 and 100.
+        """
+        asked = list(percents)
+        for percent in asked:
+            if not 0 <= percent <= 100:
+                raise UsageError(f"percentile {percent}: not between 0 and 100")
+        found = np.percentile(self.finished_ms, asked)
+        return dict(zip(asked, map(float, found), strict=True))
+
+    def within(self, ms: float) -> float:
+        """Share of the runs that finish within so many milliseconds."""
+        return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples
+
+    def cdf(self, points: int = 501) -> tuple[Floats, Floats]:
+        """The distribution function, for plots: times, and the share of runs finished by then.
+
+        Args:
+            points: how many, evenly spread over the probabilities from 0 to 1.
+
+        Raises:
+            UsageError: fewer than two points.
+        """
+        if points < 2:
+            raise UsageError(f"a distribution function of {points} points: at least 2 are needed")
+        shares = np.linspace(0.0, 1.0, points)
+        return np.quantile(self.finished_ms, shares), shares
+
+    def __str__(self) -> str:
+        at = self.percentiles()
+        lines = [
+            f"{self.name} over {self.network}, {self.samples:,} samples, compute {self.compute}",
+            f"  mean {self.mean_ms:.2f} ms, standard deviation {self.std_ms:.2f} ms",
+            "  " + ", ".join(f"{percent:g}%: {ms:.2f} ms" for percent, ms in at.items()),
+        ]
+        if self.explanation is not None:
+            found = self.explanation
+            split = (f"{part} {ms:.2f}" for part, ms in found.split_ms.items() if ms)
+            lines.append("  mean by part, ms: " + ", ".join(split))
+            for name, share in sorted(found.links.items(), key=lambda item: -item[1].mean_ms):
+                if share.probability:
+                    lines.append(
+                        f"  {name}: on the critical path of {share.probability:.1%}, "
+                        f"{share.mean_ms:.2f} ms on average"
+                    )
+            last = (f"party {i} {share:.1%}" for i, share in found.last.items())
+            lines.append("  finishes last: " + ", ".join(last))
+        return "\n".join(lines)

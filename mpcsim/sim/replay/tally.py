@@ -1,0 +1,94 @@
+"""Critical paths of a replay, added up chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpcsim.ids import PartyId
+from mpcsim.sim.replay.arrays import PARTS, Bools, Floats
+from mpcsim.sim.replay.chunk import Chunk
+from mpcsim.sim.replay.plan import Leg, Plan
+from mpcsim.sim.replay.results import Explanation, Share
+
+
+class Tally:
+    """Adds up critical paths, chunk by chunk."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._split = dict.fromkeys(PARTS, 0.0)
+        names = dict.fromkeys(str(leg.direction) for way in plan.ways for leg in way)
+        self._links = {name: [0.0, 0.0] for name in names}
+        self._parties = {i: [0.0, 0.0] for i in plan.parties}
+        self._last = dict.fromkeys(plan.parties, 0.0)
+
+    def add(self, run: Chunk) -> None:
+        """Walk back from the finishes of one chunk."""
+        n, graph = run.n, self._plan.graph
+        on_links: dict[str, Bools] = {}
+        on_parties: dict[PartyId, Bools] = {}
+        on_steps: dict[int, Bools] = {}
+        unclaimed = np.ones(n, dtype=np.bool_)
+        for i, end in run.ends.items():
+            last = unclaimed & (end == run.finished)
+            unclaimed &= ~last
+            self._last[i] += np.count_nonzero(last)
+            _mark(on_steps, run.last_step[i], last)
+        for number in reversed(range(len(graph.steps))):
+            on = on_steps.pop(number, None)
+            if on is None or not (times := np.count_nonzero(on)):
+                continue
+            step = graph.steps[number]
+            _mark(on_parties, step.party, on)
+            spent = times * self._plan.costs_ms[number]
+            self._split["compute"] += spent
+            self._parties[step.party][1] += spent
+            previous, joined = run.previous[number], run.joined[number]
+            if previous is not None and joined is not False:
+                _mark(on_steps, previous, on & joined)
+                on = on & ~np.asarray(joined)
+            for need in sorted(step.needs, reverse=True):  # of those that came together, the last
+                via = on & (run.arrivals[need] == run.starts[number])
+                if via.any():
+                    on = on & ~via
+                    _mark(on_steps, graph.messages[need].step, via)
+                    for leg, parts in run.parts.get(need, ()):
+                        _mark(on_links, str(leg.direction), via)
+                        self._spend(leg, parts, via)
+        for name, on in on_links.items():
+            self._links[name][0] += np.count_nonzero(on)
+        for i, on in on_parties.items():
+            self._parties[i][0] += np.count_nonzero(on)
+
+    def _spend(self, leg: Leg, parts: Mapping[str, Floats | float], via: Bools) -> None:
+        times = int(np.count_nonzero(via))
+        weights = via.astype(np.float64)
+        for part, ms in parts.items():
+            if isinstance(ms, float):
+                spent = times * ms
+            else:
+                spent = times * float(ms[0]) if ms.size == 1 else float(weights @ ms)
+            self._split[part] += spent
+            if part != "service":
+                self._links[str(leg.direction)][1] += spent
+
+    def explanation(self, samples: int) -> Explanation:
+        """Averages over so many samples."""
+
+        def share(found: Sequence[float]) -> Share:
+            return Share(found[0] / samples, found[1] / samples)
+
+        return Explanation(
+            {part: ms / samples for part, ms in self._split.items()},
+            {name: share(found) for name, found in self._links.items()},
+            {i: share(found) for i, found in self._parties.items()},
+            {i: times / samples for i, times in self._last.items()},
+        )
+
+
+def _mark(marks: dict[Any, Bools], key: object, on: Bools) -> None:
+    before = marks.get(key)
+    marks[key] = on if before is None else before | on

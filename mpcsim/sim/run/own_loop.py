@@ -1,0 +1,54 @@
+"""An event loop of its own for work that somebody inside an event loop waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def in_a_loop() -> bool:
+    """Whether the caller is inside a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread with an event loop of its own, and wait for it.
+
+    An interrupt cancels it.
+    """
+    result: Future[T] = Future()
+    cancel: list[Callable[[], object]] = []
+
+    async def watched() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work
+
+    def target() -> None:
+        try:
+            result.set_result(asyncio.run(watched()))
+        except BaseException as error:
+            result.set_exception(error)
+
+    thread = threading.Thread(target=target, name="mpcsim real time")
+    thread.start()
+    try:
+        return result.result()
+    except BaseException:
+        for stop in cancel:
+            with suppress(RuntimeError):  # the loop is closed: it was the session that failed
+                stop()
+        raise
+    finally:
+        thread.join()

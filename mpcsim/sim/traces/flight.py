@@ -1,0 +1,115 @@
+"""A message's way, and where its time went.
+
+Nothing here looks at anything but the trace, so a loaded trace gives what the original gave. All
+times are milliseconds of the run's clock, from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mpcsim.sim.traces.records import Hop, MessageRecord
+
+if TYPE_CHECKING:
+    from mpcsim.sim.traces.trace import Trace
+
+
+RESOLUTION_MS: Final = 1e-9
+"""Times closer than this are the same: a femtosecond of rounding is not a wait."""
+
+PARTS: Final[Mapping[str, str]] = {
+    "compute": "a party worked",
+    "propagation": "on the way",
+    "transmission": "bytes going onto the wire",
+    "window": "waiting for acknowledgements (slow start)",
+    "handshake": "opening the connection (TCP, TLS)",
+    "queueing": "behind earlier messages, or to arrive in order",
+    "recovery": "lost segments being sent again",
+    "service": "a gateway forwarding the message",
+    "contention": "ready to work, but the processor was busy elsewhere",
+    "fault": "delay that a fault added",
+    "flight": "real clock only: what the machinery took, or a fault added",
+    "idle": "nothing happened: a party was down, or it waited for an answer or the deadline",
+}
+"""Where time can go. The first eight are the network's and the machines' own."""
+
+
+def extra_ms(message: MessageRecord) -> float:
+    """What was added to a message's way after its last hop, by a fault."""
+    if message.received_ms is None or not message.hops:
+        return 0.0
+    return max(0.0, message.received_ms - message.hops[-1].transfer.arrived_ms)
+
+
+def arrived(trace: Trace, message: MessageRecord) -> bool:
+    """Whether a message reached its receiver before the run was over."""
+    return message.received_ms is not None and message.received_ms <= (
+        trace.finished_ms + RESOLUTION_MS
+    )
+
+
+def hop_parts(hop: Hop) -> dict[str, float]:
+    """Where the time of one hop went, in order of time; without the service at its end."""
+    transfer = hop.transfer
+    return {
+        "queueing": transfer.queueing_ms,
+        "handshake": transfer.handshake_ms,
+        "transmission": transfer.transmission_ms,
+        "window": transfer.window_ms,
+        "propagation": transfer.propagation_ms,
+        "recovery": transfer.recovery_ms,
+    }
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of time at one place."""
+
+    where: str
+    """``party 1``, ``client → gateway`` or, for the service there, ``gateway``."""
+    what: str
+    """Round or message."""
+    start_ms: float
+    end_ms: float
+    parts: Mapping[str, float]
+    """Where the time went (``PARTS``); adds up to ``end_ms - start_ms``."""
+    message: int | None = None
+    work: int | None = None
+
+    @property
+    def duration_ms(self) -> float:
+        return self.end_ms - self.start_ms
+
+
+def label(message: MessageRecord) -> str:
+    """``Commit 1 → 3``"""
+    return f"{message.kind} {message.sender} → {message.receiver}"
+
+
+def flight(trace: Trace, message: MessageRecord) -> list[Segment]:
+    """A message's way from sending to receipt, or as far as it came."""
+    what, found, now = label(message), list[Segment](), message.sent_ms
+
+    def add(where: str, until: float, parts: Mapping[str, float]) -> None:
+        nonlocal now
+        if until > now or parts:
+            nonzero = {part: ms for part, ms in parts.items() if ms}
+            found.append(Segment(where, what, now, until, nonzero, message.number))
+            now = until
+
+    here = f"party {message.sender}"
+    for hop in message.hops:
+        if hop.transfer.given_ms > now + RESOLUTION_MS:
+            add(here, hop.transfer.given_ms, {"flight": hop.transfer.given_ms - now})
+        add(f"{hop.source} → {hop.target}", hop.transfer.arrived_ms, hop_parts(hop))
+        if hop.service_ms:
+            add(hop.target, now + hop.service_ms, {"service": hop.service_ms})
+        here = hop.target
+    end = message.received_ms
+    if end is not None and end > now + RESOLUTION_MS:
+        part = "flight" if trace.clock != "virtual" else "fault"
+        way = f"party {message.sender} → party {message.receiver}"
+        add(here if message.hops else way, end, {part: end - now})
+    return found

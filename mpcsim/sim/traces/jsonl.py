@@ -1,0 +1,330 @@
+"""Traces as JSON Lines: to keep and to load again.
+
+A header with the format's name and version and the run's own fields, then one record per line,
+work first, then messages, then endings, each in order of its number. Times are written so that
+they read back as exactly the same floats. What the parties returned is not part of it: it may be
+secret.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.transport import Transfer
+from mpcsim.sim.traces.records import FORMAT, Ending, Hop, MessageRecord, Verdict, WorkRecord
+from mpcsim.sim.traces.trace import Trace
+
+VERSION: Final = 1
+FATES: Final = frozenset({"delivered", "dropped", "duplicate", "lost"})
+STATUSES: Final = frozenset({"done", "aborted", "waiting"})
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def to_jsonl(trace: Trace) -> str:
+    """The trace as JSON Lines.
+
+    Raises:
+        ValueError: a time is infinite or not a number.
+    """
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": trace.name,
+        "network": trace.network,
+        "seed": trace.seed,
+        "compute": trace.compute,
+        "clock": trace.clock,
+        "verdict": trace.verdict.value,
+        "finished_ms": trace.finished_ms,
+        "reproducible": trace.reproducible,
+        "work": len(trace.work),
+        "messages": len(trace.messages),
+        "endings": len(trace.endings),
+    }
+    records: list[dict[str, Any]] = [header]
+    records += [{"record": "work", **_flat(work)} for work in trace.work]
+    for message in trace.messages:
+        hops = [_flat(hop) | {"transfer": _flat(hop.transfer)} for hop in message.hops]
+        records.append({"record": "message", **_flat(message), "hops": hops})
+    records += [{"record": "ending", **_flat(ending)} for ending in trace.endings]
+    return "".join(
+        json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+        for record in records
+    )
+
+
+def save_jsonl(trace: Trace, path: str | Path) -> Path:
+    """Write the trace as JSON Lines; returns the path."""
+    path = Path(path)
+    path.write_text(to_jsonl(trace), encoding="utf-8", newline="\n")
+    return path
+
+
+def _flat(record: Any) -> dict[str, Any]:
+    return {f.name: getattr(record, f.name) for f in fields(record)}
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def load(path: str | Path) -> Trace:
+    """Read a trace that ``save_jsonl`` wrote; it equals the original, without the outcomes.
+
+    Raises:
+        InvalidEncoding: not a trace, of another version, or damaged; says in which line.
+        OSError: the file cannot be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidEncoding(f"line {line}: not UTF-8 text") from None
+    return from_jsonl(text)
+
+
+def from_jsonl(text: str) -> Trace:
+    """The trace in a JSON Lines text.
+
+    Raises:
+        InvalidEncoding: as for ``load``.
+    """
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise InvalidEncoding("line 1: the header is missing: the file is empty")
+    header = _Record(1, lines[0], "header")
+    if header.values.get("format") != FORMAT:
+        raise InvalidEncoding(f"line 1: the header is missing: no format {FORMAT!r}")
+    if header.values.get("version") != VERSION:
+        found = header.values.get("version")
+        raise InvalidEncoding(f"line 1: version is {found!r}; this package reads {VERSION}")
+    header.take("format", str)
+    header.take("version", int)
+    counts = {name: header.take(name, int) for name in ("work", "messages", "endings")}
+    expected = 1 + sum(counts.values())
+    if text and not text.endswith("\n"):
+        raise InvalidEncoding(f"line {len(lines)}: cut off before its end")
+    if len(lines) != expected:
+        where = min(len(lines), expected) + (len(lines) > expected)
+        raise InvalidEncoding(
+            f"line {where}: the header announces {expected} lines, the file has {len(lines)}"
+        )
+    body = enumerate(lines[1:], 2)
+    work = tuple(_work(*next(body), at, counts) for at in range(counts["work"]))
+    messages = tuple(_message(*next(body), at, counts) for at in range(counts["messages"]))
+    for made in work:
+        if made.cause and made.cause[0] == "message":
+            by = messages[made.cause[1]].work
+            if by is not None and by >= made.number:
+                raise InvalidEncoding(
+                    f"line {made.number + 2}: work: its cause, message {made.cause[1]}, "
+                    f"comes from later work"
+                )
+    endings = tuple(_ending(*next(body)) for _ in range(counts["endings"]))
+    trace = Trace(
+        name=header.take("name", str),
+        network=header.take("network", str),
+        seed=header.take("seed", int),
+        compute=header.take("compute", str),
+        clock=header.among("clock", {"virtual", "real"}),
+        verdict=Verdict(header.among("verdict", {v.value for v in Verdict})),
+        messages=messages,
+        work=work,
+        endings=endings,
+        finished_ms=header.time("finished_ms"),
+        reproducible=header.take("reproducible", bool),
+    )
+    header.done()
+    return trace
+
+
+class _Record:
+    """One JSON object, field by field; what is missing, extra or of another type is refused."""
+
+    def __init__(self, line: int, source: str | Mapping[str, Any], what: str) -> None:
+        self.line = line
+        self.what = what
+        if isinstance(source, str):
+            try:
+                parsed = json.loads(source, parse_constant=self._constant)
+            except (ValueError, RecursionError) as error:
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                raise self.wrong(f"not JSON: {reason}") from None
+            source = parsed
+        if not isinstance(source, dict):
+            raise self.wrong("not a JSON object")
+        self.values: dict[str, Any] = dict(source)
+
+    def _constant(self, name: str) -> None:
+        raise ValueError(f"{name} is no number")
+
+    def wrong(self, reason: str) -> InvalidEncoding:
+        return InvalidEncoding(f"line {self.line}: {self.what}: {reason}")
+
+    def _pop(self, name: str) -> Any:
+        try:
+            return self.values.pop(name)
+        except KeyError:
+            raise self.wrong(f"{name} is missing") from None
+
+    def take(self, name: str, kind: Any) -> Any:
+        """A field of exactly this type."""
+        value = self._pop(name)
+        if type(value) is not kind:
+            raise self.wrong(f"{name} is {_short(value)}: not {_KINDS[kind]}")
+        if kind is int and name != "seed" and value < 0:
+            raise self.wrong(f"{name} is {value}: below 0")
+        return value
+
+    def among(self, name: str, allowed: Iterable[str]) -> str:
+        """A text out of a few."""
+        value: str = self.take(name, str)
+        if value not in allowed:
+            raise self.wrong(f"{name} is {_short(value)}: not one of {', '.join(sorted(allowed))}")
+        return value
+
+    def time(self, name: str) -> float:
+        """A finite number of milliseconds; whole numbers are as good as floats."""
+        value = self._pop(name)
+        if type(value) not in (int, float):
+            raise self.wrong(f"{name} is {_short(value)}: not a number")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.wrong(f"{name} is not finite")
+        return number
+
+    def optional(self, name: str, read: Callable[[str], Any]) -> Any:
+        """A field that may be null."""
+        if name in self.values and self.values[name] is None:
+            return self.values.pop(name)
+        return read(name)
+
+    def done(self) -> None:
+        if self.values:
+            raise self.wrong(f"unknown field {next(iter(self.values))!r}")
+
+
+_KINDS: Final = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _open(line: int, source: str, kind: str) -> _Record:
+    record = _Record(line, source, "record")
+    found = record.take("record", str)
+    if found != kind:
+        raise record.wrong(f"{kind} expected, {_short(found)} found")
+    record.what = kind
+    return record
+
+
+def _numbered(record: _Record, at: int) -> int:
+    number: int = record.take("number", int)
+    if number != at:
+        raise record.wrong(f"number is {number}: {at} comes next")
+    return number
+
+
+def _work(line: int, source: str, at: int, counts: Mapping[str, int]) -> WorkRecord:
+    record = _open(line, source, "work")
+
+    def cause(name: str) -> tuple[str, int]:
+        value = record.take(name, list)
+        if len(value) != 2 or value[0] not in ("message", "work") or type(value[1]) is not int:
+            raise record.wrong(f"cause is {_short(value)}: not a kind of record and a number")
+        # Causes come first, so following them ends.
+        limit = counts["messages"] if value[0] == "message" else at
+        if not 0 <= value[1] < limit:
+            raise record.wrong(f"cause is {_short(value)}: there is no such record before it")
+        return value[0], value[1]
+
+    made = WorkRecord(
+        number=_numbered(record, at),
+        party=PartyId(record.take("party", int)),
+        site=record.take("site", str),
+        protocol=record.take("protocol", str),
+        round=record.take("round", int),
+        name=record.take("name", str),
+        start_ms=record.time("start_ms"),
+        end_ms=record.time("end_ms"),
+        cause=record.optional("cause", cause),
+    )
+    record.done()
+    return made
+
+
+def _message(line: int, source: str, at: int, counts: Mapping[str, int]) -> MessageRecord:
+    record = _open(line, source, "message")
+
+    def work(name: str) -> int:
+        number: int = record.take(name, int)
+        if number >= counts["work"]:
+            raise record.wrong(f"work is {number}: there is no such record")
+        return number
+
+    made = MessageRecord(
+        number=_numbered(record, at),
+        session=record.take("session", str),
+        protocol=record.take("protocol", str),
+        round=record.take("round", int),
+        kind=record.take("kind", str),
+        sender=PartyId(record.take("sender", int)),
+        receiver=PartyId(record.take("receiver", int)),
+        size=record.take("size", int),
+        sent_ms=record.time("sent_ms"),
+        received_ms=record.optional("received_ms", record.time),
+        hops=tuple(_hop(line, hop) for hop in record.take("hops", list)),
+        work=record.optional("work", work),
+        fate=record.among("fate", FATES),
+    )
+    record.done()
+    return made
+
+
+def _hop(line: int, source: Any) -> Hop:
+    record = _Record(line, _no_text(source), "hop")
+    inner = _Record(line, _no_text(record._pop("transfer")), "transfer")
+    transfer = Transfer(**{f.name: inner.time(f.name) for f in fields(Transfer)})
+    inner.done()
+    hop = Hop(
+        record.take("source", str),
+        record.take("target", str),
+        transfer,
+        record.time("service_ms"),
+    )
+    record.done()
+    return hop
+
+
+def _no_text(source: Any) -> Any:
+    """What is there, unless it is a text that would be read as JSON."""
+    return None if isinstance(source, str) else source
+
+
+def _ending(line: int, source: str) -> Ending:
+    record = _open(line, source, "ending")
+    made = Ending(
+        party=PartyId(record.take("party", int)),
+        status=record.among("status", STATUSES),
+        at_ms=record.time("at_ms"),
+        text=record.take("text", str),
+    )
+    record.done()
+    return made

@@ -1,0 +1,108 @@
+"""What a trace consists of: messages, work and endings. Plain data.
+
+All times are milliseconds of the run's clock, from its start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.transport import Transfer
+
+if TYPE_CHECKING:
+    pass
+
+FORMAT: Final = "mpcsim-trace"
+"""Names traces in files."""
+
+
+class Verdict(Enum):
+    """How a run ended; exactly one of four."""
+
+    VALID = "completed valid"
+    INVALID = "completed INVALID"
+    ABORTED = "aborted"
+    STALLED = "stalled"
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One leg of a message's way."""
+
+    source: str
+    target: str
+    transfer: Transfer
+    service_ms: float = 0.0
+    """Spent at the target before the message went on."""
+
+
+@dataclass(frozen=True)
+class MessageRecord:
+    """One message."""
+
+    number: int
+    session: str
+    protocol: str
+    round: int
+    kind: str
+    sender: PartyId
+    receiver: PartyId
+    size: int
+    """Envelope in bytes; the transport adds its overhead."""
+    sent_ms: float
+    received_ms: float | None
+    """None: it never arrived."""
+    hops: tuple[Hop, ...]
+    work: int | None
+    """Number of the work record that produced it."""
+    fate: str = "delivered"
+    """``delivered``, ``dropped``, ``duplicate`` or ``lost`` (the receiver was down)."""
+
+    def landed(self, received_ms: float, hops: tuple[Hop, ...]) -> MessageRecord:
+        """The record of the same message, arrived (as ``replace`` would make it, only faster)."""
+        return MessageRecord(
+            self.number,
+            self.session,
+            self.protocol,
+            self.round,
+            self.kind,
+            self.sender,
+            self.receiver,
+            self.size,
+            self.sent_ms,
+            received_ms,
+            hops,
+            self.work,
+            self.fate,
+        )
+
+
+@dataclass(frozen=True)
+class WorkRecord:
+    """One uninterrupted piece of computation: a round, or the handling of a message."""
+
+    number: int
+    party: PartyId
+    site: str
+    protocol: str
+    round: int
+    name: str
+    start_ms: float
+    end_ms: float
+    cause: tuple[str, int] | None
+    """What it had to wait for last: ("message", number), ("work", number), or nothing (the
+    start)."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one party ended."""
+
+    party: PartyId
+    status: str
+    """``done``, ``aborted`` or ``waiting``."""
+    at_ms: float
+    text: str = ""

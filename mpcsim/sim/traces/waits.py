@@ -1,0 +1,94 @@
+"""Who waited for whom. All times are milliseconds of the run's clock, from its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.traces.causes import root_of
+from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.records import MessageRecord
+
+if TYPE_CHECKING:
+    from mpcsim.sim.traces.trace import Trace
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A stretch of time in which a party did nothing."""
+
+    party: PartyId
+    start_ms: float
+    end_ms: float
+    why: str
+    """``message``, ``contention`` (its processor was busy with another party) or ``unanswered``
+    (the run ended first)."""
+    message: int | None = None
+    """The message that ended the wait."""
+    sender: PartyId | None = None
+    """Who sent it."""
+
+    @property
+    def duration_ms(self) -> float:
+        return self.end_ms - self.start_ms
+
+
+def party_waits(trace: Trace, party: int) -> list[Wait]:
+    """A party's idle time up to its end, in order; handling messages meanwhile interrupts it.
+
+    Raises:
+        UsageError: the party was not in the run.
+    """
+    ending = next((e for e in trace.endings if e.party == party), None)
+    if ending is None:
+        raise UsageError(f"party {party} was not in this run")
+    end = ending.at_ms
+    works = sorted((w for w in trace.work if w.party == party), key=lambda w: w.number)
+    waits: list[Wait] = []
+    now = 0.0
+
+    def idle(until: float, why: str, message: MessageRecord | None = None) -> None:
+        """Note the idle time since ``now``, around the work done meanwhile."""
+        nonlocal now
+        until = min(until, end)
+        by = (None, None) if message is None else (message.number, message.sender)
+        for w in works:
+            if w.end_ms > now and w.start_ms < until:
+                if w.start_ms > now + RESOLUTION_MS:
+                    waits.append(Wait(PartyId(party), now, w.start_ms, why, *by))
+                now = max(now, w.end_ms)
+        if until > now + RESOLUTION_MS:
+            waits.append(Wait(PartyId(party), now, until, why, *by))
+        now = max(now, until)
+
+    for work in works:
+        if not work.round:
+            continue
+        root = root_of(trace, work)
+        if root.cause and root.cause[0] == "message":
+            message = trace.messages[root.cause[1]]
+            idle(min(message.received_ms or 0.0, root.start_ms), "message", message)
+        idle(root.start_ms, "contention")
+        now = max(now, min(work.end_ms, end))
+    if ending.status == "waiting":
+        idle(end, "unanswered")
+    else:
+        last = _last_message(trace, PartyId(party), end)
+        if last is not None:
+            idle(last.received_ms or 0.0, "message", last)
+        idle(end, "contention")
+    return waits
+
+
+def _last_message(trace: Trace, party: PartyId, until_ms: float) -> MessageRecord | None:
+    """The last message that reached a party."""
+    found = [
+        m
+        for m in trace.messages
+        if m.receiver == party
+        and m.received_ms is not None
+        and m.received_ms <= until_ms + RESOLUTION_MS
+    ]
+    return max(found, key=lambda m: (m.received_ms or 0.0, m.number), default=None)

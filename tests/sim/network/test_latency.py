@@ -1,0 +1,427 @@
+"""Latency distributions: samples against their analytic moments, and what is refused."""
+
+import math
+import pickle
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.latency import (
+    Constant,
+    Empirical,
+    Gamma,
+    Latency,
+    LogNormal,
+    Normal,
+    Pareto,
+    Uniform,
+)
+
+N = 20_000
+
+times = st.floats(0, 1000)
+positive = st.floats(0.1, 1000)
+
+
+@st.composite
+def uniforms(draw: st.DrawFn) -> Latency:
+    low = draw(times)
+    return Uniform(low, low + draw(times))
+
+
+@st.composite
+def normals(draw: st.DrawFn) -> Latency:
+    """At least some 2% of the samples are above the floor."""
+    mean, std = draw(times), draw(st.floats(0.1, 200))
+    return Normal(mean, std, draw(st.floats(0, mean + 2 * std)))
+
+
+@st.composite
+def log_normals(draw: st.DrawFn) -> Latency:
+    floor = draw(times)
+    return LogNormal(floor + draw(positive), draw(st.floats(0, 1)), floor)
+
+
+@st.composite
+def gammas(draw: st.DrawFn) -> Latency:
+    floor = draw(times)
+    return Gamma(floor + draw(positive), draw(st.floats(0.3, 20)), floor)
+
+
+latencies = st.one_of(
+    st.builds(Constant, times),
+    uniforms(),
+    normals(),
+    log_normals(),
+    gammas(),
+    st.builds(Pareto, positive, st.floats(6, 20), times),
+    st.lists(times, min_size=1, max_size=30).map(Empirical.of),
+)
+"""Of every class, with tails light enough for Monte Carlo moments."""
+
+EXAMPLES = (
+    Constant(12.5),
+    Uniform(3, 9),
+    Normal(20, 5),
+    Normal(2, 6),
+    Normal(3, 4, 5),
+    LogNormal(12, 0.25),
+    LogNormal(12, 0.6, 10),
+    Gamma(15, 0.7, 5),
+    Gamma(15, 9),
+    Pareto(4, 6, 8),
+    Empirical((5.0, 7.5, 7.5, 20.0)),
+)
+
+
+def draw(latency: Latency, n: int = N, seed: int = 1) -> np.ndarray:
+    return latency.sample(np.random.default_rng(seed), n)
+
+
+# --------------------------------------------------------------------------- sampling
+
+
+@given(latencies, st.integers(0, 2**32))
+def test_samples_are_finite_and_never_negative(latency: Latency, seed: int) -> None:
+    drawn = draw(latency, 500, seed)
+    assert drawn.dtype == np.float64
+    assert drawn.shape == (500,)
+    assert np.isfinite(drawn).all()
+    assert (drawn >= 0).all()
+
+
+@given(latencies, st.integers(0, 2**32))
+def test_same_seed_same_samples(latency: Latency, seed: int) -> None:
+    assert np.array_equal(draw(latency, 100, seed), draw(latency, 100, seed))
+
+
+@pytest.mark.parametrize("latency", EXAMPLES[1:], ids=str)
+def test_samples_follow_the_generator_alone(latency: Latency) -> None:
+    assert not np.array_equal(draw(latency, 100, 1), draw(latency, 100, 2))
+    generator = np.random.default_rng(1)
+    first, second = latency.sample(generator, 100), latency.sample(generator, 100)
+    assert not np.array_equal(first, second)
+    np.random.seed(0)
+    assert np.array_equal(first, draw(latency, 100, 1))
+
+
+@given(latencies)
+def test_mean_is_the_analytic_one(latency: Latency) -> None:
+    """Six standard errors: the seed is fixed, so Hypothesis cannot hunt for a bad one."""
+    tolerance = 6 * latency.std_ms / math.sqrt(N) + 1e-9 * latency.mean_ms + 1e-12
+    assert abs(draw(latency).mean() - latency.mean_ms) <= tolerance
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+def test_moments_of_a_million_samples(latency: Latency) -> None:
+    drawn = draw(latency, 1_000_000)
+    assert drawn.mean() == pytest.approx(latency.mean_ms, rel=0.005)
+    assert drawn.std() == pytest.approx(latency.std_ms, rel=0.02)
+
+
+@given(latencies)
+def test_std_is_the_analytic_one(latency: Latency) -> None:
+    """Within eight standard errors, from the samples' own fourth moment."""
+    drawn = draw(latency)
+    squares = (drawn - drawn.mean()) ** 2
+    error = squares.std() / math.sqrt(N)
+    tolerance = 8 * error + 1e-9 * latency.mean_ms**2 + 1e-3 * latency.std_ms**2 + 1e-12
+    assert abs(squares.mean() - latency.std_ms**2) <= tolerance
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+def test_empty_and_single_draws(latency: Latency) -> None:
+    assert draw(latency, 0).shape == (0,)
+    assert draw(latency, 1).shape == (1,)
+    with pytest.raises(UsageError, match="cannot draw -1"):
+        draw(latency, -1)
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+def test_draws_are_the_callers_own(latency: Latency) -> None:
+    drawn = draw(latency, 100)
+    kept = drawn.copy()
+    drawn[:] = -1
+    assert np.array_equal(draw(latency, 100), kept)
+
+
+# --------------------------------------------------------------------------- scaled and shifted
+
+
+@given(latencies, st.floats(0, 50))
+def test_scaled_multiplies_every_sample(latency: Latency, factor: float) -> None:
+    scaled = latency.scaled(factor)
+    assert type(scaled) is type(latency)
+    np.testing.assert_allclose(draw(scaled, 200), factor * draw(latency, 200), 1e-9, 1e-9)
+    assert scaled.mean_ms == pytest.approx(factor * latency.mean_ms, 1e-9, 1e-9)
+    assert scaled.std_ms == pytest.approx(factor * latency.std_ms, 1e-4, 1e-4)
+
+
+@given(latencies, times)
+def test_shifted_adds_to_every_sample(latency: Latency, ms: float) -> None:
+    shifted = latency.shifted(ms)
+    assert type(shifted) is type(latency)
+    np.testing.assert_allclose(draw(shifted, 200), draw(latency, 200) + ms, 1e-9, 1e-9)
+    assert shifted.mean_ms == pytest.approx(latency.mean_ms + ms, 1e-9, 1e-9)
+    assert shifted.std_ms == pytest.approx(latency.std_ms, 1e-4, 1e-4)
+
+
+def test_shifting_back_is_allowed_down_to_zero() -> None:
+    assert LogNormal(12, 0.5, 10).shifted(-10) == LogNormal(2, 0.5)
+    assert Constant(3).shifted(-3) == Constant(0)
+    assert Uniform(3, 9).shifted(-3) == Uniform(0, 6)
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+def test_shifting_below_zero_is_refused(latency: Latency) -> None:
+    with pytest.raises(UsageError, match="cannot be negative"):
+        latency.shifted(-100)
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+@pytest.mark.parametrize("bad", [-1, math.nan, math.inf, 10**400, "2"])
+def test_bad_factors_are_refused(latency: Latency, bad: float) -> None:
+    with pytest.raises(UsageError, match="latency factor is"):
+        latency.scaled(bad)
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None])
+def test_bad_shifts_are_refused(latency: Latency, bad: float) -> None:
+    with pytest.raises(UsageError, match="latency shift is"):
+        latency.shifted(bad)
+
+
+# --------------------------------------------------------------------------- each distribution
+
+
+def test_constant() -> None:
+    assert draw(Constant(7), 3).tolist() == [7.0, 7.0, 7.0]
+    assert (Constant(7).mean_ms, Constant(7).std_ms) == (7.0, 0.0)
+
+
+@given(uniforms())
+def test_uniform_stays_inside(latency: Uniform) -> None:
+    drawn = draw(latency, 500)
+    assert drawn.min() >= latency.low_ms
+    assert drawn.max() <= latency.high_ms * (1 + 1e-12)
+
+
+def test_clipped_normal() -> None:
+    """Clipped at its own centre: mean s/sqrt(2 pi), variance s^2 (1/2 - 1/(2 pi))."""
+    latency = Normal(0, 10)
+    assert latency.mean_ms == pytest.approx(10 / math.sqrt(2 * math.pi))
+    assert latency.std_ms == pytest.approx(10 * math.sqrt(0.5 - 0.5 / math.pi))
+    assert np.count_nonzero(draw(latency) == 0) == pytest.approx(N / 2, rel=0.05)
+
+
+def test_normal_far_from_its_floor_is_not_changed_by_it() -> None:
+    latency = Normal(100, 5)
+    assert (latency.mean_ms, latency.std_ms) == (pytest.approx(100), pytest.approx(5))
+    assert latency == Normal(mean_ms=100, std_ms=5, floor_ms=0)
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(3.0, 5.0), (8.0, 8.0)])
+def test_normal_without_spread(mean: float, expected: float) -> None:
+    latency = Normal(mean, 0, 5)
+    assert (latency.mean_ms, latency.std_ms) == (expected, 0)
+    assert set(draw(latency, 10)) == {expected}
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_moments_of_the_clipped_normal_are_sane(mean: float, std: float, floor: float) -> None:
+    latency = Normal(mean, std, floor)
+    assert latency.mean_ms >= max(mean, floor) * (1 - 1e-9)
+    assert 0 <= latency.std_ms <= std * (1 + 1e-9) + 1e-6 * max(1.0, abs(mean - floor))
+
+
+def test_log_normal_median_and_quantiles() -> None:
+    drawn = draw(LogNormal(12, 0.25, 10), 400_000)
+    assert drawn.min() >= 10
+    low, median, high = np.percentile(drawn, (15.8655, 50, 84.1345))
+    assert median == pytest.approx(12, rel=0.002)
+    assert (low, high) == (
+        pytest.approx(10 + 2 * math.exp(-0.25), rel=0.002),
+        pytest.approx(10 + 2 * math.exp(0.25), rel=0.002),
+    )
+
+
+@given(times, positive, st.floats(0, 500))
+def test_log_normal_with_mean(floor: float, excess: float, std: float) -> None:
+    latency = LogNormal.with_mean(floor + excess, std, floor)
+    assert latency.floor_ms == floor
+    assert latency.mean_ms == pytest.approx(floor + excess, rel=1e-6)
+    assert latency.std_ms == pytest.approx(std, rel=1e-5, abs=1e-9)
+
+
+def test_log_normal_with_mean_at_its_floor() -> None:
+    assert LogNormal.with_mean(10, 0, 10) == LogNormal(10, 0, 10)
+    assert set(draw(LogNormal.with_mean(10, 0), 5)) == {10.0}
+    with pytest.raises(UsageError, match="std_ms is 2: a mean at the floor allows only 0"):
+        LogNormal.with_mean(10, 2, 10)
+
+
+def test_gamma_tail_is_heavier_for_smaller_shapes() -> None:
+    tails = [np.percentile(draw(Gamma(20, shape, 10)), 99.9) for shape in (8, 2, 0.5)]
+    assert tails == sorted(tails)
+    assert Gamma(20, 4, 10).std_ms == 5
+    assert draw(Gamma(20, 0.5, 10)).min() >= 10
+
+
+def test_pareto_tail() -> None:
+    drawn = draw(Pareto(4, 3, 8), 400_000)
+    assert drawn.min() >= 8
+    for x in (1, 4, 12):
+        assert np.mean(drawn > 8 + x) == pytest.approx((1 + x / 4) ** -3, rel=0.03)
+
+
+# --------------------------------------------------------------------------- measured samples
+
+
+def test_empirical_draws_only_what_was_measured() -> None:
+    latency = Empirical.of([5, 7, 7, 20])
+    values, counts = np.unique(draw(latency), return_counts=True)
+    assert values.tolist() == [5.0, 7.0, 20.0]
+    assert counts / N == pytest.approx([0.25, 0.5, 0.25], abs=0.02)
+    assert latency.mean_ms == statistics.fmean([5, 7, 7, 20])
+    assert latency.std_ms == pytest.approx(statistics.pstdev([5, 7, 7, 20]))
+
+
+def test_empirical_takes_any_iterable() -> None:
+    expected = Empirical((1.0, 2.0))
+    assert Empirical.of(np.array([1.0, 2.0])) == expected
+    assert Empirical.of(float(i) for i in (1, 2)) == expected
+    assert Empirical([1, 2]) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "expected"),
+    [
+        ("1.5\n2\n\n30\n", 0, (1.5, 2.0, 30.0)),
+        ("rtt\n1.5\n2\n", 0, (1.5, 2.0)),
+        ("\ufeffhost,rtt ms\na, 1.5\nb,2\n ,\n", "rtt ms", (1.5, 2.0)),
+        ('host,rtt\r\n"x,y",3\r\n', 1, (3.0,)),
+    ],
+)
+def test_empirical_from_csv(
+    tmp_path: Path, text: str, column: str | int, expected: tuple[float, ...]
+) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text(text, encoding="utf-8")
+    assert Empirical.from_csv(path, column).samples_ms == expected
+    assert Empirical.from_csv(str(path), column) == Empirical(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("", 0, "samples_ms is empty"),
+        ("rtt\n", "rtt", "samples_ms is empty"),
+        ("", "rtt", "has no column 'rtt'; it has none"),
+        ("a,b\n1,2\n", "c", "has no column 'c'; it has a, b"),
+        ("1,2\n3\n", 1, "line 2: there is no column 1"),
+        ("1\n", -1, "columns count from 0"),
+        ("1\nfast\n", 0, "line 2: 'fast' is not a number"),
+        ("1\n-2\n", 0, "line 2, is -2.0: it cannot be negative"),
+        ("rtt\nnan\n", "rtt", "line 2, is nan: it must be finite"),
+    ],
+)
+def test_bad_csv(tmp_path: Path, text: str, column: str | int, message: str) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        Empirical.from_csv(path, column)
+
+
+# --------------------------------------------------------------------------- values
+
+
+BAD_ARGUMENTS = [
+    (Constant, (-1,), "latency ms is -1: it cannot be negative"),
+    (Uniform, (-3, 5), "latency low_ms is -3: it cannot be negative"),
+    (Uniform, (5, 3), "latency low_ms is 5: it cannot exceed high_ms, 3"),
+    (Normal, (-1, 2), "latency mean_ms is -1: it cannot be negative"),
+    (Normal, (1, -2), "latency std_ms is -2: it cannot be negative"),
+    (Normal, (1, 2, -1), "latency floor_ms is -1: it cannot be negative"),
+    (LogNormal, (-1, 1), "latency median_ms is -1: it cannot be negative"),
+    (LogNormal, (1, -1), "latency sigma is -1: it must be from 0 to 10"),
+    (LogNormal, (1, 11), "latency sigma is 11: it must be from 0 to 10"),
+    (LogNormal, (1, 1, 2), "latency floor_ms is 2: it cannot exceed median_ms, 1"),
+    (LogNormal.with_mean, (1, 1, 2), "latency floor_ms is 2: it cannot exceed mean_ms, 1"),
+    (LogNormal.with_mean, (1, -1), "latency std_ms is -1: it cannot be negative"),
+    (Gamma, (-1, 1), "latency mean_ms is -1: it cannot be negative"),
+    (Gamma, (1, 0), "latency shape is 0: it must be at least 0.01"),
+    (Gamma, (1, 1, 2), "latency floor_ms is 2: it cannot exceed mean_ms, 1"),
+    (Pareto, (-1, 3), "latency scale_ms is -1: it cannot be negative"),
+    (Pareto, (1, 2), "latency alpha is 2: it must be above 2"),
+    (Empirical, ((),), "latency samples_ms is empty"),
+    (Empirical, ((1, -2),), r"latency samples_ms\[1\] is -2: it cannot be negative"),
+]
+
+
+@pytest.mark.parametrize(("make", "arguments", "message"), BAD_ARGUMENTS)
+def test_bad_arguments_are_named(make: type[Latency], arguments: tuple, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make(*arguments)
+
+
+GOOD_ARGUMENTS = [
+    (Constant, {"ms": 1}),
+    (Uniform, {"low_ms": 1, "high_ms": 2}),
+    (Normal, {"mean_ms": 1, "std_ms": 1, "floor_ms": 1}),
+    (LogNormal, {"median_ms": 1, "sigma": 1, "floor_ms": 1}),
+    (LogNormal.with_mean, {"mean_ms": 2, "std_ms": 1, "floor_ms": 1}),
+    (Gamma, {"mean_ms": 1, "shape": 1, "floor_ms": 1}),
+    (Pareto, {"scale_ms": 1, "alpha": 3, "floor_ms": 1}),
+]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 10**400, "1", None, 1j])
+@pytest.mark.parametrize(
+    ("make", "arguments", "name"),
+    [(make, arguments, name) for make, arguments in GOOD_ARGUMENTS for name in arguments],
+)
+def test_what_is_no_finite_number_is_refused(
+    make: type[Latency], arguments: dict, name: str, bad: object
+) -> None:
+    make(**arguments)
+    with pytest.raises(UsageError, match=f"latency {name} is .*: it must be"):
+        make(**{**arguments, name: bad})
+
+
+@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
+def test_latencies_are_values(latency: Latency) -> None:
+    again = pickle.loads(pickle.dumps(latency))
+    assert again == latency
+    assert hash(again) == hash(latency)
+    assert np.array_equal(draw(again, 10), draw(latency, 10))
+    with pytest.raises(AttributeError):
+        latency.floor_ms = 3  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("latency", "text"),
+    [
+        (Constant(12), "constant, 12.0 ms"),
+        (Constant(0), "constant, 0.0 ms"),
+        (Uniform(0.25, 9), "uniform, 0.25 ms to 9.0 ms"),
+        (Normal(20, 5), "normal, mean 20.0 ms, std 5.0 ms"),
+        (LogNormal(12, 0.25), "log-normal, median 12.0 ms, sigma 0.25"),
+        (LogNormal(12, 0.25, 10), "log-normal, median 12.0 ms, sigma 0.25, at least 10.0 ms"),
+        (Gamma(15, 0.5, 5), "gamma, mean 15.0 ms, shape 0.5, at least 5.0 ms"),
+        (Pareto(4, 5, 8), "Pareto, mean 9.0 ms, exponent 5, at least 8.0 ms"),
+        (Empirical((5.0,)), "empirical, 1 sample, median 5.0 ms, 99% below 5.0 ms"),
+        (Empirical((1.0, 3.0)), "empirical, 2 samples, median 2.0 ms, 99% below 3.0 ms"),
+    ],
+)
+def test_text(latency: Latency, text: str) -> None:
+    assert str(latency) == text
+
+
+def test_empirical_is_not_shown_at_length() -> None:
+    assert repr(Empirical.of(range(1000))) == "Empirical(<1000 samples>)"

@@ -1,0 +1,163 @@
+"""The public figures hang together, and nothing is faster than light."""
+
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network import presets
+from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.network.presets import ACCESS, COORDINATES, REGIONS, Access
+
+PAIRS = list(combinations(REGIONS, 2))
+
+
+def test_regions() -> None:
+    assert len(REGIONS) == len(set(REGIONS)) >= 10
+    assert set(COORDINATES) == set(presets.CLOUD_REGIONS) == set(REGIONS)
+    assert len(set(presets.CLOUD_REGIONS.values())) == len(REGIONS)
+
+
+def test_round_trips_are_symmetric() -> None:
+    for a, b in product(REGIONS, repeat=2):
+        assert presets.round_trip_ms(a, b) == presets.round_trip_ms(b, a)
+        assert presets.region_latency(a, b) == presets.region_latency(b, a)
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_round_trip_within_a_region(name: str) -> None:
+    assert 0.5 <= presets.round_trip_ms(name, name) <= 1
+
+
+def test_a_few_well_known_round_trips() -> None:
+    assert presets.round_trip_ms("seoul", "tokyo") == 36
+    assert presets.round_trip_ms("seoul", "virginia") == 180
+    assert presets.round_trip_ms("london", "virginia") == 78
+    assert presets.round_trip_ms("sydney", "capetown") == 409
+    assert presets.round_trip_ms("ohio", "virginia") == 16
+
+
+def test_well_known_distances() -> None:
+    assert presets.great_circle_km("seoul", "tokyo") == pytest.approx(1160, rel=0.01)
+    assert presets.great_circle_km("london", "paris") == pytest.approx(344, rel=0.01)
+    assert presets.great_circle_km("paris", "paris") == 0
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_nothing_beats_light_in_fibre(a: str, b: str) -> None:
+    """2 d / (2/3 c); and no route is six times as long as the great circle."""
+    bound = 2 * presets.great_circle_km(a, b) / (299.792458 * 2 / 3)
+    assert presets.light_round_trip_ms(a, b) == pytest.approx(bound)
+    assert bound <= presets.round_trip_ms(a, b) <= 6 * bound
+    floor = presets.region_latency(a, b)
+    assert isinstance(floor, LogNormal)
+    assert 2 * floor.floor_ms >= bound
+
+
+def test_detours_hardly_pay() -> None:
+    """Routing is no shortest path, so a detour may save something: up to an eighth here."""
+    for a, b, via in permutations(REGIONS, 3):
+        detour = presets.round_trip_ms(a, via) + presets.round_trip_ms(via, b)
+        assert presets.round_trip_ms(a, b) <= 1.15 * detour, (a, b, via)
+
+
+def test_latency_between_regions() -> None:
+    latency = presets.region_latency("seoul", "frankfurt")
+    assert latency == LogNormal(231 / 2, 0.5, floor_ms=0.95 * 231 / 2)
+    assert latency.mean_ms == pytest.approx(231 / 2, rel=0.01)
+    generator = np.random.default_rng(1)
+    round_trips = latency.sample(generator, 200_000) + latency.sample(generator, 200_000)
+    median, tail = np.percentile(round_trips, (50, 90))
+    assert median == pytest.approx(231, rel=0.01)
+    assert 1.025 <= tail / median <= 1.04
+
+
+def test_access_networks() -> None:
+    assert set(ACCESS) == {"datacentre", "fibre", "wifi", "lte", "5g", "3g", "satellite"}
+    for name, each in ACCESS.items():
+        assert each.name == name
+        assert each.latency.mean_ms > 0
+        assert each.down_mbit_per_s >= each.up_mbit_per_s
+        assert presets.access(name) is each
+
+
+def test_access_networks_rank_as_everybody_knows() -> None:
+    means = [
+        ACCESS[name].latency.mean_ms for name in ("datacentre", "fibre", "5g", "lte", "satellite")
+    ]
+    assert means == sorted(means)
+    assert ACCESS["fibre"].latency.mean_ms < ACCESS["wifi"].latency.mean_ms
+    assert ACCESS["satellite"].latency.mean_ms < ACCESS["3g"].latency.mean_ms
+    assert ACCESS["3g"].up_mbit_per_s < ACCESS["lte"].up_mbit_per_s < ACCESS["5g"].up_mbit_per_s
+
+
+def test_satellite_scatters_as_measured() -> None:
+    """Quartiles of the round trip 40, 50 and 60 ms, at least 20."""
+    one_way = ACCESS["satellite"].latency
+    generator = np.random.default_rng(1)
+    round_trips = one_way.sample(generator, 200_000) + one_way.sample(generator, 200_000)
+    assert np.percentile(round_trips, (25, 50, 75)) == pytest.approx([40, 48, 60], rel=0.03)
+    assert round_trips.min() >= 20
+
+
+def test_tables_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        ACCESS["fibre"] = ACCESS["lte"]  # type: ignore[index]
+    with pytest.raises(TypeError):
+        COORDINATES["seoul"] = (0.0, 0.0)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("spelling", ["saopaulo", "Sao Paulo", "SAO-PAULO", "sao_paulo"])
+def test_spelling(spelling: str) -> None:
+    assert presets.region(spelling) == "saopaulo"
+    assert presets.round_trip_ms(spelling, "Virginia") == 115
+    assert presets.access("Wi-Fi").name == "wifi"
+
+
+def test_unknown_region_names_the_near_matches_and_the_list() -> None:
+    with pytest.raises(UsageError) as failure:
+        presets.region("soul")
+    text = str(failure.value)
+    assert text.startswith("unknown region 'soul'; did you mean seoul")
+    assert all(name in text for name in REGIONS)
+
+
+def test_unknown_without_a_near_match() -> None:
+    with pytest.raises(UsageError, match=r"unknown region 'xyzzy' \(known: seoul, tokyo"):
+        presets.region("xyzzy")
+    for find in (presets.round_trip_ms, presets.region_latency, presets.great_circle_km):
+        with pytest.raises(UsageError, match="unknown region"):
+            find("seoul", "atlantis")
+        with pytest.raises(UsageError, match="unknown region"):
+            find("atlantis", "seoul")
+
+
+def test_unknown_access_network() -> None:
+    with pytest.raises(UsageError, match="unknown access network 'fiber'; did you mean fibre"):
+        presets.access("fiber")
+    with pytest.raises(UsageError, match=r"\(known: datacentre, fibre, wifi, lte, 5g, 3g, sat"):
+        presets.access("pigeon")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"up_mbit_per_s": 0.0}, "access network mine: up_mbit_per_s is 0.0: it must be above 0"),
+        ({"down_mbit_per_s": float("inf")}, "down_mbit_per_s is inf: it must be above 0 and fini"),
+        ({"down_mbit_per_s": float("nan")}, "down_mbit_per_s is nan"),
+        ({"loss": -0.1}, "access network mine: loss is -0.1: it must be from 0 to below 1"),
+        ({"loss": 1.0}, "loss is 1.0"),
+        ({"loss": float("nan")}, "loss is nan"),
+    ],
+)
+def test_bad_access_networks_are_refused(change: dict[str, float], message: str) -> None:
+    rates = {"up_mbit_per_s": 1.0, "down_mbit_per_s": 1.0, "loss": 0.0, **change}
+    with pytest.raises(UsageError, match=message):
+        Access("mine", Constant(1), **rates)
+
+
+def test_text_of_an_access_network() -> None:
+    assert str(Access("mine", Constant(3), 10, 50.5, 0.002)) == (
+        "mine: constant, 3.0 ms, 10 Mbit/s up, 50.5 Mbit/s down, loss 0.20%"
+    )

@@ -1,0 +1,788 @@
+"""The engine: time to the microsecond where it follows by hand, and any fault where it does not."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import Reason, UsageError
+from mpcsim.protocol import Party, Waiting
+from mpcsim.runner import LocalRun
+from mpcsim.sim.network.latency import LogNormal, Uniform
+from mpcsim.sim.network.topology import Network, Site
+from mpcsim.sim.network.transport import Draws, wire_ms
+from mpcsim.sim.run.adversary import Adversary, deviating, on
+from mpcsim.sim.run.compute import Declared, Free, Measured, calibrate
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import (
+    Crash,
+    MessageFault,
+    Strike,
+    delay,
+    drop,
+    duplicate,
+    noise,
+    partition,
+)
+from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.traces.trace import Trace
+from tests.helpers.sessions import Session, dkg_session, frost_session, session
+from tests.helpers.toy import toy_parties
+from tests.helpers.virtual import mesh, virtual
+
+CHEAP = ("frost-2", "frost-3", "ecdsa-2", "dkg-ed25519", "reshare-ed25519")
+
+JITTER = Network.star(
+    LogNormal(20, 0.5), Uniform(1, 5), LogNormal(60, 0.2), loss=0.02, service_ms=0.5
+)
+
+
+def cheap() -> Iterator[Session]:
+    return (session(name) for name in CHEAP)
+
+
+# ------------------------------------------------------------------ time by hand
+
+
+@pytest.mark.parametrize(
+    ("name", "delays", "why"),
+    [
+        ("frost-2", 2, "commitments, signature shares"),
+        ("frost-3", 2, "the same: everyone speaks at once"),
+        ("dkg-ed25519", 3, "commit, reveal, deal"),
+        ("dkg-secp256k1", 3, "the same, with the base OTs beside"),
+        ("reshare-ed25519", 4, "those and the confirmation"),
+        ("ecdsa-2", 4 + 2, "commit, offer, respond, share; and half of respond waits a round trip"),
+        ("ecdsa-3", 4 + 2, "the same"),
+    ],
+)
+@pytest.mark.parametrize("one_way_ms", [50.0, 0.0])
+def test_rounds_take_a_delay_each(name: str, delays: int, why: str, one_way_ms: float) -> None:
+    """On infinitely fast lines nothing else takes time.
+
+    One message is too long for its window: respond has 40 268 + 300 bytes, 29 segments. By then
+    commit and offer, 1 + 8 segments, have been acknowledged: the window is 10 + 9.
+    """
+    s = session(name)
+    trace = virtual(s, mesh(s, one_way_ms))
+    assert trace.verdict is Verdict.VALID
+    assert trace.finished_ms == delays * one_way_ms, why
+
+
+def test_a_star_adds_its_two_links() -> None:
+    """FROST between client and operator: 2 x (10 + 5 ms) on infinitely fast lines."""
+    s = session("frost-2")
+    trace = virtual(s, Network.star(10.0, 5.0, 80.0, mbit_per_s=math.inf))
+    assert trace.finished_ms == 2 * 15
+    assert [len(message.hops) for message in trace.messages] == [2] * 4
+
+
+def test_service_at_the_gateway() -> None:
+    s = session("frost-2")
+    trace = virtual(s, Network.star(10.0, 5.0, 80.0, mbit_per_s=math.inf, service_ms=1.5))
+    assert trace.finished_ms == 2 * (15 + 1.5)
+
+
+def test_the_slowest_signer_sets_the_pace() -> None:
+    """Between client and institution: 10 + 80 ms; the operator, 5 ms away, waits for them."""
+    s = session("frost-3")
+    assert virtual(s, Network.star(10.0, 5.0, 80.0, mbit_per_s=math.inf)).finished_ms == 2 * 90
+
+
+def test_transmission_adds_up() -> None:
+    """FROST at 1 Mbit/s: 168 + 300 + 52 bytes, then 136 + 300 + 52; each direction at once."""
+    s = session("frost-2")
+    trace = virtual(s, Network.mesh(s.members, 50.0, mbit_per_s=1.0))
+    assert trace.finished_ms == pytest.approx(50 + 520 * 8 / 1000 + 50 + 488 * 8 / 1000)
+
+
+def test_ecdsa_by_hand() -> None:
+    """100 Mbit/s, 50 ms one way; a full segment takes 0.12 ms.
+
+    commit: 168 + 300 bytes in one segment. offer: 10 910 + 300 in 8. respond: 40 268 + 300 in 29,
+    of which 10 + 9 leave at once; the other 10 after one round trip and 0.12 ms. share: 136 + 300.
+    """
+    s = session("ecdsa-2")
+    trace = virtual(s, Network.mesh(s.members, 50.0, mbit_per_s=100.0))
+    assert {m.size for m in trace.messages} == {168, 10_910, 40_268, 136}
+    commit, offer = wire_ms(468, 1, 100.0), wire_ms(11_210, 8, 100.0)
+    rest = wire_ms(40_568 - 19 * 1448, 10, 100.0)
+    share = wire_ms(436, 1, 100.0)
+    respond = 0.12 + 100 + rest
+    assert trace.finished_ms == pytest.approx(4 * 50 + commit + offer + respond + share)
+
+
+def test_cold_connections_add_their_handshakes_once() -> None:
+    """Two round trips of 100 ms before the first message of each direction, none later."""
+    s = session("frost-2")
+    trace = virtual(s, mesh(s).with_connection(cold=True))
+    assert trace.finished_ms == 200 + 2 * 50
+
+
+def test_the_trace_tells_every_message() -> None:
+    s = session("ecdsa-2")
+    trace = virtual(s)
+    assert [m.number for m in trace.messages] == list(range(8))
+    for message in trace.messages:
+        assert message.fate == "delivered"
+        parts = [
+            part
+            for hop in message.hops
+            for part in (hop.transfer.arrived_ms - hop.transfer.given_ms, hop.service_ms)
+        ]
+        assert message.received_ms == pytest.approx(message.sent_ms + sum(parts))
+        assert message.work is not None
+        assert trace.work[message.work].end_ms <= message.sent_ms
+    assert [work.name for work in trace.work if work.party == 1] == [
+        "commit",
+        "offer",
+        "respond",
+        "share",
+        "assemble",
+    ]
+    assert [ending.status for ending in trace.endings] == ["done", "done"]
+    assert trace.reproducible
+
+
+# ------------------------------------------------------------------ determinism
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_same_seed_same_trace(name: str) -> None:
+    s = session(name)
+    network = JITTER if set(s.members) <= {1, 2, 3} else mesh(s)
+    first, again, other = (virtual(s, network, seed=seed) for seed in (7, 7, 8))
+    assert first == again
+    assert first.messages != other.messages
+    assert first.finished_ms != other.finished_ms
+
+
+def test_random_faults_repeat_with_the_seed() -> None:
+    s = session("frost-3")
+    storm = noise(drop=0.2, duplicate=0.2, delay=0.2)
+    runs = {seed: virtual(s, JITTER, seed=seed, faults=storm) for seed in range(10)}
+    for seed, trace in runs.items():
+        assert virtual(s, JITTER, seed=seed, faults=storm) == trace
+    assert len({trace.messages for trace in runs.values()}) == 10
+
+
+def test_faults_may_come_from_a_generator() -> None:
+    """Every kind of fault, even though it is gone through once."""
+    plan = [Crash(1), drop("Commitments"), partition({1}, {2})]
+    s = session("frost-2")
+    assert virtual(s, faults=iter(plan)) == virtual(s, faults=plan)
+
+
+# ------------------------------------------------------------------ computing
+
+ECDSA_ROUNDS = ("commit", "offer", "respond", "share", "assemble")
+TEN = Declared({("ecdsa", name): 10.0 for name in ECDSA_ROUNDS})
+
+
+def at_once(*factors: float, cores: int | None = None) -> Network:
+    """Two parties next to each other; at one site if ``cores`` is given."""
+    if cores is not None:
+        return Network({"here": Site("here", cores=cores)}, (), {1: "here", 2: "here"})
+    network = Network.mesh((1, 2), 0.0, mbit_per_s=math.inf)
+    for party, factor in enumerate(factors, start=1):
+        network = network.with_site(f"site {party}", cpu_factor=factor)
+    return network
+
+
+def test_free_computing() -> None:
+    trace = virtual(session("ecdsa-2"), at_once(), compute=Free())
+    assert trace.finished_ms == 0
+    assert trace.compute == "free"
+
+
+def test_declared_computing() -> None:
+    """Five rounds of 10 ms, in step."""
+    assert virtual(session("ecdsa-2"), at_once(), compute=TEN).finished_ms == 50
+
+
+def test_declared_computing_and_the_way() -> None:
+    """Five rounds of 10 ms, four ways of 20 ms, and a round trip inside respond."""
+    s = session("ecdsa-2")
+    assert virtual(s, mesh(s, 20.0), compute=TEN).finished_ms == 5 * 10 + 4 * 20 + 40
+
+
+def test_a_slow_machine() -> None:
+    """Each of the others' rounds waits for the slow one's: 5 x 30 ms."""
+    trace = virtual(session("ecdsa-2"), at_once(1.0, 3.0), compute=TEN)
+    assert trace.finished_ms == 5 * 30
+    assert {w.end_ms - w.start_ms for w in trace.work if w.party == 2} == {30.0}
+
+
+@pytest.mark.parametrize(("cores", "finished"), [(1, 100.0), (2, 50.0), (5, 50.0)])
+def test_two_parties_share_a_machine(cores: int, finished: float) -> None:
+    """With one core, 2 x 5 rounds of 10 ms one after the other."""
+    trace = virtual(session("ecdsa-2"), at_once(cores=cores), compute=TEN)
+    assert trace.finished_ms == finished
+    spans = sorted((w.start_ms, w.end_ms) for w in trace.work)
+    overlaps = any(second[0] < first[1] for first, second in pairwise(spans))
+    assert overlaps == (cores > 1)
+
+
+def test_an_undeclared_round_is_named() -> None:
+    with pytest.raises(UsageError, match="no cost is declared for round offer of ecdsa"):
+        virtual(session("ecdsa-2"), compute=Declared({("ecdsa", "commit"): 1.0}))
+    with pytest.raises(UsageError, match="cost of ecdsa commit"):
+        Declared({("ecdsa", "commit"): -1.0})
+
+
+def test_measured_computing() -> None:
+    trace = virtual(session("ecdsa-2"), at_once(), compute=Measured())
+    assert trace.verdict is Verdict.VALID
+    assert 0 < trace.finished_ms < 60_000
+    named = [work for work in trace.work if work.protocol]
+    assert len(named) == 10
+    assert all(work.end_ms >= work.start_ms for work in trace.work)
+
+
+def test_calibrated_computing() -> None:
+    s = session("ecdsa-2")
+
+    def run(listener) -> None:
+        parties = s.parties()
+        for party in parties:
+            party.listener = listener
+        local = LocalRun(parties)
+        local.start()
+        local.finish()
+
+    costs = calibrate([run] * 3)
+    assert set(costs.costs_ms) == {("ecdsa", name) for name in ECDSA_ROUNDS}
+    assert all(cost >= 0 for cost in costs.costs_ms.values())
+    first, again = (virtual(s, at_once(), compute=costs) for _ in range(2))
+    assert first == again
+    assert first.finished_ms == pytest.approx(sum(costs.costs_ms.values()))
+
+
+def test_the_listener_hears_everything() -> None:
+    s, events = session("frost-2"), []
+    parties = s.parties()
+    for party in parties:
+        party.listener = events.append
+    virtual(s, parties=parties)
+    names = [type(event).__name__ for event in events]
+    kinds = ("PartyStarted", "MessageReceived", "PartyDone")
+    assert [names.count(name) for name in kinds] == [2, 4, 2]
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def test_valid() -> None:
+    for s in cheap():
+        assert virtual(s).verdict is Verdict.VALID
+
+
+def test_invalid_is_what_validate_refuses() -> None:
+    s, seen = session("frost-2"), {}
+    trace = virtual(s, validate=lambda results: bool(seen.update(results)))
+    assert trace.verdict is Verdict.INVALID
+    assert set(seen) == {1, 2}
+
+
+def test_invalid_even_if_only_one_finished() -> None:
+    s = session("frost-2")
+    trace = virtual(s, faults=[drop("SignatureShare", sender=1)], validate=lambda results: False)
+    assert trace.verdict is Verdict.INVALID
+    assert [ending.status for ending in trace.endings] == ["done", "waiting"]
+
+
+def test_nobody_finished_nobody_is_judged() -> None:
+    trace = virtual(session("frost-2"), faults=[drop()], validate=lambda results: False)
+    assert trace.verdict is Verdict.STALLED
+
+
+def shifted(message):
+    return replace(message, share=message.share + message.share.group.scalar(1))
+
+
+def test_aborted() -> None:
+    s = session("dkg-ed25519")
+    cheat = partial(Adversary, tamper=on("Deal", shifted, to={1}))
+    trace = virtual(s, corrupt={2: cheat})
+    assert trace.verdict is Verdict.ABORTED
+    assert trace.aborted.reason is Reason.SHARE_INCONSISTENT
+    assert trace.aborted.culprits == {2}
+    assert trace.endings[0].status == "aborted"
+    assert "party 2" in trace.endings[0].text
+
+
+def test_stalled() -> None:
+    trace = virtual(session("frost-2"), faults=[drop("Commitments", sender=1)])
+    assert trace.verdict is Verdict.STALLED
+    assert trace.aborted is None
+    assert trace.waiting[2].missing == {"Commitments": frozenset({1})}
+    assert [m.fate for m in trace.messages].count("dropped") == 1
+
+
+def test_the_deadline() -> None:
+    """The second of FROST's two rounds ends at 100 ms."""
+    s = session("frost-2")
+    late, just, done = (virtual(s, deadline_ms=d) for d in (75.0, 100.0, 200.0))
+    assert late.verdict is Verdict.STALLED
+    assert late.finished_ms == 75
+    assert set(late.waiting) == {1, 2}
+    assert just.verdict is done.verdict is Verdict.VALID
+    assert just.finished_ms == done.finished_ms == 100
+
+
+def test_a_deadline_at_once() -> None:
+    trace = virtual(session("frost-2"), deadline_ms=0.0)
+    assert trace.verdict is Verdict.STALLED
+    assert trace.finished_ms == 0
+
+
+def test_only_parties() -> None:
+    with pytest.raises(UsageError, match="neither a party nor wraps one"):
+        VirtualRun([type("Fake", (), {"me": 1})()], mesh(session("frost-2")))
+
+
+# ------------------------------------------------------------------ adversaries
+
+
+def withholding(kind: str):
+    return partial(Adversary, tamper=on(kind, lambda message: None))
+
+
+def test_a_cheater_in_a_signing() -> None:
+    def change(message):
+        return replace(message, Gamma_u=message.Gamma_u + message.Gamma_u)
+
+    cheat = partial(Adversary, tamper=on("Respond", change))
+    trace = virtual(session("ecdsa-2"), corrupt={2: cheat})
+    assert trace.verdict is Verdict.ABORTED
+    assert trace.aborted.reason is Reason.GAMMA_U_MISMATCH
+    assert trace.aborted.culprits == {2}
+
+
+def test_withholding_stalls() -> None:
+    trace = virtual(session("ecdsa-2"), corrupt={1: withholding("Offer")})
+    assert trace.verdict is Verdict.STALLED
+    assert trace.waiting[2].missing == {"Offer": frozenset({1})}
+
+
+def test_rushing_sees_the_others_first() -> None:
+    """Party 2 reveals only when it has party 1's and 3's, so that everyone else waits for it."""
+    s, seen = session("dkg-ed25519"), []
+
+    def cheat(party: Party) -> Adversary:
+        def steer(message):
+            seen.append(set(party.inbox.received(type(message))))
+            return message
+
+        return Adversary(party, on("Reveal", steer), hold={"Reveal"})
+
+    trace = virtual(s, corrupt={2: cheat})
+    assert seen == [{1, 3}] * 2
+    assert trace.verdict is Verdict.VALID
+    assert trace.finished_ms == 3 * 50 + 50
+    times = {m.sender: m.sent_ms for m in trace.messages if m.kind == "Reveal"}
+    assert times == {1: 50, 2: 100, 3: 50}
+
+
+def test_replay_of_an_own_message_is_ignored() -> None:
+    s = session("frost-2")
+
+    def cheat(party: Party) -> Adversary:
+        adversary = Adversary(party)
+        adversary.tamper = lambda kind, to, message: [*adversary.sent, message]
+        return adversary
+
+    trace = virtual(s, corrupt={2: cheat})
+    assert trace.verdict is Verdict.VALID
+    assert len(trace.messages) > 4
+
+
+def test_cheating_from_the_inside() -> None:
+    """A signer that plays round 2 with another nonce than it committed to."""
+    s = session("frost-2")
+
+    def other_nonce(original, view, keep, inbox):
+        turn = original(view, keep, inbox)
+        share = turn.broadcast
+        scalar = next(name for name, _ in share.CODECS if hasattr(getattr(share, name), "group"))
+        value = getattr(share, scalar)
+        changed = replace(share, **{scalar: value + value.group.scalar(1)})
+        return replace(turn, broadcast=changed)
+
+    trace = virtual(s, corrupt={2: lambda party: deviating(party, 2, other_nonce)})
+    assert trace.outcomes[1].reason is Reason.SIGNATURE_SHARE_INVALID
+    assert trace.outcomes[1].culprits == {2}
+    assert trace.reproducible
+
+
+def test_misspelt_attacks_are_refused() -> None:
+    party = session("frost-2").party(1)
+    with pytest.raises(UsageError, match=r"tamper: .*no message 'Comitments'.*Commitments"):
+        Adversary(party, on("Comitments", shifted))
+    with pytest.raises(UsageError, match=r"hold: .*no message 'Share'"):
+        Adversary(party, hold={"Share"})
+    with pytest.raises(UsageError, match="after names party 7"):
+        Adversary(party, hold={"Commitments"}, after={7})
+    with pytest.raises(UsageError, match="rounds 1 to 3, no 4"):
+        deviating(party, 4, lambda original, view, keep, inbox: original(view, keep, inbox))
+    party.start()
+    with pytest.raises(UsageError, match="not started"):
+        deviating(party, 1, lambda original, view, keep, inbox: original(view, keep, inbox))
+
+
+@pytest.mark.parametrize("after", range(5))
+def test_a_cheater_that_crashes_cheats_again(after: int) -> None:
+    """It comes back from its state, and what it puts out again is what it had put out."""
+    s = session("dkg-ed25519")
+    cheat = partial(Adversary, tamper=on("Deal", shifted, to={1}))
+    trace = virtual(
+        s,
+        corrupt={2: cheat},
+        faults=[Crash(2, after, down_ms=120.0)],
+        deadline_ms=5000.0,
+        resend_ms=200.0,
+    )
+    assert trace.verdict is Verdict.ABORTED
+    assert trace.aborted.reason is Reason.SHARE_INCONSISTENT
+    assert trace.aborted.culprits == {2}
+
+
+def test_a_rushing_cheater_that_crashes() -> None:
+    s = session("dkg-ed25519")
+    for after in range(6):
+        trace = virtual(
+            s,
+            corrupt={2: lambda party: Adversary(party, hold={"Reveal"})},
+            faults=[Crash(2, after, down_ms=10.0)],
+            deadline_ms=5000.0,
+            resend_ms=200.0,
+        )
+        assert trace.verdict is Verdict.VALID, after
+
+
+def test_what_wraps_a_party_and_crashes_must_come_back() -> None:
+    class Shell:
+        def __init__(self, party):
+            self.party, self.me = party, party.me
+
+    shells = [Shell(party) for party in session("frost-2").parties()]
+    with pytest.raises(UsageError, match="rejoin"):
+        VirtualRun(shells, mesh(session("frost-2")), faults=[Crash(1)])
+
+
+# ------------------------------------------------------------------ faults
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_drop_of_any_message(name: str) -> None:
+    """Whoever does not get it waits for its sender; in the end everyone waits, or is done."""
+    s = session(name)
+    for message in virtual(s).messages:
+        trace = virtual(s, faults=[drop(nth=message.number + 1)])
+        assert trace.verdict is Verdict.STALLED
+        dropped = next(m for m in trace.messages if m.fate == "dropped")
+        waiting = trace.waiting[dropped.receiver]
+        assert dropped.sender in waiting.missing[dropped.kind]
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_delay_of_any_message(name: str) -> None:
+    """Later than all that follow: others overtake it, and nothing but time is lost."""
+    s = session(name)
+    for message in virtual(s).messages:
+        trace = virtual(s, faults=[delay(1000.0, nth=message.number + 1)])
+        assert trace.verdict is Verdict.VALID
+        assert trace.finished_ms > 1000
+
+
+def test_delayed_messages_are_overtaken() -> None:
+    """Party 1's commitments come at 550; its share, sent at 50 when it had party 2's, at 100."""
+    s = session("frost-2")
+    trace = virtual(s, faults=[delay(500.0, "Commitments", sender=1)])
+    assert trace.finished_ms == 550 + 50
+    received = {m.kind: m.received_ms for m in trace.messages if m.sender == 1}
+    assert received == {"Commitments": 550, "SignatureShare": 100}
+
+
+@pytest.mark.parametrize("name", CHEAP)
+@pytest.mark.parametrize("after_ms", [0.0, 70.0, 1000.0])
+def test_duplicates_change_nothing(name: str, after_ms: float) -> None:
+    s = session(name)
+    trace, plain = virtual(s, faults=[duplicate(after_ms=after_ms)]), virtual(s)
+    assert trace.verdict is Verdict.VALID
+    assert trace.finished_ms == plain.finished_ms
+    fates = [m.fate for m in trace.messages]
+    assert fates.count("duplicate") == fates.count("delivered") == len(plain.messages)
+
+
+def test_which_messages_a_rule_strikes() -> None:
+    s = session("frost-3")
+
+    def struck(fault: MessageFault) -> set[tuple[str, int, int]]:
+        found = virtual(s, faults=[fault]).messages
+        return {(m.kind, m.sender, m.receiver) for m in found if m.fate == "dropped"}
+
+    assert struck(drop("Commitments", sender=1)) == {("Commitments", 1, 2), ("Commitments", 1, 3)}
+    assert struck(drop("Commitments", sender=1, nth=2)) == {("Commitments", 1, 3)}
+    assert struck(drop(receiver=3, nth=1)) == {("Commitments", 1, 3)}
+    assert struck(MessageFault(Strike.DROP, probability=0.0)) == set()
+    assert len(struck(drop())) == 6
+
+
+def test_a_partition_in_time() -> None:
+    """FROST sends at 0 and at 50 ms."""
+    s = session("frost-2")
+
+    def verdict(since: float, until: float) -> Verdict:
+        return virtual(s, faults=[partition({1}, {2}, since, until)]).verdict
+
+    assert verdict(0.0, 1.0) is Verdict.STALLED
+    assert verdict(1.0, 50.0) is Verdict.VALID
+    assert verdict(1.0, 51.0) is Verdict.STALLED
+    assert verdict(51.0, math.inf) is Verdict.VALID
+
+
+def test_a_partition_leaves_the_others_alone() -> None:
+    s = session("frost-3")
+    trace = virtual(s, faults=[partition({1}, {2, 3})])
+    assert {m.sender for m in trace.messages if m.fate == "delivered"} == {2, 3}
+
+
+@pytest.mark.parametrize("name", CHEAP)
+@pytest.mark.parametrize("down_ms", [0.0, 30.0, 1000.0, math.inf])
+def test_crash_of_any_party_at_any_step(name: str, down_ms: float) -> None:
+    """Nothing raises, nobody is blamed; if nothing was lost meanwhile, nothing is the matter."""
+    s = session(name)
+    steps = max(sum(m.receiver == i for m in virtual(s).messages) for i in s.members)
+    for i in s.members:
+        for after in range(steps + 1):
+            trace = virtual(s, faults=[Crash(i, after, down_ms)])
+            assert trace.verdict in (Verdict.VALID, Verdict.STALLED), (i, after)
+            lost = [message for message in trace.messages if message.fate == "lost"]
+            assert all(message.receiver == i for message in lost)
+            if not lost:
+                assert trace.verdict is Verdict.VALID, (i, after)
+
+
+def test_what_comes_while_a_party_is_down_is_lost() -> None:
+    """Down until 60, and party 2's commitments come at 50. What it puts out again is ignored."""
+    s = session("frost-2")
+    trace = virtual(s, faults=[Crash(1, 0, down_ms=60.0)])
+    found = {m.kind: (m.fate, m.received_ms) for m in trace.messages if m.receiver == 1}
+    assert found == {"Commitments": ("lost", None), "SignatureShare": ("delivered", 100)}
+    assert [m.sent_ms for m in trace.messages if m.sender == 1] == [0, 60]
+    assert trace.waiting[1].missing == {"Commitments": frozenset({2})}
+
+
+def test_several_crashes_of_one_party() -> None:
+    s = session("frost-3")
+    plan = [Crash(1, 0, 1.0), Crash(1, 0, 5.0), Crash(1, 1, 1.0), Crash(1, 2, 1.0)]
+    trace = virtual(s, faults=plan, resend_ms=100.0, deadline_ms=5000.0)
+    assert trace.verdict is Verdict.VALID
+
+
+def test_bad_faults_are_named() -> None:
+    for act, text in (
+        (lambda: MessageFault(Strike.DROP, probability=1.5), "probability"),
+        (lambda: MessageFault(Strike.DROP, probability=math.nan), "probability"),
+        (lambda: delay(-1.0), "delay_ms"),
+        (lambda: delay(math.inf), "delay_ms"),
+        (lambda: drop(nth=0), "nth"),
+        (lambda: Crash(1, -1), "after_messages"),
+        (lambda: Crash(1, 0, -1.0), "down_ms"),
+        (lambda: Crash(1, 0, math.nan), "down_ms"),
+        (lambda: partition({1}, {2}, 5.0, 4.0), "until_ms"),
+        (lambda: partition({1}, {2}, math.nan), "from_ms"),
+        (lambda: partition({1, 2}, {2}), "party 2"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            act()
+
+
+# ------------------------------------------------------------------ sending again
+
+AGAIN = {"resend_ms": 160.0, "deadline_ms": 20_000.0}
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_the_drop_of_any_one_message_is_survived(name: str) -> None:
+    s = session(name)
+    plain = virtual(s)
+    for message in plain.messages:
+        trace = virtual(s, faults=[drop(nth=message.number + 1)], **AGAIN)
+        assert trace.verdict is Verdict.VALID, str(message)
+        assert trace.finished_ms > plain.finished_ms
+
+
+@pytest.mark.parametrize("name", CHEAP)
+@pytest.mark.parametrize("down_ms", [30.0, 400.0])
+def test_a_crash_at_any_step_is_survived(name: str, down_ms: float) -> None:
+    s = session(name)
+    steps = max(sum(m.receiver == i for m in virtual(s).messages) for i in s.members)
+    for i in s.members:
+        for after in range(steps + 1):
+            trace = virtual(s, faults=[Crash(i, after, down_ms)], **AGAIN)
+            assert trace.verdict is Verdict.VALID, (i, after)
+
+
+def test_a_storm_is_survived() -> None:
+    s = session("frost-3")
+    for seed in range(20):
+        trace = virtual(s, JITTER, seed=seed, faults=noise(drop=0.3, duplicate=0.1), **AGAIN)
+        assert trace.verdict is Verdict.VALID
+
+
+def test_nothing_goes_out_again_without_need() -> None:
+    s = session("frost-2")
+    assert virtual(s, resend_ms=101.0, deadline_ms=1000.0) == virtual(s)
+
+
+def test_again_costs_the_wait_and_the_way() -> None:
+    """Party 1's commitments are lost at 0 and go out again at 160; then as ever."""
+    s = session("frost-2")
+    trace = virtual(s, faults=[drop("Commitments", sender=1, nth=1)], **AGAIN)
+    assert trace.finished_ms == 160 + 2 * 50
+
+
+def test_who_has_ended_answers() -> None:
+    """Party 1's share is lost at 50; party 1 ends at 100, party 2 asks at 160, is heard at 210,
+    and has the answer at 260."""
+    s = session("frost-2")
+    trace = virtual(s, faults=[drop("SignatureShare", sender=1, nth=1)], **AGAIN)
+    assert {ending.party: ending.at_ms for ending in trace.endings} == {1: 100, 2: 260}
+
+
+def test_who_waits_in_vain_gives_up_at_the_deadline() -> None:
+    trace = virtual(session("frost-2"), faults=[Crash(2)], **AGAIN)
+    assert trace.verdict is Verdict.STALLED
+    assert trace.finished_ms == AGAIN["deadline_ms"]
+
+
+def test_an_abort_reaches_everyone_in_the_end() -> None:
+    """The notice is lost once; party 3 asks again, and the party that gave up answers."""
+    s = session("dkg-ed25519")
+    cheat = partial(Adversary, tamper=on("Deal", shifted, to={1}))
+    faults = [drop("Deal", sender=2, receiver=3), drop("AbortNotice", receiver=3, nth=1)]
+    plain = virtual(s, corrupt={2: cheat}, faults=faults)
+    assert isinstance(plain.outcomes[3], Waiting)
+    trace = virtual(s, corrupt={2: cheat}, faults=faults, **AGAIN)
+    assert trace.outcomes[3].reason is Reason.PEER_ABORTED
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"resend_ms": 0.0, "deadline_ms": 1.0},
+        {"resend_ms": math.nan, "deadline_ms": 1.0},
+        {"resend_ms": 10.0},
+        {"resend_ms": 1.0, "deadline_ms": 10_001.0},
+    ],
+)
+def test_endless_repetition_is_refused(settings) -> None:
+    with pytest.raises(UsageError, match="resend_ms"):
+        VirtualRun(toy_parties(100), Network.star(), **settings)
+
+
+# ------------------------------------------------------------------ anything
+
+parties = st.sampled_from([1, 2, 3])
+some_times = st.floats(0, 500)
+fault = st.one_of(
+    st.builds(
+        MessageFault,
+        st.sampled_from(Strike),
+        st.none(),
+        st.none() | parties,
+        st.none() | parties,
+        st.none() | st.integers(1, 5),
+        st.sampled_from([0.1, 0.5, 1.0]),
+        some_times,
+    ),
+    st.builds(
+        lambda one, since, length: partition({one}, {1, 2, 3} - {one}, since, since + length),
+        parties,
+        some_times,
+        some_times,
+    ),
+    st.builds(Crash, parties, st.integers(0, 8), st.one_of(some_times, st.just(math.inf))),
+)
+
+
+class Schedule:
+    """Any latency for any transfer: in effect, any order between different senders."""
+
+    def __init__(self, times: list[float]) -> None:
+        self.times = times
+        self.turn = 0
+
+    def __call__(self, key, direction) -> Draws:
+        self.turn += 1
+        time = self.times[self.turn % len(self.times)]
+        return Draws(time, time, (time % 1.0) if direction.loss else 0.0)
+
+
+small = st.sampled_from(
+    [
+        lambda: frost_session((1, 2, 3), 2, 3),
+        lambda: session("ecdsa-2"),
+        lambda: dkg_session("ed25519", 2, 3),
+        lambda: session("reshare-ed25519"),
+    ]
+)
+
+
+@settings(max_examples=150)
+@given(
+    make=small,
+    plan=st.lists(fault, max_size=4),
+    times=st.lists(some_times, min_size=1, max_size=20),
+    network=st.sampled_from([JITTER, JITTER.with_connection(cold=True), Network.mesh((1, 2, 3))]),
+    seed=st.integers(0, 2**64),
+    schedule=st.booleans(),
+    policy=st.sampled_from([{}, {"deadline_ms": 300.0}, {"resend_ms": 100.0, "deadline_ms": 2e3}]),
+)
+def test_any_faults_and_any_schedule(make, plan, times, network, seed, schedule, policy) -> None:
+    """Nothing hangs, nothing raises, no result is wrong, and everything happens again."""
+    s = make()
+
+    def once() -> Trace:
+        draws = Schedule(times) if schedule else None
+        return virtual(s, network, seed=seed, faults=plan, draws=draws, **policy)
+
+    trace = once()
+    assert trace.verdict in (Verdict.VALID, Verdict.STALLED)
+    assert trace.finished_ms <= policy.get("deadline_ms", math.inf)
+    assert once() == trace
+
+
+@settings(max_examples=60)
+@given(
+    make=small,
+    plan=st.lists(fault, max_size=3),
+    times=st.lists(some_times, min_size=1, max_size=20),
+    data=st.data(),
+)
+def test_any_faults_and_a_cheater(make, plan, times, data) -> None:
+    """Whatever one of them withholds or spoils: no wrong result, no innocent blamed."""
+    s = make()
+    cheater = data.draw(st.sampled_from(s.members))
+    spoil = data.draw(st.sampled_from([sends.kind for _, sends in s.definition.kinds()]))
+    replacement = data.draw(st.sampled_from([None, b"", b"garbage", []]))
+    cheat = partial(Adversary, tamper=on(spoil, lambda message: replacement))
+    trace = virtual(
+        s,
+        JITTER,
+        corrupt={cheater: cheat},
+        faults=plan,
+        draws=Schedule(times),
+        validate=lambda results: True,
+    )
+    honest = {i: o for i, o in trace.outcomes.items() if i != cheater}
+    for outcome in honest.values():
+        assert getattr(outcome, "culprits", frozenset()) <= {cheater}
+    s.check({i: o.result for i, o in honest.items() if hasattr(o, "result")})

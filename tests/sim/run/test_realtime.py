@@ -1,0 +1,519 @@
+"""Real time: the same messages as in virtual time, never early, and nothing left behind.
+
+How late messages are is a benchmark (``mpcsim.bench.realtime``); here only lower bounds are
+asserted, which a slow machine cannot break.
+"""
+
+import asyncio
+import gc
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import pytest
+
+from mpcsim.bench.protocols import keys
+from mpcsim.bench.realtime import accuracy_figures, signers, table
+from mpcsim.errors import Aborted, UsageError
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Done, Output, Party, Waiting
+from mpcsim.protocols import dkg
+from mpcsim.sim.network.draws import TransferKey
+from mpcsim.sim.network.topology import Direction, Link, Network, Site
+from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.run import own_loop, realtime
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import (
+    Crash,
+    FaultPlan,
+    MessageFault,
+    Strike,
+    delay,
+    drop,
+    duplicate,
+    partition,
+)
+from mpcsim.sim.run.realtime import RealRun, real_time, run_real_time
+from mpcsim.sim.traces.records import MessageRecord, Verdict
+from mpcsim.sim.traces.trace import Trace
+
+Name = tuple[str, int, int]
+
+NETWORKS = {
+    "direct": Network.mesh((1, 2, 3), 4.0),
+    "gateway": Network.star(2.0, 4.0, 3.0, service_ms=1.5),
+    "cold": Network.star(1.0, 1.0, 1.0).with_connection(cold=True),
+    "one site": Network(
+        {"here": Site("here")}, (), {PartyId(1): "here", PartyId(2): "here"}, name="one site"
+    ),
+}
+FAR = Network.mesh((1, 2, 3), 60_000.0)
+
+
+@pytest.fixture(scope="module")
+def ed() -> dict[PartyId, KeyShare]:
+    return keys("ed25519")
+
+
+@pytest.fixture(scope="module")
+def secp() -> dict[PartyId, KeyShare]:
+    return keys("secp256k1")
+
+
+def open_sockets() -> set[int]:
+    found = (o for o in gc.get_objects() if isinstance(o, socket.socket))
+    return {id(s) for s in found if s.fileno() != -1}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """No test here leaves a thread or an open socket behind."""
+    threads, sockets = set(threading.enumerate()), open_sockets()
+    yield
+    assert set(threading.enumerate()) <= threads
+    assert open_sockets() <= sockets
+
+
+def sign(shares: dict[PartyId, KeyShare], network: Network, **options: Any) -> Trace:
+    parties, valid = signers(shares)
+    return real_time(parties, network, validate=valid, **options)
+
+
+def name(message: MessageRecord) -> Name:
+    return message.kind, message.sender, message.receiver
+
+
+def causes(trace: Trace) -> dict[Name, set[Name]]:
+    """For each message, those that its sender's work had to wait for, as far as recorded."""
+    found: dict[Name, set[Name]] = {}
+    for message in trace.messages:
+        todo = [("work", message.work)]
+        seen: set[Name] = set()
+        while todo:
+            what, number = todo.pop()
+            if number is None:
+                continue
+            if what == "message":
+                seen.add(name(trace.messages[number]))
+                todo.append(("work", trace.messages[number].work))
+            elif (cause := trace.work[number].cause) is not None:
+                todo.append(cause)
+        found[name(message)] = seen
+    return found
+
+
+# --------------------------------------------------------------------------- the same session
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_same_session_as_in_virtual_time(
+    request: pytest.FixtureRequest, curve: str, network: Network
+) -> None:
+    shares = request.getfixturevalue({"ed25519": "ed", "secp256k1": "secp"}[curve])
+    parties, valid = signers(shares, secrets_seed="the same")
+    virtual = VirtualRun(parties, network, validate=valid, name="x").run()
+    parties, valid = signers(shares, secrets_seed="the same")
+    real = real_time(parties, network, validate=valid, name="x")
+
+    assert real.clock == real.compute == "real"
+    assert (real.name, real.network, real.reproducible) == ("x", network.name, True)
+    assert real.verdict is virtual.verdict is Verdict.VALID
+    # Parties are deterministic: what they received and computed was the same, byte for byte.
+    assert real.outcomes == virtual.outcomes
+    assert [e.status for e in real.endings] == ["done", "done"]
+
+    def facts(trace: Trace, party: int) -> list[tuple[object, ...]]:
+        return [
+            (m.session, m.protocol, m.round, *name(m), m.size, m.fate)
+            for m in trace.messages
+            if m.sender == party
+        ]
+
+    for party in (1, 2):
+        assert facts(real, party) == facts(virtual, party)
+    arrived = {name(m): m for m in real.messages}
+    for later, earlier in causes(virtual).items():
+        for cause in earlier:
+            received = arrived[cause].received_ms
+            assert received is not None
+            assert received <= arrived[later].sent_ms
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_every_hop_is_recorded_and_never_early(
+    ed: dict[PartyId, KeyShare], network: Network
+) -> None:
+    trace = sign(ed, network)
+    for message in trace.messages:
+        route = network.route(message.sender, message.receiver)
+        assert [(h.source, h.target) for h in message.hops] == [(d.source, d.target) for d in route]
+        last = message.sent_ms
+        for hop, direction in zip(message.hops, route, strict=True):
+            t = hop.transfer
+            assert t.given_ms >= last
+            assert t.propagation_ms == direction.forward.mean_ms
+            parts = t.queueing_ms + t.handshake_ms + t.window_ms + t.transmission_ms
+            parts += t.propagation_ms + t.recovery_ms
+            assert t.arrived_ms - t.given_ms == pytest.approx(parts)
+            last = t.arrived_ms + hop.service_ms
+        assert message.received_ms is not None
+        assert message.received_ms >= last
+    middle = [hop.service_ms for m in trace.messages for hop in m.hops[:-1]]
+    assert set(middle) <= {network.sites["gateway"].service_ms if middle else 0.0}
+    assert all(not m.hops or m.hops[-1].service_ms == 0 for m in trace.messages)
+
+
+def test_a_cold_connection_pays_its_handshake_once(ed: dict[PartyId, KeyShare]) -> None:
+    trace = sign(ed, NETWORKS["cold"])
+    first = {(m.sender, h.source): h for m in reversed(trace.messages) for h in m.hops}
+    for message in trace.messages:
+        for hop in message.hops:
+            expected = 4.0 if hop is first[message.sender, hop.source] else 0.0
+            assert hop.transfer.handshake_ms == expected
+
+
+def test_work_is_one_thing_at_a_time_and_has_its_causes(secp: dict[PartyId, KeyShare]) -> None:
+    trace = sign(secp, NETWORKS["direct"])
+    for party in (1, 2):
+        work = [w for w in trace.work if w.party == party]
+        assert [w.name for w in work if w.round] == [
+            "commit",
+            "offer",
+            "respond",
+            "share",
+            "assemble",
+        ]
+        assert all(w.start_ms <= w.end_ms for w in work)
+        assert all(a.end_ms <= b.start_ms for a, b in pairwise(work))
+        assert work[0].cause is None
+        assert all(w.cause is not None for w in work[1:])
+    for message in trace.messages:
+        assert message.work is not None
+        by = trace.work[message.work]
+        assert (by.party, by.round) == (message.sender, message.round)
+        assert by.end_ms <= message.sent_ms
+    assert trace.finished_ms == max(e.at_ms for e in trace.endings) == trace.work[-1].end_ms
+
+
+def test_three_parties_generate_a_key() -> None:
+    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
+    session_id = os.urandom(32)
+    parties = [dkg.party(agreed, i, session_id=session_id) for i in (1, 2, 3)]
+    trace = real_time(parties, Network.star(1.0, 1.0, 1.0))
+    assert trace.verdict is Verdict.VALID
+    assert len({o.result.record.to_bytes() for o in trace.outcomes.values()}) == 1
+    assert len(trace.messages) == 18
+
+
+def test_draws_may_come_from_elsewhere(ed: dict[PartyId, KeyShare]) -> None:
+    asked: list[TransferKey] = []
+
+    def draws(key: TransferKey, direction: Direction) -> Draws:
+        asked.append(key)
+        return Draws(7.0, 1.0)
+
+    trace = sign(ed, NETWORKS["gateway"], draws=draws)
+    assert {h.transfer.propagation_ms for m in trace.messages for h in m.hops} == {7.0}
+    assert set(asked) == {
+        TransferKey(PartyId(i), PartyId(3 - i), nth, hop)
+        for i in (1, 2)
+        for nth in (0, 1)
+        for hop in (0, 1)
+    }
+
+
+def test_lossy_and_slow_lines(secp: dict[PartyId, KeyShare]) -> None:
+    line = Link("a", "b", NETWORKS["direct"].links[0].latency, mbit_per_s=20.0, loss=0.02)
+    network = Network({"a": Site("a"), "b": Site("b")}, (line,), {PartyId(1): "a", PartyId(2): "b"})
+    trace = sign(secp, network, seed=3)
+    assert trace.verdict is Verdict.VALID
+    (respond, _) = (m for m in trace.messages if m.kind == "Respond")
+    assert respond.hops[0].transfer.transmission_ms > respond.size * 8 / 20_000
+
+
+# --------------------------------------------------------------------------- how it is driven
+
+
+def test_one_server_a_party_and_one_for_the_gateway(
+    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[realtime.Servers] = []
+
+    class Spied(realtime.Servers):
+        def __init__(self) -> None:
+            super().__init__()
+            opened.append(self)
+
+    monkeypatch.setattr(realtime, "Servers", Spied)
+    assert sign(ed, NETWORKS["gateway"]).verdict is Verdict.VALID
+    (servers,) = opened
+    assert list(servers.addresses) == [1, 2, "gateway"]
+    ports = [int(a.removeprefix("http://127.0.0.1:")) for a in servers.addresses.values()]
+    assert len(set(ports)) == 3
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_servers_refuse_what_is_not_for_them(
+    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[int] = []
+    original = RealRun._connect
+
+    async def connect(self: RealRun, stack: Any) -> None:
+        await original(self, stack)
+        for app in map(self._app, (1, "gateway")):
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                answers.append((await client.post("/messages/7", content=b"x")).status_code)
+                answers.append((await client.get("/messages/7")).status_code)
+                answers.append((await client.get("/ready")).status_code)
+
+    monkeypatch.setattr(RealRun, "_connect", connect)
+    assert sign(ed, NETWORKS["gateway"]).verdict is Verdict.VALID
+    assert answers == [404, 405, 204] * 2
+
+
+def test_inside_a_running_loop(ed: dict[PartyId, KeyShare]) -> None:
+    async def notebook() -> tuple[Trace, Trace]:
+        blocking = sign(ed, NETWORKS["direct"])
+        parties, valid = signers(ed)
+        waiting = await run_real_time(parties, NETWORKS["gateway"], validate=valid)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return blocking, waiting
+
+    for trace in asyncio.run(notebook()):
+        assert trace.verdict is Verdict.VALID
+
+
+def test_several_sessions_in_one_loop(ed: dict[PartyId, KeyShare]) -> None:
+    async def main() -> list[Trace]:
+        runs = [run_real_time(signers(ed)[0], NETWORKS["direct"]) for _ in range(3)]
+        return await asyncio.gather(*runs)
+
+    assert [t.verdict for t in asyncio.run(main())] == [Verdict.VALID] * 3
+
+
+def test_proxies_are_left_alone(
+    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    assert sign(ed, NETWORKS["direct"]).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["script", "notebook"])
+def test_the_deadline_ends_a_run(ed: dict[PartyId, KeyShare], inside: bool) -> None:
+    async def notebook() -> Trace:
+        return sign(ed, FAR, deadline_s=0.1)
+
+    trace = asyncio.run(notebook()) if inside else sign(ed, FAR, deadline_s=0.1)
+    assert trace.verdict is Verdict.STALLED
+    assert trace.finished_ms == 100.0
+    assert [e.status for e in trace.endings] == ["waiting"] * 2
+    assert set(trace.waiting) == {1, 2}
+    assert [m.received_ms for m in trace.messages] == [None, None]
+    assert [m.hops[0].transfer.propagation_ms for m in trace.messages] == [60_000.0] * 2
+
+
+def test_an_interrupt_ends_a_run_in_a_thread(
+    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(own_loop.Future):  # type: ignore[type-arg]
+        def result(self, timeout: float | None = None) -> Any:
+            time.sleep(0.3)
+            raise KeyboardInterrupt
+
+    async def notebook() -> Trace:
+        return sign(ed, FAR, deadline_s=1e6)
+
+    monkeypatch.setattr(own_loop, "Future", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(notebook())
+
+
+class Wrapped:
+    """A participant that is not quite the party inside."""
+
+    def __init__(
+        self,
+        party: Party[Any, Any],
+        receive: Callable[[Party[Any, Any], int, bytes], list[Output[Any]]],
+    ) -> None:
+        self.party = party
+        self._receive = receive
+
+    @property
+    def me(self) -> PartyId:
+        return self.party.me
+
+    @property
+    def outcome(self) -> Done[Any] | Aborted | None:
+        return self.party.outcome
+
+    def start(self) -> list[Output[Any]]:
+        return self.party.start()
+
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
+        return self._receive(self.party, sender, data)
+
+    def waiting(self) -> Waiting | None:
+        return self.party.waiting()
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["script", "notebook"])
+def test_a_bug_comes_out(ed: dict[PartyId, KeyShare], inside: bool) -> None:
+    def broken(party: Party[Any, Any], sender: int, data: bytes) -> list[Output[Any]]:
+        raise ZeroDivisionError("a bug")
+
+    (one, two), _ = signers(ed)
+    run = [one, Wrapped(two, broken)]
+
+    async def notebook() -> Trace:
+        return real_time(run, NETWORKS["gateway"])
+
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        if inside:
+            asyncio.run(notebook())
+        else:
+            real_time(run, NETWORKS["gateway"])
+
+
+def test_an_abort_and_its_notice(secp: dict[PartyId, KeyShare]) -> None:
+    # Two signers that do not sign the same thing find out at the last step.
+    (one, _), _ = signers(secp, b"this", secrets_seed="s")
+    (_, two), _ = signers(secp, b"that", secrets_seed="s")
+    trace = real_time([one, two], NETWORKS["gateway"])
+    assert trace.verdict is Verdict.ABORTED
+    assert trace.aborted is not None
+    assert {e.status for e in trace.endings} == {"aborted"}
+    assert all(e.text for e in trace.endings)
+    assert "AbortNotice" in {m.kind for m in trace.messages}
+
+
+def test_a_refused_result_is_invalid(ed: dict[PartyId, KeyShare]) -> None:
+    trace = real_time(signers(ed)[0], NETWORKS["direct"], validate=lambda results: False)
+    assert trace.verdict is Verdict.INVALID
+
+
+def test_a_slow_site_stretches_its_work(ed: dict[PartyId, KeyShare]) -> None:
+    def slowly(party: Party[Any, Any], sender: int, data: bytes) -> list[Output[Any]]:
+        time.sleep(0.005)
+        return party.receive(sender, data)
+
+    (one, two), _ = signers(ed)
+    network = NETWORKS["direct"].with_site("site 2", cpu_factor=3.0)
+    trace = real_time([one, Wrapped(two, slowly)], network)
+    assert trace.verdict is Verdict.VALID
+    (handled, _) = (
+        w for w in trace.work if w.party == 2 and w.name == "handle message" and w.cause
+    )
+    assert handled.end_ms - handled.start_ms >= 15
+    sent = next(m for m in trace.messages if m.kind == "SignatureShare" and m.sender == 2)
+    assert sent.work is not None
+    assert sent.sent_ms >= trace.work[sent.work].end_ms >= handled.end_ms
+
+
+@pytest.mark.parametrize("deadline_s", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_deadline_is_positive_and_finite(ed: dict[PartyId, KeyShare], deadline_s: float) -> None:
+    with pytest.raises(UsageError, match="deadline_s"):
+        sign(ed, NETWORKS["direct"], deadline_s=deadline_s)
+
+
+def test_a_party_needs_a_site(ed: dict[PartyId, KeyShare]) -> None:
+    with pytest.raises(UsageError, match="party 2 has no site"):
+        sign(ed, Network.mesh((1, 3)))
+
+
+# --------------------------------------------------------------------------- faults
+
+
+def test_a_dropped_message_stalls_at_once(ed: dict[PartyId, KeyShare]) -> None:
+    # Nothing more can happen: the run does not wait for its deadline.
+    trace = sign(ed, NETWORKS["direct"], faults=[drop("SignatureShare", sender=1)], deadline_s=1e6)
+    assert trace.verdict is Verdict.STALLED
+    (lost,) = (m for m in trace.messages if m.fate == "dropped")
+    assert (name(lost), lost.received_ms, lost.hops) == (("SignatureShare", 1, 2), None, ())
+    assert {e.party: e.status for e in trace.endings} == {1: "done", 2: "waiting"}
+    assert trace.waiting[PartyId(2)].parties == {1}
+
+
+def test_a_delayed_message_comes_later(ed: dict[PartyId, KeyShare]) -> None:
+    trace = sign(ed, NETWORKS["direct"], faults=[delay(30.0, "Commitments", receiver=2)])
+    assert trace.verdict is Verdict.VALID
+    late = next(m for m in trace.messages if m.kind == "Commitments" and m.receiver == 2)
+    assert late.received_ms is not None
+    assert late.received_ms >= late.hops[0].transfer.arrived_ms + 30
+
+
+def test_copies_come_after_their_original(ed: dict[PartyId, KeyShare]) -> None:
+    twice = [duplicate("Commitments", after_ms=9.0), duplicate("Commitments", after_ms=5.0)]
+    trace = sign(ed, NETWORKS["gateway"], faults=twice)
+    assert trace.verdict is Verdict.VALID
+    copies = [m for m in trace.messages if m.fate == "duplicate"]
+    assert len(copies) == 4
+    assert [m.number for m in trace.messages] == list(range(8))
+    for original in (m for m in trace.messages if m.kind == "Commitments" and m not in copies):
+        assert original.received_ms is not None
+        nine, five = (m for m in copies if m.sender == original.sender)
+        assert nine.received_ms is not None
+        assert five.received_ms is not None
+        assert nine.received_ms >= original.received_ms + 9
+        assert five.received_ms >= original.received_ms + 5
+        assert nine.received_ms > five.received_ms
+        assert nine.hops == original.hops
+
+
+def test_a_partition(ed: dict[PartyId, KeyShare]) -> None:
+    trace = sign(ed, NETWORKS["direct"], faults=[partition([1], [2])])
+    assert trace.verdict is Verdict.STALLED
+    assert [m.fate for m in trace.messages] == ["dropped"] * 2
+
+
+def test_crashes_need_virtual_time(ed: dict[PartyId, KeyShare]) -> None:
+    with pytest.raises(UsageError, match="virtual time"):
+        sign(ed, NETWORKS["direct"], faults=[Crash(1)])
+
+
+def test_a_plan_counts_what_matches() -> None:
+    plan = FaultPlan([drop("A", sender=1, nth=2), delay(5.0), duplicate("B", after_ms=2.0)], 0)
+    assert not plan.strike("A", 2, 1).dropped
+    assert not plan.strike("A", 1, 2).dropped
+    assert plan.strike("A", 1, 3).dropped
+    assert not plan.strike("A", 1, 2).dropped
+    fate = plan.strike("B", 1, 2)
+    assert (fate.dropped, fate.extra_ms, fate.copies_ms) == (False, 5.0, (2.0,))
+
+
+def test_a_plan_follows_its_seed() -> None:
+    faults = [MessageFault(Strike.DROP, probability=0.5)]
+
+    def fates(seed: int) -> list[bool]:
+        plan = FaultPlan(faults, seed)
+        return [plan.strike("A", 1, 2).dropped for _ in range(64)]
+
+    assert fates(1) == fates(1) != fates(2)
+    assert 10 < sum(fates(1)) < 54
+
+
+# --------------------------------------------------------------------------- the benchmark
+
+
+def test_the_benchmark_compares_the_clocks() -> None:
+    figures = accuracy_figures(1, (3,))
+    names = [f"sign_{c}_{n}_3ms" for c in ("secp256k1", "ed25519") for n in ("direct", "gateway")]
+    wanted = ("real_ms", "virtual_ms", "ratio", "best_ratio")
+    assert set(figures) == {f"{n}_{w}" for n in names for w in wanted}
+    for name_ in names:
+        assert figures[f"{name_}_virtual_ms"] >= 6
+        assert figures[f"{name_}_real_ms"] >= 6
+        assert figures[f"{name_}_ratio"] > 0
+        assert name_ in table(figures)

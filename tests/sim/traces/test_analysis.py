@@ -1,0 +1,381 @@
+"""Summary, waits, critical path and data frame: closed forms, and sums that must add up."""
+
+import math
+import pickle
+from dataclasses import replace
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
+from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.run.faults import delay
+from mpcsim.sim.traces.causes import sequential_delays
+from mpcsim.sim.traces.critical_path import critical_path
+from mpcsim.sim.traces.flight import PARTS, flight
+from mpcsim.sim.traces.frame import FRAME_COLUMNS, to_frame
+from mpcsim.sim.traces.summary import summary
+from mpcsim.sim.traces.waits import party_waits
+from tests.helpers.traces import NAMES, Fixed, simulation, star, trace
+
+EVERY = pytest.mark.parametrize("name", NAMES)
+
+
+def nonzero(found: Trace) -> dict[str, float]:
+    return {part: ms for part, ms in critical_path(found).parts.items() if abs(ms) > 1e-6}
+
+
+# ---------------------------------------------------------------------- what holds for every trace
+
+
+@EVERY
+def test_the_critical_path_adds_up(name: str) -> None:
+    path = critical_path(trace(name))
+    assert path.total_ms == trace(name).finished_ms
+    assert math.fsum(path.parts.values()) == pytest.approx(path.total_ms, abs=1e-6)
+    assert math.fsum(path.places.values()) == pytest.approx(path.total_ms, abs=1e-6)
+    assert set(path.parts) == set(PARTS)
+    assert all(ms >= 0 for ms in path.parts.values())
+
+
+@EVERY
+def test_the_critical_path_has_no_gap(name: str) -> None:
+    path = critical_path(trace(name))
+    assert path.segments[0].start_ms == pytest.approx(0, abs=1e-6)
+    assert path.segments[-1].end_ms == pytest.approx(path.total_ms, abs=1e-6)
+    for before, after in pairwise(path.segments):
+        assert before.end_ms == pytest.approx(after.start_ms, abs=1e-6)
+    for segment in path.segments:
+        assert math.fsum(segment.parts.values()) == pytest.approx(segment.duration_ms, abs=1e-6)
+
+
+@EVERY
+def test_each_partys_time_adds_up(name: str) -> None:
+    for p in summary(trace(name)).parties:
+        spent = p.compute_ms + p.waiting_ms + p.contention_ms + p.unanswered_ms
+        assert spent == pytest.approx(p.ended_ms, abs=1e-6)
+        assert p.party not in p.waited_for
+
+
+@EVERY
+def test_waits_do_not_overlap_work(name: str) -> None:
+    found = trace(name)
+    for ending in found.endings:
+        waits = party_waits(found, ending.party)
+        for before, after in pairwise(waits):
+            assert before.end_ms <= after.start_ms
+        for wait in waits:
+            for work in found.work:
+                if work.party == ending.party:
+                    assert work.end_ms <= wait.start_ms or work.start_ms >= wait.end_ms
+            if wait.message is not None:
+                message = found.messages[wait.message]
+                assert (message.sender, message.receiver) == (wait.sender, wait.party)
+                assert message.received_ms is not None
+                assert wait.end_ms <= message.received_ms + 1e-9
+
+
+@EVERY
+def test_a_flight_adds_up(name: str) -> None:
+    found = trace(name)
+    for message in found.messages:
+        if message.received_ms is not None:
+            parts = [ms for leg in flight(found, message) for ms in leg.parts.values()]
+            took = message.received_ms - message.sent_ms
+            assert math.fsum(parts) == pytest.approx(took, abs=1e-6)
+
+
+@EVERY
+def test_bytes_and_messages_are_counted_once(name: str) -> None:
+    found = summary(trace(name))
+    assert sum(p.messages_sent for p in found.parties) == found.messages
+    assert sum(p.bytes_sent for p in found.parties) == found.bytes
+    assert sum(r.messages for r in found.by_round) == found.messages
+    assert sum(r.bytes for r in found.by_round) == found.bytes
+
+
+@EVERY
+def test_the_outcomes_are_not_looked_at(name: str) -> None:
+    bare = replace(trace(name), outcomes={})
+    assert summary(bare) == summary(trace(name))
+    assert critical_path(bare) == critical_path(trace(name))
+
+
+@EVERY
+def test_text_and_html(name: str) -> None:
+    found = trace(name)
+    assert found.name in str(found)
+    assert f"{found.verdict.value} after" in str(found)
+    assert all(len(line) < 160 for line in str(found).splitlines())
+    for shown in (found.summary(), found.critical_path()):
+        html = shown._repr_html_()
+        assert html.count("<table") == html.count("</table>") >= 2
+        assert html.count("<div") == html.count("</div>")
+    assert pickle.loads(pickle.dumps(found.summary())) == found.summary()
+
+
+# ---------------------------------------------------------------------- closed forms
+
+RESPOND_SEGMENTS = 29  # 40 268 bytes and 300 of overhead: more than one window, less than three
+
+
+def test_signature_in_closed_form() -> None:
+    """Four messages one after the other; the third needs one more round trip on each hop."""
+    made = simulation(star(), compute=Fixed(0.5, 2.0))
+    found = made.sign(signers=(1, 3)).trace
+    respond = next(m for m in found.messages if m.kind == "Respond")
+    assert -(-(respond.size + 300) // 1448) == RESPOND_SEGMENTS
+    assert nonzero(found) == pytest.approx(
+        {"propagation": 4 * (20 + 140), "window": 2 * (20 + 140), "compute": 5 * 2.5}
+    )
+    assert found.finished_ms == pytest.approx(640 + 320 + 12.5)
+
+
+def test_links_of_the_path_in_closed_form() -> None:
+    found = simulation(star()).sign(signers=(1, 2)).trace
+    places = critical_path(found).places
+    out = [(f"{a} → gateway", f"gateway → {a}") for a in ("client", "operator")]
+    # Two of the four messages go either way, and the third, with its window, goes one of them.
+    client = sorted(places[name] for name in out[0])
+    operator = sorted(places[name] for name in out[1])
+    assert client == pytest.approx([2 * 20, 2 * 20 + 2 * 20])
+    assert operator == pytest.approx([2 * 5, 2 * 5 + 2 * 5])
+    assert places["party 1"] == places["party 2"] == 0
+
+
+def test_key_generation_in_closed_form() -> None:
+    """Three rounds; the slowest pair is client and institution."""
+    found = Simulation(star(), compute=Free()).generate().trace
+    assert nonzero(found) == pytest.approx({"propagation": 3 * 160})
+    assert sequential_delays(found) == 3
+
+
+def test_service_in_closed_form() -> None:
+    found = simulation(star(service_ms=0.75)).sign().trace
+    parts = nonzero(found)
+    assert parts["service"] == pytest.approx(4 * 0.75)
+    assert critical_path(found).places["gateway"] == pytest.approx(4 * 0.75)
+
+
+def test_handshake_in_closed_form() -> None:
+    """Two round trips on each hop of the first message."""
+    found = simulation(star().with_connection(cold=True)).sign().trace
+    assert nonzero(found)["handshake"] == pytest.approx(2 * 2 * (20 + 5))
+
+
+def test_transmission_in_closed_form() -> None:
+    """Bytes, with 52 for each segment's header, at 8 Mbit/s: 1000 bytes a millisecond."""
+    found = simulation(star(mbit_per_s=8.0)).sign().trace
+    path = critical_path(found)
+    sizes = [found.messages[number].size + 300 for number in path.messages]
+    wire = [s + 52 * -(-s // 1448) for s in sizes]
+    assert path.parts["transmission"] == pytest.approx(2 * sum(wire) / 1000)
+
+
+def test_recovery() -> None:
+    """Everything is lost once: every hop of every message waits for a timeout or a round trip."""
+    network = star(loss=0.01)
+    found = simulation(network, draws=lambda key, direction: Draws(10.0, 10.0, 0.9999)).sign().trace
+    path = critical_path(found)
+    hops = [hop for n in path.messages for hop in found.messages[n].hops]
+    assert path.parts["recovery"] == pytest.approx(sum(h.transfer.recovery_ms for h in hops))
+    assert path.parts["recovery"] >= 8 * 20
+
+
+def test_queueing() -> None:
+    """Of two messages sent at once, the second waits for the first."""
+    found = Simulation(star(mbit_per_s=8.0), compute=Free()).generate().trace
+    reveal, offer = (m for m in found.messages if m.round == 2 and (m.sender, m.receiver) == (1, 2))
+    wire = [m.size + 300 + 52 * -(-(m.size + 300) // 1448) for m in (reveal, offer)]
+    first, second = flight(found, offer)
+    assert first.parts["queueing"] == pytest.approx(wire[0] / 1000)
+    assert first.parts["transmission"] == pytest.approx(wire[1] / 1000)
+    assert "queueing" not in second.parts
+
+
+def test_a_fault_is_told_from_the_network() -> None:
+    plain = trace("two-party signature with compute")
+    found = trace("delayed")
+    assert critical_path(found).parts["fault"] == pytest.approx(77)
+    assert found.finished_ms == pytest.approx(plain.finished_ms + 77, abs=2)
+
+
+def test_a_fault_off_the_path_does_not_matter() -> None:
+    """The operator's messages to the client have 270 ms to spare."""
+    made = Simulation(star(), compute=Free(), faults=(delay(100.0, sender=2, receiver=1),))
+    found = made.generate().trace
+    assert critical_path(found).parts["fault"] == 0
+    assert found.finished_ms == pytest.approx(3 * 160)
+
+
+def test_contention() -> None:
+    """Party 2 is ready at once, but party 1 has the core for 2.5 ms."""
+    found = summary(trace("shared core"))
+    assert found.parties[0].contention_ms + found.parties[1].contention_ms >= 2.5
+    assert found.parties[2].contention_ms == 0
+    first = party_waits(trace("shared core"), 2)[0]
+    assert (first.start_ms, first.end_ms, first.why) == (0.0, 2.5, "contention")
+
+
+# ---------------------------------------------------------------------- who waited for whom
+
+
+def test_two_parties_wait_for_each_other() -> None:
+    found = summary(simulation(star(), compute=Fixed(0.5, 2.0)).sign(signers=(1, 3)).trace)
+    for p, other in zip(found.parties, (3, 1), strict=True):
+        assert p.waited_for == pytest.approx({other: 960})
+        assert p.compute_ms == pytest.approx(12.5)
+        assert p.site in ("client", "institution")
+
+
+def test_a_wait_belongs_to_whoever_came_last() -> None:
+    """The operator's messages come long before the institution's, which the round waits for."""
+    found = Simulation(star(), compute=Fixed(0.5, 2.0)).generate().trace
+    assert set(summary(found).parties[0].waited_for) == {3}
+    waits = [w for w in party_waits(found, 1) if w.end_ms < 165]
+    # Handling the operator's commitment interrupts the wait.
+    assert [(w.start_ms, w.end_ms) for w in waits] == [
+        pytest.approx((2.5, 27.5)),
+        pytest.approx((28.0, 162.5)),
+    ]
+    assert {w.sender for w in waits} == {3}
+
+
+def test_the_same_waits_with_and_without_handling() -> None:
+    free = Simulation(star(), compute=Free(), secrets_seed="a").generate().trace
+    tiny = Simulation(star(), compute=Fixed(1e-6, 0.0), secrets_seed="a").generate().trace
+    for one, other in zip(summary(free).parties, summary(tiny).parties, strict=True):
+        # Ties between client and institution may fall either way.
+        assert one.waiting_ms == pytest.approx(other.waiting_ms, abs=1e-3)
+
+
+def test_waiting_in_vain() -> None:
+    found = summary(trace("dropped"))
+    assert found.verdict is Verdict.STALLED
+    assert found.undelivered == 1
+    client, institution = found.parties
+    assert institution.status == "waiting"
+    assert institution.unanswered_ms > client.unanswered_ms > 150
+    assert "Respond from 1" in institution.text
+    assert "Respond from 1" in str(found)
+    assert "unanswered ms" in str(found)
+
+
+def test_a_deadline_is_idle_time_or_cut_short() -> None:
+    found = trace("deadline")
+    assert found.finished_ms == 500
+    assert nonzero(found)["idle"] == pytest.approx(500 - max(w.end_ms for w in found.work))
+    assert summary(found).undelivered == 2
+
+
+def test_a_party_that_is_down_is_idle() -> None:
+    assert nonzero(trace("crashed"))["idle"] == pytest.approx(500, abs=5)
+
+
+def test_waits_of_a_stranger() -> None:
+    with pytest.raises(UsageError, match="party 9"):
+        party_waits(trace("aborted"), 9)
+
+
+# ---------------------------------------------------------------------- summary
+
+
+def test_figures_of_a_signature() -> None:
+    found = summary(trace("two-party signature"))
+    assert (found.messages, found.undelivered, found.rounds) == (8, 0, 4)
+    assert found.sequential_delays == 4
+    assert [r.name for r in found.by_round] == ["commit", "offer", "respond", "share", "assemble"]
+    assert [r.messages for r in found.by_round] == [2, 2, 2, 2, 0]
+    for p in found.parties:
+        assert p.bytes_sent == p.bytes_received == found.bytes / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "delays"),
+    [
+        ("two-party signature with compute", 4),
+        ("three-party signature", 4),
+        ("key generation", 3),
+        ("cold connections", 4),
+        ("duplicated", 4),
+        ("delayed", 4),
+        # Offer to operator (2), its notice to the client (3), whose notice the operator gets (4).
+        ("aborted", 4),
+    ],
+)
+def test_sequential_delays(name: str, delays: int) -> None:
+    assert sequential_delays(trace(name)) == delays
+
+
+def test_an_early_message_adds_no_delay() -> None:
+    """A fast party's next message often comes before a slow one's last."""
+    network = Network.star(1.0, 1.0, 300.0)
+    found = Simulation(network, compute=Free()).generate().trace
+    assert sequential_delays(found) == 3
+
+
+def test_copies_are_not_messages_of_the_parties() -> None:
+    found = summary(trace("duplicated"))
+    plain = summary(trace("two-party signature"))
+    assert (found.messages, found.bytes) == (plain.messages, plain.bytes)
+    assert sum(p.messages_received for p in found.parties) == plain.messages + 2
+
+
+def test_an_abort_names_its_reason() -> None:
+    found = summary(trace("aborted"))
+    assert found.verdict is Verdict.ABORTED
+    assert "message does not decode" in str(found)
+    assert found.by_round[0].name == "notice"
+
+
+# ---------------------------------------------------------------------- data frame
+
+
+@EVERY
+def test_frame(name: str) -> None:
+    found = trace(name)
+    frame = to_frame(found)
+    assert list(frame.columns) == list(FRAME_COLUMNS)
+    assert frame["start_ms"].is_monotonic_increasing
+    legs = sum(len(m.hops) for m in found.messages)
+    counts = frame["event"].value_counts().to_dict()
+    expected = {"work": len(found.work), "message": len(found.messages), "leg": legs}
+    assert counts == {event: n for event, n in expected.items() if n}
+    messages = frame[frame["event"] == "message"].set_index("number")
+    for message in found.messages:
+        row = messages.loc[message.number]
+        assert (row["party"], row["peer"]) == (message.sender, message.receiver)
+        assert row["size_bytes"] == message.size
+        assert row["start_ms"] == message.sent_ms
+        if message.received_ms is None:
+            assert pd.isna(row["end_ms"])
+        else:
+            parts = [f"{part}_ms" for part in PARTS if f"{part}_ms" in frame.columns]
+            assert row[parts].sum() == pytest.approx(row["duration_ms"], abs=1e-6)
+    assert frame["round"].dtype == "Int64"
+    assert frame["window_ms"].dtype == "float64"
+
+
+def test_frame_of_an_empty_trace() -> None:
+    empty = Trace("", "", 0, "free", "virtual", Verdict.STALLED, (), (), (), 0.0)
+    assert to_frame(empty).empty
+    assert critical_path(empty).segments == ()
+    assert summary(empty).messages == 0
+    assert "run: stalled" in str(empty)
+
+
+def test_critical_path_as_a_frame() -> None:
+    path = critical_path(trace("key generation"))
+    frame = path.to_frame()
+    assert len(frame) == len(path.segments)
+    parts = frame[[f"{part}_ms" for part in PARTS]].sum().sum()
+    assert parts == pytest.approx(path.total_ms, abs=1e-6)
+
+
+def test_methods_of_the_trace() -> None:
+    found = trace("two-party signature")
+    assert found.summary() == summary(found)
+    assert found.critical_path() == critical_path(found)
+    pd.testing.assert_frame_equal(found.to_frame(), to_frame(found))

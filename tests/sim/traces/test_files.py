@@ -1,0 +1,302 @@
+"""Traces as files: what is written reads back the same, and what is damaged is refused."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.sim import Trace
+from mpcsim.sim.traces.jsonl import from_jsonl, load, save_jsonl, to_jsonl
+from mpcsim.sim.traces.perfetto import perfetto
+from mpcsim.sim.traces.records import FORMAT
+from tests.helpers.traces import NAMES, trace
+
+EVERY = pytest.mark.parametrize("name", NAMES)
+
+# ---------------------------------------------------------------------- JSON Lines
+
+
+@EVERY
+def test_what_is_written_reads_back(name: str, tmp_path: Path) -> None:
+    found = trace(name)
+    path = found.save_jsonl(tmp_path / "trace.jsonl")
+    loaded = Trace.load(path)
+    assert loaded == found
+    assert loaded.outcomes == {}
+    assert to_jsonl(loaded) == to_jsonl(found)
+    assert str(loaded) == str(found)
+
+
+def test_layout(tmp_path: Path) -> None:
+    found = trace("two-party signature")
+    path = save_jsonl(found, str(tmp_path / "trace.jsonl"))
+    data = path.read_bytes()
+    assert b"\r" not in data
+    header, *records = [json.loads(line) for line in data.decode().splitlines()]
+    assert (header["format"], header["version"]) == (FORMAT, 1)
+    kinds = [record["record"] for record in records]
+    assert kinds == ["work"] * len(found.work) + ["message"] * 8 + ["ending"] * 2
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.integers(),
+)
+def test_floats_and_texts_are_exact(time: float, text: str, seed: int) -> None:
+    found = replace(trace("two-party signature"), finished_ms=time, name=text, seed=seed)
+    loaded = from_jsonl(to_jsonl(found))
+    assert loaded == found
+    assert math.copysign(1, loaded.finished_ms) == math.copysign(1, time)
+
+
+@pytest.mark.parametrize("time", [math.inf, math.nan])
+def test_times_must_be_finite(time: float) -> None:
+    with pytest.raises(ValueError):
+        to_jsonl(replace(trace("two-party signature"), finished_ms=time))
+
+
+# ---------------------------------------------------------------------- damaged files
+
+GOOD = trace("two-party signature")
+LINES = to_jsonl(GOOD).splitlines()
+WORK, MESSAGE, ENDING = 1, 1 + len(GOOD.work), 1 + len(GOOD.work) + len(GOOD.messages)
+"""Index of the first line of each kind."""
+
+
+def changed(line: int, change: Callable[[dict[str, Any]], object]) -> str:
+    """The good file with one line changed."""
+    record = json.loads(LINES[line])
+    change(record)
+    lines = [*LINES]
+    lines[line] = json.dumps(record)
+    return "\n".join(lines) + "\n"
+
+
+def setting(**values: object) -> Callable[[dict[str, Any]], None]:
+    return lambda record: record.update(values)
+
+
+def removing(name: str) -> Callable[[dict[str, Any]], None]:
+    return lambda record: record.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "reason"),
+    [
+        (0, setting(version=2), "version is 2; this package reads 1"),
+        (0, setting(version="1"), "version is '1'"),
+        (0, removing("version"), "version is None"),
+        (0, removing("format"), "header is missing"),
+        (0, setting(format="other"), "header is missing"),
+        (0, setting(verdict="fine"), "verdict is 'fine': not one of"),
+        (0, setting(clock="sun"), "clock"),
+        (0, setting(seed=1.5), "seed is 1.5: not a whole number"),
+        (0, setting(seed=True), "seed is True: not a whole number"),
+        (0, setting(reproducible=1), "reproducible is 1: not true or false"),
+        (0, setting(name=None), "name is None: not a text"),
+        (0, setting(more=1), "unknown field 'more'"),
+        (0, setting(messages=-1), "messages is -1: below 0"),
+        (WORK, setting(number=5), "number is 5: 0 comes next"),
+        (WORK, setting(record="message"), "work expected, 'message' found"),
+        (WORK, removing("record"), "record is missing"),
+        (WORK, setting(start_ms="0"), "start_ms is '0': not a number"),
+        (WORK, setting(start_ms=True), "start_ms is True: not a number"),
+        (WORK, setting(start_ms=10**400), "start_ms is not finite"),
+        (WORK, setting(cause=["work", 0]), "there is no such record before it"),
+        (WORK, setting(cause=["message", 8]), "there is no such record before it"),
+        (WORK, setting(cause=["message", 0]), "comes from later work"),
+        (WORK, setting(cause=["rain", 0]), "not a kind of record and a number"),
+        (WORK, setting(cause=["work"]), "not a kind of record and a number"),
+        (WORK, setting(cause=3), "cause is 3: not a list"),
+        (MESSAGE, setting(work=99), "work is 99: there is no such record"),
+        (MESSAGE, setting(fate="eaten"), "fate is 'eaten'"),
+        (MESSAGE, setting(hops=[1]), "hop: not a JSON object"),
+        (MESSAGE, setting(hops=["{}"]), "hop: not a JSON object"),
+        (MESSAGE, setting(hops=[{"source": "a"}]), "hop: transfer is missing"),
+        (MESSAGE, lambda m: m["hops"][0]["transfer"].pop("window_ms"), "window_ms is missing"),
+        (MESSAGE, lambda m: m["hops"][0].update(more=1), "unknown field 'more'"),
+        (MESSAGE, removing("received_ms"), "received_ms is missing"),
+        (MESSAGE, setting(size=-1), "size is -1: below 0"),
+        (ENDING, setting(status="gone"), "status is 'gone'"),
+        (ENDING, removing("at_ms"), "at_ms is missing"),
+    ],
+)
+def test_a_wrong_field_is_refused(line: int, change: Any, reason: str) -> None:
+    with pytest.raises(InvalidEncoding) as caught:
+        from_jsonl(changed(line, change))
+    assert str(caught.value).startswith(f"line {line + 1}: ")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "line 1: the header is missing: the file is empty"),
+        ("\n", "line 1: header: not JSON"),
+        ("hello\n", "line 1: header: not JSON"),
+        ("[1]\n", "line 1: header: not a JSON object"),
+        ("\n".join(LINES[1:]) + "\n", "line 1: the header is missing"),
+        ("\n".join(LINES), f"line {len(LINES)}: cut off before its end"),
+        ("\n".join(LINES[:-1]) + "\n", f"line {len(LINES) - 1}: the header announces"),
+        ("\n".join([*LINES, LINES[-1]]) + "\n", f"line {len(LINES) + 1}: the header announces"),
+        ("\n".join([*LINES, ""]) + "\n", f"line {len(LINES) + 1}: the header announces"),
+        ("\n".join([*LINES[:4], "{", *LINES[5:]]) + "\n", "line 5: record: not JSON"),
+        ("\n".join([*LINES[:4], "", *LINES[5:]]) + "\n", "line 5: record: not JSON"),
+        ("\n".join([*LINES[:4], "[" * 9999, *LINES[5:]]) + "\n", "line 5: record: not JSON"),
+        ("\n".join([*LINES[:4], '{"a":NaN}', *LINES[5:]]) + "\n", "line 5: record: not JSON: NaN"),
+    ],
+)
+def test_a_damaged_file_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidEncoding) as caught:
+        load(path)
+    assert str(caught.value).startswith(reason)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.jsonl"
+    path.write_bytes("\n".join(LINES[:3]).encode() + b"\n\xff\n")
+    with pytest.raises(InvalidEncoding, match="line 4: not UTF-8"):
+        load(path)
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing.jsonl")
+
+
+@given(st.data())
+def test_any_damage_is_refused_or_harmless(data: st.DataObject) -> None:
+    text = to_jsonl(GOOD)
+    start = data.draw(st.integers(0, len(text)))
+    stop = start + data.draw(st.integers(0, 40))
+    put = data.draw(st.text(st.sampled_from('{}[]",:0129.-eE \n\\abnulltrue'), max_size=6))
+    try:
+        loaded = from_jsonl(text[:start] + put + text[stop:])
+    except InvalidEncoding as error:
+        refusal = str(error)
+    else:
+        loaded.critical_path()  # whatever loads can be looked at
+        assert from_jsonl(to_jsonl(loaded)) == loaded
+        return
+    assert refusal.startswith("line ")
+
+
+# ---------------------------------------------------------------------- trace events
+
+
+def events(name: str, *phases: str) -> list[dict[str, Any]]:
+    return [e for e in perfetto(trace(name))["traceEvents"] if e["ph"] in phases]
+
+
+@EVERY
+def test_the_file_is_json(name: str, tmp_path: Path) -> None:
+    path = trace(name).save_perfetto(tmp_path / "trace.json")
+    assert json.loads(path.read_text(encoding="utf-8")) == perfetto(trace(name))
+
+
+@EVERY
+def test_every_event_has_what_viewers_need(name: str) -> None:
+    needed = {
+        "M": {"name", "pid", "tid", "args"},
+        "X": {"name", "cat", "ts", "dur", "pid", "tid"},
+        "b": {"name", "cat", "id", "ts", "pid", "tid"},
+        "e": {"name", "cat", "id", "ts", "pid", "tid"},
+        "s": {"name", "cat", "id", "ts", "pid", "tid"},
+        "f": {"name", "cat", "id", "ts", "pid", "tid", "bp"},
+        "i": {"name", "cat", "s", "ts", "pid", "tid"},
+    }
+    found = perfetto(trace(name))["traceEvents"]
+    for event in found:
+        assert needed[event["ph"]] <= set(event)
+        assert event.get("ts", 0) >= 0
+        assert event.get("dur", 1) > 0
+    times = [event["ts"] for event in found if "ts" in event]
+    assert times == sorted(times)
+
+
+@EVERY
+def test_processes_are_sites_and_threads_are_parties(name: str) -> None:
+    found = trace(name)
+    sites = {w.site for w in found.work}
+    sites |= {end for m in found.messages for h in m.hops for end in (h.source, h.target)}
+    named = {e["args"]["name"]: e["pid"] for e in events(name, "M") if e["name"] == "process_name"}
+    assert set(named) == sites
+    threads = {e["tid"]: e for e in events(name, "M") if e["name"] == "thread_name"}
+    assert {t: e["args"]["name"] for t, e in threads.items()} == {
+        e.party: f"party {e.party}" for e in found.endings
+    }
+    for work in found.work:
+        assert threads[work.party]["pid"] == named[work.site]
+
+
+@EVERY
+def test_work_and_messages_are_all_there(name: str) -> None:
+    found = trace(name)
+    work = [e for e in events(name, "X") if e["cat"] == "compute"]
+    assert [e["name"] for e in sorted(work, key=lambda e: e["args"]["work"])] == [
+        w.name for w in found.work
+    ]
+    for event in work:
+        made = found.work[event["args"]["work"]]
+        assert event["ts"] == pytest.approx(made.start_ms * 1000, abs=1e-3)
+        assert event["dur"] == pytest.approx((made.end_ms - made.start_ms) * 1000, abs=2e-3)
+    drops = [e for e in events(name, "i") if e["cat"] == "message"]
+    assert len(drops) == sum(m.fate == "dropped" for m in found.messages)
+    flows = {e["id"] for e in events(name, "s")}
+    assert flows == {e["id"] for e in events(name, "f")}
+    assert flows == {
+        m.number
+        for m in found.messages
+        if m.received_ms is not None and m.received_ms <= found.finished_ms
+    }
+    ends = [e for e in events(name, "i") if e["cat"] == "ending"]
+    assert len(ends) == sum(e.status != "done" for e in found.endings)
+
+
+@EVERY
+def test_slices_nest(name: str) -> None:
+    """Slices of a thread enclose each other or do not touch; spans end where they began."""
+    stacks: dict[Any, list[int]] = defaultdict(list)
+    for event in events(name, "X"):
+        stack = stacks[event["pid"], event["tid"]]
+        start, end = (round(1000 * t) for t in (event["ts"], event["ts"] + event["dur"]))
+        while stack and stack[-1] <= start:
+            stack.pop()
+        assert not stack or end <= stack[-1]
+        stack.append(end)
+    spans: dict[str, list[str]] = defaultdict(list)
+    for event in events(name, "b", "e"):
+        if event["ph"] == "b":
+            spans[event["id"]].append(event["name"])
+        else:
+            assert spans[event["id"]].pop() == event["name"]
+    assert not any(spans.values())
+
+
+@EVERY
+def test_arrows_attach_to_their_own_markers(name: str) -> None:
+    """The innermost slice where a flow begins or ends is the message's marker."""
+    slices = events(name, "X")
+    for event in events(name, "s", "f"):
+        message = trace(name).messages[event["id"]]
+        verb = "send" if event["ph"] == "s" else "receive"
+        around = [
+            s
+            for s in slices
+            if (s["pid"], s["tid"]) == (event["pid"], event["tid"])
+            and s["ts"] <= event["ts"] < s["ts"] + s["dur"] - 1e-6
+        ]
+        expected = f"{verb} {message.kind} {message.sender} → {message.receiver}"
+        assert around[-1]["name"] == expected
+        assert event["tid"] == (message.sender if verb == "send" else message.receiver)

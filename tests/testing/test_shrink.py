@@ -1,0 +1,186 @@
+"""Shrinking: what remains of a failing walk is what matters, and it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.testing import BrokenInvariant, Call, Failure, Profile, Walk, check_wallet_service
+from mpcsim.testing import service_checks as checks
+from mpcsim.testing.machine import UNSTEADY
+from mpcsim.testing.shrink import shrink
+from tests.testing import faulty
+from tests.testing.own_node import OwnNode
+
+ED = {"user": "alice", "curve": "ed25519"}
+SECP = {"user": "alice", "curve": "secp256k1"}
+
+
+def shrunk(service: Any, calls: Sequence[Call]) -> tuple[list[Call], list[Sequence[Call]]]:
+    """What remains of a walk that fails, and every walk that was taken."""
+    tried: list[Sequence[Call]] = []
+
+    def attempt(candidate: Sequence[Call]) -> BrokenInvariant | None:
+        tried.append(candidate)
+        walk = Walk(target)
+        try:
+            walk.play(candidate)
+            walk.end()
+        except BrokenInvariant as broken:
+            return broken
+        return None
+
+    with OwnNode(service) as target:
+        first = attempt(calls)
+        assert first is not None
+        found = shrink(calls, first, attempt)
+        assert attempt(found.failure.calls) is not None
+    return found.failure.calls, tried
+
+
+def test_skipped_steps_are_left_out():
+    skipped = [Call("sign", SECP), Call("all_sign_at_once"), Call("start", {"part": "gateway"})]
+    calls = [*skipped, Call("generate", ED), *skipped, Call("recover", ED), *skipped]
+    found, tried = shrunk(faulty.OldShareSigns, [*calls, Call("sign", ED | {"share": 0})])
+    assert [call.method for call in found] == ["generate", "recover", "sign"]
+    # They went at once, not one by one.
+    assert all(len(candidate) <= 3 for candidate in tried[1:])
+
+
+class Silent:
+    """A target of which nothing may be asked."""
+
+    def ask(self, requests: Any) -> Any:
+        raise AssertionError("a skipped step sent a request")
+
+    def token(self, user: str) -> str:
+        raise AssertionError("a skipped step signed a user up")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("sign", ED),
+        Call("trespass", ED | {"owner": "alice", "operation": "sign"}),
+        Call("trespass", ED | {"owner": "bob", "operation": "sign"}),
+        Call("trespass_under_own_key", ED | {"owner": "bob"}),
+        Call("unauthenticated", ED | {"fault": "expired"}),
+        Call("unauthenticated", ED | {"fault": "key token"}),
+        Call("sign_while_recovering", ED),
+        Call("all_sign_at_once"),
+        Call("restart", {"part": "gateway"}),
+    ],
+    ids=str,
+)
+def test_skipped_steps_do_nothing(call):
+    walk = Walk(Silent())
+    walk.play([call])
+    assert walk.story.steps == []
+    assert walk.model.users == {}
+
+
+def test_composite_steps_are_taken_apart():
+    recover = Call("recover_twice_at_once", ED)
+    found, _ = shrunk(
+        faulty.OldShareSigns,
+        [Call("generate", ED), recover, Call("sign", ED | {"share": 0})],
+    )
+    assert [call.method for call in found] == ["generate", "recover", "sign"]
+
+
+def test_many_endpoints_become_the_one_that_fails():
+    found, _ = shrunk(
+        faulty.TakesExpiredTokens, [Call("unauthenticated", ED | {"fault": "expired"})]
+    )
+    assert found == [Call("unauthenticated", ED | {"fault": "expired", "endpoint": "GET key"})]
+
+
+def test_no_such_endpoint():
+    with pytest.raises(UsageError, match="GET nothing"):
+        Walk(Silent()).unauthenticated("alice", "ed25519", "missing", endpoint="GET nothing")
+
+
+def test_composite_steps_stay_where_it_takes_them():
+    found, _ = shrunk(
+        faulty.ForgetsLock, [Call("generate", ED), Call("sign_twice_at_once", ED | {"times": 3})]
+    )
+    assert [call.method for call in found] == ["generate", "sign_twice_at_once"]
+    assert found[1].arguments["times"] == 2
+
+
+# ---------------------------------------------------------------------- the search itself
+
+
+def broken(calls: Sequence[Call]) -> BrokenInvariant:
+    error = checks.service_answers.Broken("no answer")
+    error.failure = Failure(error, list(map(str, calls)), "", list(calls))
+    return error
+
+
+def walks(names: str) -> list[Call]:
+    return [Call(name) for name in names]
+
+
+@pytest.mark.parametrize("tries", [0, 1, 7])
+def test_no_more_walks_than_allowed(tries):
+    taken = []
+
+    def attempt(calls: Sequence[Call]) -> BrokenInvariant:
+        taken.append(calls)
+        return broken(calls)
+
+    calls = walks("abcdefghijklmnopqrstuvwxyz" * 4)
+    found = shrink(calls, broken(calls), attempt, tries)
+    assert len(taken) == tries
+    assert found.failure.calls == (taken[-1] if taken else calls)
+
+
+@pytest.mark.parametrize("ending", [walks("z"), walks("yz"), walks("xyzxyz")])
+def test_what_the_end_of_a_walk_adds_is_not_taken_for_progress(ending):
+    """A walk puts everything in order at its end, and may fail only then."""
+    taken = []
+
+    def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
+        taken.append(calls)
+        kept = [call for call in calls if call not in ending]
+        return broken([*kept, *ending]) if Call("a") in calls else None
+
+    calls = [*walks("bacd"), *ending]
+    found = shrink(calls, broken(calls), attempt)
+    assert found.failure.calls == [Call("a"), *ending]
+    assert len(taken) == len({str(list(map(str, calls))) for calls in taken})
+    assert len(taken) < 60
+
+
+# ---------------------------------------------------------------------- a service that is unsteady
+
+
+def seldom(times: int) -> Callable[[Any], faulty.Faulty]:
+    """Half-forgotten errors, so many times."""
+
+    class Seldom(faulty.Faulty):
+        left = times
+
+        async def answer(self, asked: faulty.Asked) -> faulty.Said:
+            said = await self.right(asked)
+            if said.status == 404 and Seldom.left:
+                Seldom.left -= 1
+                return faulty.Said.of(418, {"error": "short and stout"})
+            return said
+
+    return Seldom
+
+
+def test_a_walk_that_does_not_fail_again_is_marked():
+    profile = Profile("short", 10, 8, both_curves=0.0)
+    with OwnNode(seldom(1)) as target, pytest.raises(BrokenInvariant) as caught:
+        check_wallet_service(target, profile, seed=0)
+    assert caught.value.failure.notes == [UNSTEADY]
+    with OwnNode(seldom(10**6)) as target, pytest.raises(BrokenInvariant) as caught:
+        check_wallet_service(target, profile, seed=0)
+    assert caught.value.failure.notes == []
+    assert caught.value.__context__ is None
+    assert len(caught.value.failure.steps) == 1

@@ -1,0 +1,28 @@
+"""How an abort reads."""
+
+import pytest
+
+from mpcsim.errors import Aborted, Consequence, Reason
+
+
+@pytest.mark.parametrize(
+    ("aborted", "text"),
+    [
+        (
+            Aborted(Reason.OT_EXTENSION_CHECK, "round 3 (respond)", frozenset({2})),
+            "aborted in round 3 (respond): OT-extension correlation check fails; party 2; "
+            "ban and discard OT",
+        ),
+        (
+            Aborted(Reason.MALFORMED_MESSAGE, "receiving from party 2", detail="Deal: empty"),
+            "aborted while receiving from party 2: message does not decode (Deal: empty); "
+            "nobody can be named; retry",
+        ),
+    ],
+)
+def test_text(aborted: Aborted, text: str) -> None:
+    assert str(aborted) == text
+
+
+def test_consequences_in_a_few_words() -> None:
+    assert [each.label for each in Consequence] == ["retry", "ban", "ban and discard OT"]
