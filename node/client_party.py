@@ -274,7 +274,7 @@ def _abort_text(aborted: Aborted, suspended: bool | None) -> str:
     if aborted.reason is Reason.SETUP_DISCARDED:
         advice = "recover the key"
     detail = f" ({aborted.detail})" if aborted.detail else ""
-    text = f"MPC session aborted in {aborted.step}: {aborted.reason.text}{detail}; {who}; {advice}"
+    text = f"MPC session aborted {aborted.where}: {aborted.reason.text}{detail}; {who}; {advice}"
     if suspended is None:
         return text
     return text + ("; it is suspended until then" if suspended else "; it could not be suspended")

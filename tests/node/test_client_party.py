@@ -338,7 +338,7 @@ def test_a_cheat_is_named_and_the_others_hear_of_it():
     assert isinstance(result, SessionAborted)
     assert result.status == 500
     assert result.message.startswith(
-        "MPC session aborted in receiving from party 2: message does not decode (Reveal: "
+        "MPC session aborted while receiving from party 2: message does not decode (Reveal: "
     )
     assert result.message.endswith("; party 2 (operator); try again")  # sealed it was not yet
     assert peers.aborted() == {OPERATOR, INSTITUTION}
@@ -412,7 +412,7 @@ def test_a_peer_that_aborts_is_quoted():
 
     peers, result = drive("dkg", "ed25519", prepare)
     assert result.message == (
-        "MPC session aborted in receiving from party 3: a peer reported that it aborted "
+        "MPC session aborted while receiving from party 3: a peer reported that it aborted "
         "(party 3 reports MALFORMED_MESSAGE); party 3 (institution); try again"
     )
     last = {Envelope.decode(data).receiver for data in peers.posts[-1]}

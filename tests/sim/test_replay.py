@@ -609,7 +609,7 @@ def test_results() -> None:
     assert (found.parties_ms[PartyId(1)] == 0).all()
     assert (found.parties_ms[PartyId(2)] == found.finished_ms).all()
     assert "50,000 samples" in str(found)
-    assert "1 messages" in str(one_message(100))
+    assert "1 message," in str(one_message(100))
 
 
 def test_bad_questions() -> None:

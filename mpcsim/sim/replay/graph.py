@@ -129,9 +129,10 @@ class MessageGraph:
 
     def __str__(self) -> str:
         size = sum(packet.size for packet in self.messages)
+        messages = "1 message" if len(self.messages) == 1 else f"{len(self.messages)} messages"
         return (
             f"{self.name}: {len(self.parties)} parties, {len(self.steps)} rounds run, "
-            f"{len(self.messages)} messages, {size} bytes"
+            f"{messages}, {size} bytes"
         )
 
 
