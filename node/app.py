@@ -92,7 +92,7 @@ def create_app(
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock)
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.
-    app.router.routes.extend([*routes.wallet.routes, *routes.public.routes, *page_routes()])
+    app.router.routes.extend([*routes.public.routes, *routes.wallet.routes, *page_routes()])
     return app
 
 

@@ -62,7 +62,10 @@ def _place(item: pytest.Item, broken: BrokenInvariant) -> tuple[str, int]:
         ours = root in file.parents and "site-packages" not in file.parts
         if file == item.path or (ours and KIT not in file.parents):
             path, line = file, at
-    return str(path.relative_to(root) if root in path.parents else path), line
+    for start in (root, KIT.parents[1]):  # the kit's own suite may be run from anywhere
+        if start in path.parents:
+            return str(path.relative_to(start)), line
+    return str(path), line
 
 
 def _captured(report: pytest.TestReport, failure: Failure) -> list[str]:

@@ -43,6 +43,14 @@ def wallet_target(request):
         yield target
 
 
+def test_the_kits_own_suite_has_the_same_place_everywhere(tmp_path):
+    path = Path(suite.__file__)
+    item = SimpleNamespace(
+        path=path, config=SimpleNamespace(rootpath=tmp_path), reportinfo=lambda: (path, 19, "")
+    )
+    assert report._place(item, BrokenInvariant("no place")) == ("mpcsim/testing/suite.py", 20)
+
+
 def test_drawn(wallet_target, check_service):
     check_service(wallet_target)
 
