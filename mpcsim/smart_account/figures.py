@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import Patch, Rectangle
 
 from mpcsim.sim.figures import (
@@ -25,6 +24,7 @@ from mpcsim.sim.figures import (
     WHITE,
     YELLOW,
     Chart,
+    new_chart,
 )
 from mpcsim.smart_account.anatomy import WORD_BYTES, Kind, Word, bound_words, packed_words
 from mpcsim.smart_account.chain import ZERO_ADDRESS
@@ -39,8 +39,7 @@ _FILL: Final = {Kind.ADDRESS: SKY, Kind.NUMBER: ORANGE, Kind.HASH: YELLOW}
 
 def _chart(width: float, height: float) -> tuple[Chart, Axes]:
     """A figure with axes all over it, in inches from the top left."""
-    figure = Chart(figsize=(width, height), dpi=100, facecolor=WHITE)
-    FigureCanvasAgg(figure)
+    figure = new_chart(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
@@ -213,8 +212,7 @@ def gas_chart(flows: Mapping[str, Flow]) -> Chart:
         UsageError: one is in no block yet.
     """
     width, height = 9.5, 0.8 * len(flows)
-    figure = Chart(figsize=(width, height + 1.05), dpi=100, facecolor=WHITE)
-    FigureCanvasAgg(figure)
+    figure = new_chart(width, height + 1.05)
     left, bottom = 2.2 / width, 0.55 / (height + 1.05)
     axes = figure.add_axes((left, bottom, 5.0 / width, height / (height + 1.05)))
     for row, flow in enumerate(flows.values()):

@@ -5,10 +5,12 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from io import BytesIO
 from itertools import combinations
 
 import matplotlib as mpl
 import pytest
+from matplotlib import image
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
@@ -19,7 +21,16 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
-from mpcsim.sim.figures import FILLS, NEUTRALS, PALETTE, critical_path, gantt, sequence_diagram, svg
+from mpcsim.sim.figures import (
+    FILLS,
+    NEUTRALS,
+    PALETTE,
+    Chart,
+    critical_path,
+    gantt,
+    sequence_diagram,
+    svg,
+)
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.traces.flight import PARTS
@@ -371,7 +382,12 @@ def test_a_result_in_a_notebook() -> None:
 
 def test_a_figure_in_a_notebook() -> None:
     figure = sequence_diagram(trace("two-party signature"))
-    assert ET.fromstring(figure._repr_svg_()).tag.endswith("svg")  # type: ignore[attr-defined]
+    assert isinstance(figure, Chart)
+    assert ET.fromstring(figure._repr_svg_()).tag.endswith("svg")
+    pixels = image.imread(BytesIO(figure._repr_png_()))
+    width, height = figure.get_size_inches()
+    assert pixels.shape[:2] == (round(200 * height), round(200 * width))
+    assert figure.dpi == 100
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Every function returns a figure of its own and touches no global state of matplo
 in scripts, servers and notebooks alike. ``style`` and ``canvas`` are for further figures.
 """
 
-from mpcsim.sim.figures.canvas import Chart, svg
+from mpcsim.sim.figures.canvas import Chart, new_chart, svg
 from mpcsim.sim.figures.critical_path import critical_path
 from mpcsim.sim.figures.gantt import gantt
 from mpcsim.sim.figures.sequence import sequence_diagram
@@ -47,6 +47,7 @@ __all__ = [
     "Chart",
     "critical_path",
     "gantt",
+    "new_chart",
     "sequence_diagram",
     "svg",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from io import StringIO
+from io import BytesIO, StringIO
 from textwrap import wrap
 from typing import Any
 
@@ -23,10 +23,17 @@ DPI = 100
 
 
 class Chart(Figure):
-    """A figure that a notebook shows by itself, whichever backend is in use."""
+    """A figure that a notebook shows by itself, whichever backend is in use.
+
+    As SVG; and as pixels, too, for JupyterLab shows no stored SVG in a notebook that it does not
+    trust (yet), that is, in every new one until its cells are run.
+    """
 
     def _repr_svg_(self) -> str:
         return svg(self)
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
 
 
 def svg(figure: Figure) -> str:
@@ -34,6 +41,13 @@ def svg(figure: Figure) -> str:
     out = StringIO()
     with rc_context({"svg.hashsalt": "mpcsim", "svg.fonttype": "path"}):
         figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG, sharp on screens of twice the usual resolution."""
+    out = BytesIO()
+    figure.savefig(out, format="png", dpi=2 * DPI)
     return out.getvalue()
 
 
