@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -27,6 +28,19 @@ class JsonErrors(HttpToolsProtocol):
             b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(body), body)
         )
         self.transport.close()
+
+
+OPTIONS: Final[Mapping[str, Any]] = {
+    "loop": "uvloop",
+    "http": JsonErrors,
+    "ws": "none",
+    "access_log": False,
+    "server_header": False,
+    "proxy_headers": False,
+    "backlog": BACKLOG,
+    "timeout_keep_alive": KEEP_ALIVE_S,
+}
+"""uvicorn's, of both servers."""
 
 
 def listen(host: str, port: int) -> socket.socket:

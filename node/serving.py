@@ -6,7 +6,7 @@ from typing import Final
 
 import uvicorn
 
-from mpcsim.listening import BACKLOG, KEEP_ALIVE_S, JsonErrors, listen
+from mpcsim.listening import OPTIONS, listen
 from node.settings import Settings
 
 SHUTDOWN_S: Final = 60
@@ -28,14 +28,7 @@ def serve(settings: Settings) -> None:
             factory=True,
             fd=listening.fileno(),
             workers=settings.workers,
-            loop="uvloop",
-            http=JsonErrors,
-            ws="none",
             log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE_S,
+            **OPTIONS,
             timeout_graceful_shutdown=SHUTDOWN_S,
         )

@@ -11,9 +11,11 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mpcsim.cli.network import add_network, parse
 from mpcsim.cli.token import GATEWAY_PORT, add_data, credentials
@@ -31,6 +33,8 @@ from mpcsim.system import (
     node_program,
     running,
 )
+
+N = TypeVar("N", int, float)
 
 DEMO_USER: Final = "alice"
 CHECK_S: Final = 0.3
@@ -51,14 +55,14 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--queue",
-        type=_queue_length,
+        type=_at_least(0, int),
         default=0,
         metavar="N",
         help="signing requests that may wait for one key (default: refuse a second one at once)",
     )
     parser.add_argument(
         "--token-lifetime",
-        type=_lifetime,
+        type=_at_least(1, float),
         default=3600.0,
         metavar="S",
         help="seconds a token holds",
@@ -94,16 +98,16 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
 
-def _queue_length(text: str) -> int:
-    if (length := int(text)) < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative")
-    return length
+def _at_least(least: int, kind: Callable[[str], N]) -> Callable[[str], N]:
+    """What argparse is to make of an option's text."""
 
+    def number(text: str) -> N:
+        with suppress(ValueError):
+            if least <= (found := kind(text)) < math.inf:
+                return found
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
 
-def _lifetime(text: str) -> float:
-    if not 1 <= (seconds := float(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a second or more")
-    return seconds
+    return number
 
 
 def _chain() -> MakeService | None:

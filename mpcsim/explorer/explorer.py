@@ -21,7 +21,7 @@ from mpcsim.explorer.retime import slowed
 from mpcsim.explorer.sessions import Edit, LiveSession, Source, TraceSession
 from mpcsim.explorer.views import Detail, View
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 from mpcsim.sim.simulation import Result, Simulation
 from mpcsim.sim.traces.picture import picture
 from mpcsim.sim.traces.trace import Trace
@@ -252,8 +252,7 @@ class Explorer:
         return f'{picture(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
 
     def __repr__(self) -> str:
-        count = len(self._edits)
-        changed = f", {count} edit{'s' if count > 1 else ''}" if count else ""
+        changed = f", {counted(len(self._edits), 'edit')}" if self._edits else ""
         return (
             f"Explorer<{self._trace.name}: {self._trace.verdict.value} after "
             f"{self._trace.finished_ms:.1f} ms{changed}>"

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mpcsim.gateway.assembly import OpenGateway
-from mpcsim.listening import BACKLOG, KEEP_ALIVE_S, JsonErrors, listen
+from mpcsim.listening import OPTIONS, listen
 
 SHUTDOWN_S: Final = 15
 
@@ -24,15 +24,8 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
         uvicorn.Server(
             uvicorn.Config(
                 Discreet(gateway.app),
-                loop="uvloop",
-                http=JsonErrors,
-                ws="none",
+                **OPTIONS,
                 log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                backlog=BACKLOG,
-                timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )
         ).run(sockets=[listening])

@@ -72,6 +72,11 @@ def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) 
     return "<div>" + "".join(parts) + "</div>"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 message``, ``2 messages``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def milliseconds(value: float) -> str:
     """Two decimals, thousands apart."""
     return f"{value:,.2f}"

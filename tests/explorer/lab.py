@@ -1,7 +1,6 @@
 """A real JupyterLab on a free loopback port, with a notebook to run in it."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,8 +12,9 @@ from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
-from selenium.webdriver import ActionChains
+from selenium.webdriver import ActionChains, Keys
 
+from mpcsim.system import free_port
 from tests.helpers.repo import ROOT
 
 TOKEN = "explorer"
@@ -35,9 +35,7 @@ def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[s
     (themes / "notification.jupyterlab-settings").write_text(
         '{"fetchNews": "false", "checkForUpdates": false}', encoding="utf-8"
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = (folder / "lab.log").open("wb")
     server = subprocess.Popen(
         [
@@ -125,6 +123,25 @@ class Lab:
     def text(self, selector: str) -> str:
         found: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
         return found
+
+    def step_to(self, number: int) -> None:
+        """From the first step, by the keyboard."""
+        self.run("document.querySelector('.mx').focus()")
+        self.press(*[Keys.ARROW_RIGHT] * number)
+        self.until(
+            f"return document.querySelector('.mx-counter').textContent.startsWith('step {number}')"
+        )
+
+    def alter(self, message: str, path: str) -> None:
+        """Alter a field of a message, and wait until somebody aborts."""
+        self.run(
+            f"document.querySelector('[data-key=\"{message}\"].mx-message')"
+            ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+        )
+        self.until(f"return document.querySelector('[data-path={path}]')")
+        self.run(f"document.querySelector('[data-path={path}]').click()")
+        self.run("document.querySelector('.mx-form').requestSubmit()")
+        self.until("return document.querySelector('.mx-abort')")
 
     def press(self, *keys: str) -> None:
         ActionChains(self.chrome).send_keys(*keys).perform()

@@ -52,17 +52,10 @@ def test_a_live_session(folder, dark):
         )
         # The notebook's own shortcuts stay out of it: arrows step, D D deletes no cell.
         page.run("document.querySelector('.mx').focus()")
-        page.press("dd", *[Keys.ARROW_RIGHT] * 7)
-        page.until("return document.querySelector('.mx-counter').textContent.startsWith('step 7')")
+        page.press("dd")
+        page.step_to(7)
         assert page.run("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") == cells
-        page.run(
-            "document.querySelector('[data-key=\"3>1 Respond\"].mx-message')"
-            ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
-        )
-        page.until("return document.querySelector('[data-path=R_i]')")
-        page.run("document.querySelector('[data-path=R_i]').click()")
-        page.run("document.querySelector('.mx-form').requestSubmit()")
-        page.until("return document.querySelector('.mx-abort')")
+        page.alter("3>1 Respond", "R_i")
         assert "Party 1 caught it in round 4 (share)" in page.text(".mx-abort")
         assert "COMMITMENT_OPENING" in page.text(".mx-abort")
         page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")

@@ -16,7 +16,6 @@ import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
 
-from selenium.webdriver import Keys
 
 from mpcsim.system import free_port
 from tests.explorer.lab import Lab
@@ -92,17 +91,8 @@ def test_notebook_1_and_the_explorer_in_it(workbench):
         assert not [kind for kind in kinds if kind in ("error", "stream stderr")]
 
         page.run("document.querySelector('.mx').scrollIntoView()")
-        page.run("document.querySelector('.mx').focus()")
-        page.press(*[Keys.ARROW_RIGHT] * 7)
-        page.until("return document.querySelector('.mx-counter').textContent.startsWith('step 7')")
-        page.run(
-            "document.querySelector('[data-key=\"3>1 Respond\"].mx-message')"
-            ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
-        )
-        page.until("return document.querySelector('[data-path=R_i]')")
-        page.run("document.querySelector('[data-path=R_i]').click()")
-        page.run("document.querySelector('.mx-form').requestSubmit()")
-        page.until("return document.querySelector('.mx-abort')")
+        page.step_to(7)
+        page.alter("3>1 Respond", "R_i")
         assert "Party 1 caught it" in page.text(".mx-abort")
         if keep := os.environ.get("SCREENSHOTS"):
             chrome.save_screenshot(str(Path(keep) / "front_door.png"))

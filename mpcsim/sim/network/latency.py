@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.rich_display import counted
 
 __all__ = [
     "Constant",
@@ -506,12 +507,8 @@ class Empirical(Latency):
 
     def __str__(self) -> str:
         median, tail = np.percentile(self._table, (50, 99))
-        count = len(self.samples_ms)
-        plural = "s" if count > 1 else ""
-        return (
-            f"empirical, {count} sample{plural}, median {_ms(float(median))}, "
-            f"99% below {_ms(float(tail))}"
-        )
+        samples = counted(len(self.samples_ms), "sample")
+        return f"empirical, {samples}, median {_ms(float(median))}, 99% below {_ms(float(tail))}"
 
 
 def _heading(first: list[str], column: str, path: str | Path) -> int:

@@ -19,7 +19,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.transport import Connection, whole
-from mpcsim.sim.rich_display import Table, document
+from mpcsim.sim.rich_display import Table, counted, document
 
 T = TypeVar("T", "Site", "Link", Connection)
 
@@ -358,14 +358,11 @@ class Network:
         )
         kept = self.connection
         state = "opened anew in every session" if kept.cold else "kept open"
-        trips = (
-            "1 round trip" if kept.tls_round_trips == 1 else f"{kept.tls_round_trips} round trips"
-        )
         idle = "" if kept.slow_start_after_idle else ", kept while idle"
         note = (
-            f"connections {state}, TLS handshake {trips}, "
+            f"connections {state}, TLS handshake {counted(kept.tls_round_trips, 'round trip')}, "
             f"{kept.overhead_bytes} B around each message, "
-            f"initial window {kept.initial_window} segment{'s' * (kept.initial_window > 1)}{idle}"
+            f"initial window {counted(kept.initial_window, 'segment')}{idle}"
         )
         return document(f"Network: {self.name or 'unnamed'}", [links, sites], notes=[note])
 

@@ -21,6 +21,7 @@ from mpcsim.sim.replay.draws import ArraySource, Sampled
 from mpcsim.sim.replay.plan import Plan
 from mpcsim.sim.replay.results import Replay
 from mpcsim.sim.replay.tally import Tally
+from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.traces.trace import Trace
 
@@ -129,10 +130,9 @@ class MessageGraph:
 
     def __str__(self) -> str:
         size = sum(packet.size for packet in self.messages)
-        messages = "1 message" if len(self.messages) == 1 else f"{len(self.messages)} messages"
         return (
             f"{self.name}: {len(self.parties)} parties, {len(self.steps)} rounds run, "
-            f"{messages}, {size} bytes"
+            f"{counted(len(self.messages), 'message')}, {size} bytes"
         )
 
 

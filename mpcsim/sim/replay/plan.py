@@ -24,6 +24,7 @@ from mpcsim.sim.network.transport import (
     wire_ms,
 )
 from mpcsim.sim.replay.arrays import Floats
+from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
 
 if TYPE_CHECKING:
@@ -151,9 +152,9 @@ def _check_cores(parties: Iterable[PartyId], network: Network) -> None:
     for name, guests in hosted.items():
         if len(guests) > (cores := network.sites[name].cores):
             raise UsageError(
-                f"site {name} hosts {len(guests)} parties on {cores} "
-                f"core{'s' if cores > 1 else ''}: they would take turns, which a replay cannot "
-                "reproduce; give the site more cores, or run the simulation itself"
+                f"site {name} hosts {len(guests)} parties on {counted(cores, 'core')}: they would "
+                "take turns, which a replay cannot reproduce; give the site more cores, or run "
+                "the simulation itself"
             )
 
 
