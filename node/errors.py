@@ -11,6 +11,11 @@ from typing import Final
 
 from mpcsim.ids import PartyId
 
+OUTCOME_UNKNOWN: Final = (
+    "The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "
+    "recover it"
+)
+"""Said where a key may have been made although no share could be returned."""
 MAX_DETAIL: Final = 400
 """Characters of an upstream's own text that are passed on."""
 
@@ -60,10 +65,14 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the user's keys do not allow this, e.g. there is one of this curve already."""
+    """409: the user's keys do not allow this, e.g. there is one of this curve already.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(409, message)
+    Args:
+        retry_after: seconds after which it may be otherwise, where that is known.
+    """
+
+    def __init__(self, message: str, retry_after: str | None = None) -> None:
+        super().__init__(409, message, _retry(retry_after))
 
 
 class NotConfigured(ApiError):
@@ -81,12 +90,25 @@ class Upstream(ApiError):
         reason: its reason phrase.
         detail: its own text; shortened, and printable on one line.
         party: the MPC node that failed, where the gateway says so.
+        retry_after: seconds after which the same call may succeed, where the gateway says so.
+        explained: whether the gateway itself has answered, not something before it.
     """
 
-    def __init__(self, status: int, reason: str, detail: str, party: PartyId | None = None) -> None:
-        super().__init__(500, f"Upstream returned {status} {reason}: {_one_line(detail)}")
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        detail: str,
+        party: PartyId | None = None,
+        *,
+        retry_after: str | None = None,
+        explained: bool = True,
+    ) -> None:
+        text = f"Upstream returned {status} {reason}: {_one_line(detail)}"
+        super().__init__(500, text, _retry(retry_after))
         self.upstream_status = status
         self.party = party
+        self.explained = explained
 
 
 class Unreachable(ApiError):
@@ -103,11 +125,28 @@ class UpstreamTimeout(ApiError):
         super().__init__(504, message)
 
 
+class OutcomeUnknown(ApiError):
+    """502 or 504 of a call that makes a key: it may have come into force, or still do so.
+
+    Args:
+        failure: why there was no answer.
+    """
+
+    def __init__(self, failure: ApiError) -> None:
+        late = isinstance(failure, UpstreamTimeout)
+        super().__init__(504 if late else 502, f"{failure.message}. {OUTCOME_UNKNOWN}")
+
+
 def error_body(message: str) -> bytes:
     """``{"error": message}`` as UTF-8 JSON."""
     return json.dumps({"error": message}, ensure_ascii=False, separators=(",", ":")).encode(
         errors="replace"
     )
+
+
+def _retry(after: str | None) -> dict[str, str]:
+    """A Retry-After header (RFC 9110, section 10.2.3), if there is something to put into it."""
+    return {"Retry-After": after} if after and after.isdecimal() and len(after) <= 6 else {}
 
 
 def _one_line(text: str) -> str:

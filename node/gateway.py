@@ -16,8 +16,12 @@ from mpcsim.gateway import wire
 from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
+    GENERATION,
     NOT_FOUND,
+    RECOVERY,
+    busy,
     key_exists,
+    recovered_meanwhile,
 )
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from node.errors import (
@@ -32,7 +36,16 @@ from node.models import KeyToken, RegisteredKey, RegisteredKeys, UserInformation
 from node.transport import ConnectionLost, Reply, Transport
 
 SEAL_KEY_BYTES: Final = 32
-_KEY_EXISTS: Final = frozenset(str(key_exists(curve)) for curve in CURVES)
+_CONFLICTS: Final = frozenset(
+    str(refused)
+    for refused in (
+        *(key_exists(curve) for curve in CURVES),
+        busy(GENERATION),
+        busy(RECOVERY),
+        recovered_meanwhile(),
+    )
+)
+"""Refusals that tell a caller about the user's keys, and are passed on as they are."""
 
 B = TypeVar("B", bound=wire.Body)
 M = TypeVar("M", bound=BaseModel)
@@ -42,8 +55,8 @@ class GatewayClient:
     """Typed requests to one gateway.
 
     Every method may raise ``Unauthorized`` (the gateway refuses the token), ``NotFound``,
-    ``Conflict`` (the user has a key of that curve), ``Upstream`` (any other error of the gateway,
-    or an answer that is none), ``Unreachable`` and ``UpstreamTimeout``.
+    ``Conflict`` (the user has a key of that curve, or one is being made), ``Upstream`` (any other
+    error of the gateway, or an answer that is none), ``Unreachable`` and ``UpstreamTimeout``.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -203,13 +216,19 @@ def _refusal(reply: Reply) -> ApiError:
         return Unauthorized(said)
     text = said.get("error")
     if not isinstance(text, str):
-        return Upstream(reply.status, reply.reason, "no explanation")
+        return Upstream(reply.status, reply.reason, "no explanation", explained=False)
     if reply.status == NOT_FOUND:
         return NotFound(text)
-    if reply.status == CONFLICT and text in _KEY_EXISTS:
-        return Conflict(text)
+    if reply.status == CONFLICT and text in _CONFLICTS:
+        return Conflict(text, reply.retry_after)
     party = said.get("party")
-    return Upstream(reply.status, reply.reason, text, party if party in MPC_NODES else None)
+    return Upstream(
+        reply.status,
+        reply.reason,
+        text,
+        party if party in MPC_NODES else None,
+        retry_after=reply.retry_after,
+    )
 
 
 def _unintelligible(what: str) -> Upstream:

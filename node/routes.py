@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mpcsim import __version__
+from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
     Error,
@@ -43,14 +44,14 @@ ERROR_EXAMPLES: Final[Mapping[int, str]] = {
     413: "The body has more than 262144 bytes",
     415: "The content type must be application/json",
     500: "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached",
-    502: "The gateway cannot be reached; check WAAS_API_URL",
-    504: "The gateway did not answer in time",
+    502: Unreachable().message,
+    504: UpstreamTimeout().message,
 }
 ERROR_MEANINGS: Final[Mapping[int, str]] = {
     400: "A parameter is missing, malformed or does not fit the others.",
     401: "The access token is missing (755), invalid (756) or expired (757): get a new one, retry.",
     404: "No such key of this user, or no such user.",
-    409: "The user's keys do not allow this now.",
+    409: "The user's keys do not allow this now; `Retry-After` says when they may.",
     413: "The body is too long.",
     415: "The body is not declared as JSON.",
     500: "Internal error, or the gateway or an MPC node answered with an error.",
@@ -61,13 +62,26 @@ ALWAYS: Final = (401, 500, 502, 504)
 WITH_BODY: Final = (400, 413, 415)
 
 
-def fails_with(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI responses for these error statuses and those that every protected route has."""
+def fails_with(*statuses: int, makes_key: bool = False) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI responses for these error statuses and those that every protected route has.
+
+    Args:
+        makes_key: without an answer of the gateway, nobody knows what has come of it.
+    """
+    doubtful = (502, 504) if makes_key else ()
     return {
         status: {
             "model": Error,
-            "description": f"{HTTPStatus(status).phrase}. {ERROR_MEANINGS[status]}",
-            "content": {"application/json": {"example": {"error": ERROR_EXAMPLES[status]}}},
+            "description": f"{HTTPStatus(status).phrase}. {ERROR_MEANINGS[status]}"
+            + (f" {OUTCOME_UNKNOWN}." if status in doubtful else ""),
+            "content": {
+                "application/json": {
+                    "example": {
+                        "error": ERROR_EXAMPLES[status]
+                        + (f". {OUTCOME_UNKNOWN}" if status in doubtful else "")
+                    }
+                }
+            },
         }
         for status in sorted({*statuses, *ALWAYS})
     }
@@ -107,7 +121,7 @@ async def health(request: Request) -> Response:
 @wallet.post(
     "/generate",
     response_model=KeyShareRecord,
-    responses=fails_with(409, *WITH_BODY),
+    responses=fails_with(409, *WITH_BODY, makes_key=True),
     summary="Generate key share",
 )
 async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
@@ -115,6 +129,10 @@ async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
 
     Keep `key_id`, `encrypted_share` and `secret_store` encrypted: the node keeps nothing. A user
     has one key a curve; where there is one already the answer is 409, and `recover` is what to use.
+    While one is being made, by this or another caller, it is 409 with `Retry-After`.
+
+    After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if there is a key now,
+    `recover` it.
     """
     record = await call.wallet.generate(call.caller, body.curve, body.password, call.timing)
     return json_answer(record)
@@ -123,13 +141,17 @@ async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
 @wallet.post(
     "/recover",
     response_model=KeyShareRecord,
-    responses=fails_with(404, *WITH_BODY),
+    responses=fails_with(404, 409, *WITH_BODY, makes_key=True),
     summary="Recover key share",
 )
 async def recover(body: NewKeyRequest, call: CurrentCall) -> Response:
     """Replace a lost share: same public key, new `key_id`, new shares for all holders.
 
-    The old share no longer signs once this has succeeded.
+    The old share no longer signs once this has succeeded. One recovery at a time: another one
+    meanwhile is answered 409 with `Retry-After`.
+
+    After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if the key's `key_id` is
+    not the one you hold a share of, `recover` again.
     """
     record = await call.wallet.recover(call.caller, body.curve, body.password, call.timing)
     return json_answer(record)

@@ -44,6 +44,8 @@ class Reply:
 
     status: int
     body: bytes = field(repr=False)
+    retry_after: str | None = None
+    """Its ``Retry-After`` header."""
 
     @property
     def reason(self) -> str:
@@ -124,7 +126,8 @@ class HttpTransport:
                 headers=_headers(token, body),
                 allow_redirects=False,
             ) as response:
-                return Reply(response.status, await self._read(response))
+                after = response.headers.get("Retry-After")
+                return Reply(response.status, await self._read(response), after)
         except aiohttp.ConnectionTimeoutError:
             raise Unreachable from None
         except TimeoutError:
@@ -199,7 +202,8 @@ class AsgiTransport:
             method, "http://gateway" + path, headers=_headers(token, body), content=body
         )
         response = await self._asgi.handle_async_request(request)
-        return Reply(response.status_code, await response.aread())
+        after = response.headers.get("Retry-After")
+        return Reply(response.status_code, await response.aread(), after)
 
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:

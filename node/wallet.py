@@ -8,7 +8,8 @@ immutable objects goes when the memory is used again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -43,7 +44,15 @@ from node.checks import (
     verifies,
 )
 from node.client_party import ClientParty, Mail, OnCheat, Post, give_up, leaves_open
-from node.errors import ApiError, BadRequest, NotFound, Unreachable, Upstream, UpstreamTimeout
+from node.errors import (
+    ApiError,
+    BadRequest,
+    NotFound,
+    OutcomeUnknown,
+    Unreachable,
+    Upstream,
+    UpstreamTimeout,
+)
 from node.gateway import GatewayClient
 from node.models import (
     Curve,
@@ -113,10 +122,12 @@ class Wallet:
         """Generate a key with both MPC nodes.
 
         Raises:
-            Conflict: the user has a key on that curve.
+            Conflict: the user has a key on that curve, or is about to get one.
+            OutcomeUnknown: the user may have a key on that curve now, of which nobody has the
+                caller's share; it can be recovered.
             ApiError: it came to nothing; the user has no key on that curve.
         """
-        async with self._stretching(password, timing) as stretching:
+        async with _outcome_known(), self._stretching(password, timing) as stretching:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
             party = dkg.party(agreed, CLIENT, session_id=self._session_id(), rng=self._rng)
 
@@ -136,13 +147,16 @@ class Wallet:
 
         Raises:
             NotFound: the user has no key on that curve.
+            Conflict: the key is being recovered, or has been meanwhile.
+            OutcomeUnknown: either the old share works as before, or a new key is in force, of
+                which nobody has the caller's share; it can be recovered again.
             ApiError: it came to nothing; the old share works as before.
         """
-        registered = await self._gateway.key(caller.token, curve)
-        if registered is None:
-            raise NotFound(f"No {curve} key is registered for this user")
         session_id = self._session_id()
-        async with self._stretching(password, timing) as stretching:
+        async with _outcome_known(), self._stretching(password, timing) as stretching:
+            registered = await self._gateway.key(caller.token, curve)
+            if registered is None:
+                raise NotFound(f"No {curve} key is registered for this user")
             party, mail = await self._begin_recovery(caller, session_id, registered, timing)
             stretching.start()
             async with self._client(caller, party, timing, threaded=True) as client:
@@ -210,8 +224,13 @@ class Wallet:
     async def _activate(self, caller: Caller, session_id: bytes, made: KeyShareRecord) -> None:
         """Have the gateway register a key, and see that it did.
 
-        If there is no answer the key may be registered all the same: only the registry knows. By
-        then its answer is final, since the gateway registers within our patience or not at all.
+        If there is no answer the key may be registered all the same, or still be: our patience is
+        counted from the arrival of the request, and nobody knows when that was.
+
+        Raises:
+            OutcomeUnknown: something between here and the gateway has answered in its place.
+            Unreachable: of unknown outcome, too; as ``UpstreamTimeout``.
+            ApiError: the gateway has refused.
         """
         failure: ApiError | None = None
         try:
@@ -224,8 +243,10 @@ class Wallet:
         except ApiError:
             if failure is None:
                 return  # it said that it did
-            raise failure from None
+            registered = None
         if registered is None or registered.key_id != made.key_id:
+            if isinstance(failure, Upstream) and not failure.explained:
+                raise OutcomeUnknown(failure)
             raise failure or ApiError(500, "The gateway has not registered the new key")
         if registered.public_key != made.public_key:
             raise ApiError(500, "The gateway has registered another public key than was made")
@@ -478,6 +499,19 @@ class Wallet:
             suspend=suspend,
             rng=self._rng,
         )
+
+
+@asynccontextmanager
+async def _outcome_known() -> AsyncIterator[None]:
+    """Around what makes a key: when there is no answer, say that nobody knows what has come of it.
+
+    Raises:
+        OutcomeUnknown: in place of ``Unreachable`` and ``UpstreamTimeout``.
+    """
+    try:
+        yield
+    except (Unreachable, UpstreamTimeout) as error:
+        raise OutcomeUnknown(error) from None
 
 
 async def _once_sent(work: Callable[[], None]) -> None:

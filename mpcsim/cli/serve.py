@@ -21,6 +21,7 @@ from mpcsim.cli.network import add_network, parse
 from mpcsim.cli.token import GATEWAY_PORT, add_data, credentials
 from mpcsim.errors import UsageError
 from mpcsim.gateway import open_gateway
+from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.serving import serve as serve_gateway
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.system import (
@@ -67,6 +68,14 @@ def add(subparsers: Any) -> None:
         metavar="S",
         help="seconds a token holds",
     )
+    parser.add_argument(
+        "--lease",
+        type=_at_least(0.1, float),
+        default=LEASE_S,
+        metavar="S",
+        help="seconds a session's caller may be silent before the key's next caller takes its "
+        "place (default %(default)s)",
+    )
     add_network(parser)
     add_data(parser)
     parser.set_defaults(run=run)
@@ -83,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
             network=network,
             queue=options.queue,
             token_lifetime_s=options.token_lifetime,
+            lease_s=options.lease,
         )
         serve_gateway(gateway, options.host, port("GATEWAY_PORT", GATEWAY_PORT))
         return 0
@@ -98,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
 
-def _at_least(least: int, kind: Callable[[str], N]) -> Callable[[str], N]:
+def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
     """What argparse is to make of an option's text."""
 
     def number(text: str) -> N:
@@ -169,7 +179,7 @@ def _start(processes: Running, options: argparse.Namespace) -> None:
 
 def _gateway_options(options: argparse.Namespace) -> list[str]:
     given = ["--data", str(options.data), "--queue", str(options.queue)]
-    given += ["--token-lifetime", str(options.token_lifetime)]
+    given += ["--token-lifetime", str(options.token_lifetime), "--lease", str(options.lease)]
     return given + (["--network", options.network] if options.network else [])
 
 

@@ -301,7 +301,8 @@ def _refused(request: Request, error: Exception) -> Response:
     document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, LinkFailed):
         document["party"] = error.party
-    return JSONResponse(document, error.status)
+    after = error.retry_after_s
+    return JSONResponse(document, error.status, {"Retry-After": str(after)} if after else None)
 
 
 def _unauthorized(request: Request, error: Exception) -> Response:

@@ -17,7 +17,7 @@ from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
 from mpcsim.gateway.conditions import Conditions
 from mpcsim.gateway.database import IN_MEMORY
-from mpcsim.gateway.gateway import Gateway
+from mpcsim.gateway.gateway import LEASE_S, Gateway
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
 from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S, MpcNode
 from mpcsim.gateway.registry import Credentials, Registry
@@ -80,6 +80,7 @@ def open_gateway(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     signing_s: float = SIGNING_S,
     making_s: float = MAKING_S,
+    lease_s: float = LEASE_S,
     link_timeout_s: float = LINK_TIMEOUT_S,
     rng: Rng | None = None,
     listener: Listener = silent,
@@ -99,6 +100,7 @@ def open_gateway(
         token_lifetime_s: of access and key tokens.
         signing_s: how long a signing session may take before it expires.
         making_s: the same for key generation and recovery.
+        lease_s: how long a session's caller may be silent before another caller takes its place.
         link_timeout_s: how long the gateway waits for an MPC node.
         rng: randomness of the MPC nodes and of new secrets; the operating system's by default.
         listener: told what the MPC nodes' parties do; also from other threads than the caller's.
@@ -149,6 +151,7 @@ def open_gateway(
             queue=queue,
             signing_s=signing_s,
             making_s=making_s,
+            lease_s=lease_s,
         )
         gateway.settle_at_start()
         verifier = TokenVerifier(jwks, "gateway", now)

@@ -16,14 +16,25 @@ UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
 
 
-class Refused(MpcError):
-    """A request was understood and refused; nothing has changed. The text may be shown to anyone
-    who may make the request."""
+SIGNING: Final = "signing session"
+GENERATION: Final = "generation"
+RECOVERY: Final = "recovery"
+"""What there may only be one of for a key (a generation: for a user and curve)."""
 
-    def __init__(self, status: int, text: str) -> None:
+
+class Refused(MpcError):
+    """A request was not carried out. The text may be shown to anyone who may make the request.
+
+    It changed nothing that is in force; where an MPC node has not answered (``LinkFailed``), what
+    that node did is not known.
+    """
+
+    def __init__(self, status: int, text: str, retry_after_s: int | None = None) -> None:
         super().__init__(text)
         self.status = status
         """As in HTTP."""
+        self.retry_after_s = retry_after_s
+        """When the same request may succeed."""
 
 
 class LinkFailed(Refused):
@@ -55,6 +66,10 @@ def key_exists(curve: str) -> Refused:
     return Refused(CONFLICT, f"{curve} key already exists for this user")
 
 
-def busy(what: str) -> Refused:
+def recovered_meanwhile() -> Refused:
+    return Refused(CONFLICT, "the key has been recovered meanwhile")
+
+
+def busy(what: str, retry_after_s: int | None = None) -> Refused:
     """Somebody else is at it; they are not disturbed."""
-    return Refused(CONFLICT, f"a {what} for this key is in progress")
+    return Refused(CONFLICT, f"a {what} for this key is in progress", retry_after_s)

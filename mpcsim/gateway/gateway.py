@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import math
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -27,18 +29,23 @@ from mpcsim.gateway.conditions import GATEWAY, Conditions
 from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
+    GENERATION,
     NOT_FOUND,
+    RECOVERY,
+    SIGNING,
     TIMED_OUT,
     UNAVAILABLE,
     LinkFailed,
     Refused,
+    busy,
     key_exists,
     no_such_key,
     no_such_session,
+    recovered_meanwhile,
     timed_out,
 )
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
-from mpcsim.gateway.mpc_node import MAKING_S, RECOVERY, SIGNING, SIGNING_S
+from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.threads import in_thread, to_the_end
 from mpcsim.gateway.tokens import Claims
@@ -49,8 +56,8 @@ from mpcsim.protocol.party import ABORT_KIND
 
 LOG = logging.getLogger(__name__)
 
-MAX_MAKING: Final = 4
-"""Key generations and recoveries that one user may have open; the oldest gives way to a fifth."""
+LEASE_S: Final = 5.0
+"""How long a session's caller may be silent before the key's next caller takes its place."""
 CALLING_OFF_S: Final = 1.0
 """How long a request waits for the MPC nodes to hear that a session is off."""
 MAX_WAVES: Final = 16
@@ -71,8 +78,14 @@ class _Session:
     """The key it acts on or replaces; None while it generates one."""
     making: bool
     """It makes a key, in steps that take tens of milliseconds."""
+    place: Hashable
+    """What the session has to itself while it is open."""
     leave: Callable[[], None]
-    """Gives up the session's turn with the key."""
+    """Gives up the place."""
+    heard_at: float
+    """When the caller's last request was answered."""
+    serving: int = 0
+    """Requests of the caller that are not answered yet."""
     open_at: set[PartyId] = field(default_factory=set)
     """MPC nodes that may have it in their books."""
     expiry: asyncio.TimerHandle | None = None
@@ -101,6 +114,7 @@ class Gateway:
         queue: int = 0,
         signing_s: float = SIGNING_S,
         making_s: float = MAKING_S,
+        lease_s: float = LEASE_S,
     ) -> None:
         """A gateway.
 
@@ -110,6 +124,7 @@ class Gateway:
             queue: signing requests that may wait for one key at one MPC node; with 0 a second
                 request is refused at once.
             signing_s: how long a signing session may take; ``making_s``: the others.
+            lease_s: how long a session's caller may be silent before another takes its place.
         """
         self.registry = registry
         self.links = links
@@ -118,9 +133,10 @@ class Gateway:
         self._sessions: dict[bytes, _Session] = {}
         self._signing_s = signing_s
         self._making_s = making_s
+        self._lease_s = lease_s
         # Whoever waits for a client that is lost is to see its session end.
-        self._signing = Turns(SIGNING, queue, signing_s + CALLING_OFF_S)
-        self._recovering = Turns(RECOVERY, 0, 0.0)
+        self._signing = Turns(queue, signing_s + CALLING_OFF_S)
+        self._making = Turns(0, 0.0)
         self._unclosed: dict[tuple[PartyId, str], dict[bytes, float]] = {}
         """By MPC node and key: sessions that are off though the node could not be told, and when
         it has forgotten them anyway."""
@@ -192,7 +208,7 @@ class Gateway:
             if self.registry.key(user_id, curve):
                 raise key_exists(curve)
             await self._settle(user_id, curve, asking.times)
-        session = await self._begin(asking, body.session_id, curve, MPC_NODES, None)
+        session = await self._begin(asking, body.session_id, curve, GENERATION)
         first = {party: wire.Generate(body.session_id, curve, ()) for party in MPC_NODES}
         mail, _ = await self._carry_on(asking, session, body.messages, "generate", first)
         return wire.Mail(mail)
@@ -208,9 +224,7 @@ class Gateway:
             if key is None:
                 raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
             await self._settle(user_id, curve, asking.times)
-        session = await self._begin(
-            asking, body.session_id, curve, MPC_NODES, key.key_id, self._recovering
-        )
+        session = await self._begin(asking, body.session_id, curve, RECOVERY, key.key_id)
         first = dict.fromkeys(MPC_NODES, body)
         mail, records = await self._carry_on(asking, session, (), "recover", first)
         return wire.Recovering(records, mail)
@@ -222,9 +236,7 @@ class Gateway:
         signer = PartyId(body.signer)
         if signer not in MPC_NODES:
             raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
-        session = await self._begin(
-            asking, body.session_id, curve, (signer,), key_id, self._signing
-        )
+        session = await self._begin(asking, body.session_id, curve, SIGNING, key_id, (signer,))
         mail, _ = await self._carry_on(asking, session, body.messages, "sign", {signer: body})
         return wire.Mail(mail)
 
@@ -233,42 +245,97 @@ class Gateway:
         asking: Asking,
         session_id: bytes,
         curve: str,
-        nodes: tuple[PartyId, ...],
-        key_id: str | None,
-        turns: Turns | None = None,
+        what: str,
+        key_id: str | None = None,
+        nodes: tuple[PartyId, ...] = MPC_NODES,
     ) -> _Session:
-        """Enter a session in the books, after its turn has come."""
+        """Enter a session in the books, after its turn has come.
+
+        Of makings, generations and recoveries, there is one for a user and curve; of signing
+        sessions, one for a key at an MPC node.
+
+        Raises:
+            Refused: another session has the place, and its caller is not silent.
+        """
         await self._expire()
-        user_id, making = asking.claims.user_id, len(nodes) > 1
-        leave = _nothing if turns is None else await turns.take((nodes, key_id))
+        user_id, making = asking.claims.user_id, what != SIGNING
+        place: Hashable = (user_id, curve) if making else (nodes, key_id)
+        leave = await self._take(self._making if making else self._signing, place, what)
         if session_id in self._sessions:
             leave()
             raise Refused(CONFLICT, "a session of this id is open")
-        # From the count to the entry nothing else runs.
-        others = [s for s in self._sessions.values() if s.making and s.user_id == user_id]
-        surplus = others[: max(0, len(others) - MAX_MAKING + 1)] if making else []
-        for other in surplus:
-            del self._sessions[other.session_id]
         lifetime_s = self._making_s if making else self._signing_s
-        expires_at = self._clock() + lifetime_s
+        now = self._clock()
         session = _Session(
             session_id,
             user_id,
             curve,
             nodes,
-            expires_at,
+            now + lifetime_s,
             key_id,
             making,
+            place,
             leave,
+            heard_at=now,
         )
         self._sessions[session_id] = session
         # Those who wait for the key's turn must not depend on the next request coming by.
         session.expiry = asyncio.get_running_loop().call_later(
             lifetime_s, lambda: self._start(self._call_off(session))
         )
-        for other in surplus:
-            self._start(self._call_off(other))
         return session
+
+    # ------------------------------------------------------------------ whose turn it is
+
+    async def _take(self, turns: Turns, place: Hashable, what: str) -> Callable[[], None]:
+        """Take the turn, from a caller who is silent if need be; returns what gives it up."""
+        holder = self._holder(turns, place)
+        if holder is not None and self._lease_left(holder) <= 0:
+            await self._stop([holder])
+            holder = self._holder(turns, place)
+        relief = None
+        if holder is not None and turns.queue:
+            relief = self._start(self._relieve(turns, place))
+        try:
+            return await turns.take(place)
+        except TimeoutError:
+            holder = self._holder(turns, place)
+            left = self._lease_left(holder) if holder is not None else 0.0
+            raise busy(what, max(1, math.ceil(left))) from None
+        finally:
+            if relief is not None:
+                relief.cancel()
+
+    async def _relieve(self, turns: Turns, place: Hashable) -> None:
+        """For somebody who waits for a place: end the session that has it once its caller is
+        silent for too long."""
+        while (holder := self._holder(turns, place)) is not None:
+            left = self._lease_left(holder)
+            if left <= 0:
+                self._start(self._call_off(holder))
+            await asyncio.sleep(left if left > 0 else CALLING_OFF_S)
+
+    def _holder(self, turns: Turns, place: Hashable) -> _Session | None:
+        """The session that has a place."""
+        if not turns.taken(place):
+            return None
+        return next((s for s in self._sessions.values() if s.place == place), None)
+
+    def _lease_left(self, session: _Session) -> float:
+        """Seconds after which others may take the session's place."""
+        if session.serving:
+            return self._lease_s
+        return session.heard_at + self._lease_s - self._clock()
+
+    @contextmanager
+    def _serving(self, session: _Session) -> Iterator[None]:
+        """While a request of the session's caller is being served, the caller is not silent."""
+        session.serving += 1
+        try:
+            yield
+        finally:
+            session.serving -= 1
+            session.heard_at = self._clock()
 
     # ------------------------------------------------------------------ sessions go on
 
@@ -309,6 +376,17 @@ class Gateway:
         Returns:
             The client's mail, and the records the MPC nodes gave.
         """
+        with self._serving(session):
+            return await self._in_turn(asking, session, messages, verb, first)
+
+    async def _in_turn(
+        self,
+        asking: Asking,
+        session: _Session,
+        messages: Sequence[bytes],
+        verb: str,
+        first: Mapping[PartyId, Any] | None,
+    ) -> tuple[tuple[bytes, ...], dict[PartyId, bytes]]:
         async with session.lock:
             self._check_open(session)
             try:
@@ -472,9 +550,10 @@ class Gateway:
         if not session.making:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
         deadline = self._clock() + body.patience_ms / 1000
-        async with session.lock:
-            self._check_open(session)
-            await to_the_end(self._decide(asking, session, body, deadline))
+        with self._serving(session):
+            async with session.lock:
+                self._check_open(session)
+                await to_the_end(self._decide(asking, session, body, deadline))
 
     async def _decide(
         self, asking: Asking, session: _Session, body: wire.Activate, deadline: float
@@ -507,14 +586,14 @@ class Gateway:
                 it must then never be.
 
         Raises:
-            Refused: nothing has changed.
+            Refused: the registry is as it was. A node may have voted; settling takes that back.
         """
         user_id, curve, key_id = session.user_id, session.curve, body.key_id.hex()
         present = self.registry.key(user_id, curve)
         if session.key_id is None and present is not None:
             raise key_exists(curve)
         if session.key_id is not None and (present is None or present.key_id != session.key_id):
-            raise Refused(CONFLICT, "the key has been recovered meanwhile")
+            raise recovered_meanwhile()
         replies = await _all([self._ask(asking, p, "vote", body) for p in MPC_NODES])
         keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
         if len(keys) != 1:
@@ -641,10 +720,6 @@ def _whole_wallet(claims: Claims) -> None:
     """A token for one key neither makes keys nor replaces them."""
     if claims.key_id is not None:
         raise no_such_key()
-
-
-def _nothing() -> None:
-    """Gives up no turn."""
 
 
 async def _all(calls: Sequence[Any]) -> list[Any]:

@@ -36,6 +36,8 @@ from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
     NOT_FOUND,
+    RECOVERY,
+    SIGNING,
     Refused,
     busy,
     key_exists,
@@ -57,9 +59,6 @@ LOG = logging.getLogger(__name__)
 
 THRESHOLD: Final = 2
 HOLDERS: Final = (CLIENT, *MPC_NODES)
-SIGNING: Final = "signing session"
-RECOVERY: Final = "recovery"
-"""What there may only be one of for a key."""
 SIGNING_S: Final = 15.0
 """How long a signing session may take: a few round trips, with a slow network to spare."""
 MAKING_S: Final = 60.0
@@ -156,7 +155,7 @@ class MpcNode:
                 itself, which passes neither on for others, and need none.
 
         Raises:
-            Refused: with an HTTP status; nothing has changed.
+            Refused: with an HTTP status; this node's part is as it was before.
             TokenError: the token is missing, invalid or expired.
         """
         try:

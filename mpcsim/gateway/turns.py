@@ -6,50 +6,48 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from mpcsim.gateway.errors import busy
-
 
 class Turns:
-    """Turns by key. With a queue of 0, whoever does not get the turn at once is refused."""
+    """Turns by key. With a queue of 0, whoever does not get the turn at once does not get it."""
 
-    def __init__(self, what: str, queue: int, patience_s: float) -> None:
+    def __init__(self, queue: int, patience_s: float) -> None:
         """No turns taken.
 
         Args:
-            what: there may only be one of at a time.
             queue: how many may wait for one key.
             patience_s: how long one waits at most.
         """
-        self.what = what
         self.queue = queue
         self.patience_s = patience_s
         self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
         """Who waits, for every key whose turn is taken."""
 
+    def taken(self, key: Hashable) -> bool:
+        """Whether it is somebody's turn."""
+        return key in self._lines
+
     async def take(self, key: Hashable) -> Callable[[], None]:
         """Wait for the turn; returns what gives it up (calling it twice does no harm).
 
         Raises:
-            Refused: it is somebody else's turn, and the queue is full or moves too slowly.
+            TimeoutError: it is somebody else's turn, and the queue is full or moves too slowly.
         """
         line = self._lines.get(key)
         if line is None:
             self._lines[key] = deque()
         else:
             if len(line) >= self.queue:
-                raise busy(self.what)
+                raise TimeoutError
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             line.append(place)
             try:
                 async with asyncio.timeout(self.patience_s):
                     await place
-            except BaseException as error:
+            except BaseException:
                 if place.done() and not place.cancelled():
                     self._next(key)  # it had just become our turn
                 elif place in line:
                     line.remove(place)
-                if isinstance(error, TimeoutError):
-                    raise busy(self.what) from None
                 raise
         given_up = False
 

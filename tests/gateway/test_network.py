@@ -139,9 +139,9 @@ def test_the_same_seed_gives_the_same_faults():
     async def fates(gateway, client):
         gateway.conditions.change(None, noise(drop=0.05), seed=5)
         found = []
-        for _ in range(12):
+        for number in range(12):
             try:
-                await client.begin_generate("ed25519")
+                await Client.of(gateway, f"user {number}").begin_generate("ed25519")
                 found.append("done")
             except Stuck:
                 found.append("stuck")

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 import pytest
 
 from mpcsim.gateway import open_gateway, wire
-from mpcsim.gateway.gateway import MAX_MAKING
+from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.mpc_node import MpcNode
 from mpcsim.gateway.registry import Registry
@@ -17,6 +17,7 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
@@ -32,6 +33,8 @@ from tests.helpers.gateway import (
 EXISTS = "ed25519 key already exists for this user"
 SIGNING = "a signing session for this key is in progress"
 RECOVERING = "a recovery for this key is in progress"
+GENERATING = "a generation for this key is in progress"
+GONE = "no such session, or it has expired"
 
 
 def run(work, **options):
@@ -51,7 +54,7 @@ def nothing_open(gateway):
         [
             service._sessions,
             service._signing._lines,
-            service._recovering._lines,
+            service._making._lines,
             service._unclosed,
             *(link.node._sessions or link.node._busy for link in gateway.links.values()),
         ]
@@ -186,13 +189,86 @@ def test_the_session_of_a_lost_client_expires(curve):
         assert await refusal(client.ask("sign", request)) == (409, SIGNING)
         clock.now += 0.1
         await client.sign(share)
-        assert await refusal(client.exchange(session_id, ())) == (
-            410,
-            "no such session, or it has expired",
-        )
+        assert await refusal(client.exchange(session_id, ())) == (410, GONE)
+        assert nothing_open(gateway)
+
+    run(work, clock=clock, lease_s=20.0)
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+def test_a_key_signs_again_after_the_lease_of_a_silent_caller(signer):
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share, signer)
+        clock.now += LEASE_S - 1.5
+        with pytest.raises(Failed) as failed:
+            await client.sign(share, signer=signer)
+        assert (failed.value.status, failed.value.error) == (409, SIGNING)
+        assert failed.value.response.headers["Retry-After"] == "2"
+        clock.now += 1.5
+        await client.sign(share, signer=signer)
+        assert await refusal(finished(client, share, party, messages)) == (410, GONE)
         assert nothing_open(gateway)
 
     run(work, clock=clock)
+
+
+def test_who_is_not_silent_keeps_the_place():
+    clock = Clock()
+
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        session_id, share = await client.begin_recover("ed25519")
+        for _ in range(4):  # the caller is heard of all the time
+            clock.now += LEASE_S - 1
+            await client.exchange(session_id, ())
+            assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
+        await client.activate(session_id, share)
+        await client.check_works(share)
+        assert nothing_open(gateway)
+
+    run(work, clock=clock)
+
+
+def test_who_is_being_served_is_not_silent():
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        gateway.conditions.change(faults=[delay(200)])
+        signing = asyncio.create_task(client.sign(share))
+        while not gateway.gateway._sessions:
+            await asyncio.sleep(0)
+        clock.now += 2 * LEASE_S  # far away, an MPC node computes
+        assert await refusal(client.sign(share)) == (409, SIGNING)
+        await signing
+
+    run(work, clock=clock)
+
+
+def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place():
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, messages = await begun(client, share)
+        clock.now += 2 * LEASE_S
+        await finished(client, share, party, messages)
+
+    run(work, clock=clock)
+
+
+def test_who_waits_in_line_gets_the_place_of_a_silent_caller():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        await begun(client, share)
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(client.sign(share) for _ in range(3)))
+        assert nothing_open(gateway)
+
+    run(work, queue=3, lease_s=0.2)
 
 
 def test_the_recovery_of_a_lost_client_expires():
@@ -202,7 +278,7 @@ def test_the_recovery_of_a_lost_client_expires():
         share = await client.generate("ed25519")
         session_id, made = await client.begin_recover("ed25519")
         assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
-        clock.now += 60
+        clock.now += LEASE_S
         await client.check_works(share)
         new = await client.recover("ed25519")
         assert (await refusal(client.activate(session_id, made)))[0] == 410
@@ -245,14 +321,17 @@ def test_a_client_that_says_it_gives_up_leaves_nothing_behind():
     run(work)
 
 
-def test_sessions_of_one_user_are_bounded():
+def test_one_making_for_a_user_and_curve():
     async def work(gateway, client):
-        begun = [await client.begin_generate("ed25519") for _ in range(MAX_MAKING + 3)]
-        assert len(gateway.gateway._sessions) == MAX_MAKING
-        assert all(len(link.node._sessions) == MAX_MAKING for link in gateway.links.values())
-        assert (await refusal(client.activate(*begun[0])))[0] == 410
-        await client.activate(*begun[-1])
-        await client.check_consistent("ed25519")
+        first = await client.begin_generate("ed25519")
+        assert await refusal(client.begin_generate("ed25519")) == (409, GENERATING)
+        other = await client.begin_generate("secp256k1")
+        assert len(gateway.gateway._sessions) == 2
+        assert all(len(link.node._sessions) == 2 for link in gateway.links.values())
+        for begun in (first, other):
+            await client.activate(*begun)
+            await client.check_works(begun[1])
+        assert nothing_open(gateway)
 
     run(work)
 
@@ -262,13 +341,14 @@ def test_sessions_of_one_user_are_bounded():
 
 def test_of_parallel_generations_exactly_one_succeeds():
     async def work(gateway, client):
-        clients = [Client.of(gateway) for _ in range(MAX_MAKING)]
+        clients = [Client.of(gateway) for _ in range(50)]
         made = await asyncio.gather(
             *(c.generate("ed25519") for c in clients), return_exceptions=True
         )
         (share,) = [m for m in made if not isinstance(m, BaseException)]
         losses = [(m.status, m.error) for m in made if isinstance(m, Failed)]
-        assert losses == [(409, EXISTS)] * (MAX_MAKING - 1)
+        assert len(losses) == 49
+        assert set(losses) <= {(409, EXISTS), (409, GENERATING)}
         await client.check_works(share)
         assert all(len(rows) == 1 for rows in shares_of(gateway).values())
         assert nothing_open(gateway)
@@ -276,17 +356,21 @@ def test_of_parallel_generations_exactly_one_succeeds():
     run(work)
 
 
-@pytest.mark.parametrize("winner", [0, 1])
-def test_of_two_finished_generations_the_first_to_activate_wins(winner):
+def test_a_generation_whose_place_was_taken_does_not_come_into_force():
+    clock = Clock()
+
     async def work(gateway, client):
-        begun = [await client.begin_generate("ed25519") for _ in range(2)]
-        await client.activate(*begun[winner])
-        assert await refusal(client.activate(*begun[1 - winner])) == (409, EXISTS)
-        await client.check_works(begun[winner][1])
-        await client.check_retired(begun[1 - winner][1])
+        late = await client.begin_generate("ed25519")
+        clock.now += LEASE_S
+        begun = await client.begin_generate("ed25519")
+        assert await refusal(client.activate(*late)) == (410, GONE)
+        await client.activate(*begun)
+        assert await refusal(client.activate(*late)) == (410, GONE)
+        await client.check_works(begun[1])
+        await client.check_retired(late[1])
         assert nothing_open(gateway)
 
-    run(work)
+    run(work, clock=clock)
 
 
 def test_one_activation_twice_at_once_counts_once():
@@ -582,9 +666,9 @@ def test_a_token_that_expires_between_rounds_does_not_lock_the_key():
 
 def test_concurrent_beginnings_are_bounded_too():
     async def work(gateway, client):
-        begin = [client.begin_generate("ed25519") for _ in range(10 * MAX_MAKING)]
+        begin = [client.begin_generate("ed25519") for _ in range(40)]
         await asyncio.gather(*begin, return_exceptions=True)
-        assert len(gateway.gateway._sessions) <= MAX_MAKING
+        assert len(gateway.gateway._sessions) == 1
 
     run(work)
 

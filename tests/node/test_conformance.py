@@ -4,6 +4,7 @@ One code for both ways to run it: everything in this process without sockets, or
 behind sockets of their own. Signatures are verified by libsecp256k1 and libsodium.
 """
 
+import asyncio
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -221,12 +222,14 @@ SAYS = {
     400: r"(Missing (field|query parameter): \w+|Invalid \w+.*)",
     401: r'Authentication failed: \{"code":75[567],"message":"JWT_[A-Z]+"\}',
     404: r".+",
-    409: r"ed25519 key already exists for this user",
+    409: r"(ed25519 key already exists for this user|a recovery for this key is in progress)",
     413: r"The body has more than 262144 bytes",
     415: r"The content type must be application/json",
     500: r"Upstream returned \d{3} [A-Z][A-Za-z ]+: .+",
     502: r".*WAAS_API_URL.*",
+    504: r"The gateway did not answer in time.*",
 }
+MAKE_KEYS = ("/generate", "/recover")
 DONE = {  # by test_every_documented_failure
     **{("POST", path): {400, 401, 413, 415, 500, 502, 504} for path in BODIES},
     **{("GET", path): {401, 500, 502, 504} for path in LOOKUPS},
@@ -234,6 +237,7 @@ DONE = {  # by test_every_documented_failure
 for _method, _path, _status in [
     ("POST", "/v3/wallet/generate", 409),
     ("POST", "/v3/wallet/recover", 404),
+    ("POST", "/v3/wallet/recover", 409),
     ("POST", "/v3/wallet/sign", 404),
     ("POST", "/v3/wallet/publickey", 404),
     ("GET", "/v3/wallet", 404),
@@ -273,6 +277,8 @@ def failing(found, path, status):
             return alice.get(f"{path}?id={UNKNOWN}")
         case 404:
             return request_to(found, alice, path, key_id=UNKNOWN)
+        case 409 if path == "/v3/wallet/recover":
+            return recovering_already(found, alice)
         case 409:
             return request_to(found, alice, path)
         case 413:
@@ -281,6 +287,19 @@ def failing(found, path, status):
         case 415:
             return alice.post(path, content=json.dumps(NEW).encode())
     raise AssertionError(status)
+
+
+def recovering_already(found, api):
+    """The answer to a recovery while another one of the key is in progress."""
+    gateway = found.gateway.gateway
+    place = gateway.registry.user_by_name("alice").user_id, "ed25519"
+    leave = asyncio.run(gateway._making.take(place))
+    try:
+        response = request_to(found, api, "/v3/wallet/recover")
+    finally:
+        leave()
+    assert response.headers["Retry-After"] == "1"
+    return response
 
 
 @pytest.mark.parametrize(
@@ -363,7 +382,9 @@ def test_the_gateway_is_late(place):
         paths = (*BODIES, *LOOKUPS)
         with ThreadPoolExecutor(len(paths)) as threads:
             for response in threads.map(lambda path: request_to(found, user, path), paths):
-                assert answer(response, 504) == "The gateway did not answer in time"
+                error = answer(response, 504)
+                assert re.fullmatch(SAYS[504], error)
+                assert ("outcome is unknown" in error) == response.url.path.endswith(MAKE_KEYS)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -380,6 +401,7 @@ def test_the_gateway_is_gone(place):
         for path in (*BODIES, *LOOKUPS):
             error = answer(request_to(found, found.user(), path), 502)
             assert re.fullmatch(SAYS[502], error)
+            assert ("outcome is unknown" in error) == path.endswith(MAKE_KEYS)
         assert answer(found.api.get("/"))
     gateway.close()
 

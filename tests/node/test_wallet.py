@@ -31,7 +31,15 @@ from mpcsim.vault import (
     seal_share,
 )
 from node.checks import opened_share, verifies
-from node.errors import ApiError, BadRequest, Conflict, NotFound, Upstream, UpstreamTimeout
+from node.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    NotFound,
+    OutcomeUnknown,
+    Upstream,
+    UpstreamTimeout,
+)
 from node.models import KeyShareRecord
 from node.timing import Timing
 from node.transport import Reply
@@ -652,6 +660,81 @@ def test_a_lost_answer_to_activate_loses_no_key():
     anew(test)
 
 
+def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown():
+    async def test(house: House) -> None:
+        late: list[asyncio.Task[Reply]] = []
+
+        async def pause(name: str, go_on: Pass) -> Reply:
+            late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
+            house.transport.hook = on("/wallet/v1/keys", look)
+            raise UpstreamTimeout
+
+        async def look(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            await late[0]
+            return reply
+
+        old = await house.generate("ed25519")
+        house.transport.hook = on("activate", pause)
+        said = await failing(OutcomeUnknown, house.recover("ed25519"))
+        assert said == (
+            "The gateway did not answer in time. The outcome is unknown: if GET /v3/wallet/key "
+            "names a key whose share you do not hold, recover it"
+        )
+        await settled(house)
+        # It was answered 504, and the old share is dead all the same: as the text says.
+        (registered,) = (await house.wallet.keys(house.caller())).keys
+        assert registered.key_id != old.key_id
+        await failing(NotFound, house.sign(old))
+        new = await house.recover("ed25519")
+        check("ed25519", old.public_key, HASH, await house.sign(new, HASH))
+
+    anew(test)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(502, b"<html>a proxy</html>"), OutcomeUnknown),
+        (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), Upstream),
+        (Reply(410, b'{"error": "no such session, or it has expired"}'), Upstream),
+        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Conflict),
+    ],
+)
+def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(reply, error):
+    async def test(house: House) -> None:
+        async def refuse(name: str, go_on: Pass) -> Reply:
+            return reply
+
+        house.transport.hook = on("activate", refuse)
+        said = await failing(error, house.generate("ed25519"))
+        assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
+
+    anew(test)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_fifty_at_once_make_one_key_and_the_others_are_told_to_wait(curve):
+    async def test(house: House) -> None:
+        async def race(work: list[Coroutine[Any, Any, KeyShareRecord]]) -> KeyShareRecord:
+            made = await asyncio.gather(*work, return_exceptions=True)
+            lost = [m for m in made if isinstance(m, BaseException)]
+            assert {type(loss) for loss in lost} == {Conflict}
+            waiting = [loss for loss in lost if isinstance(loss, Conflict) and loss.headers]
+            assert all(1 <= int(loss.headers["Retry-After"]) <= 5 for loss in waiting)
+            said = {loss.message for loss in lost if loss not in waiting}
+            assert said <= {f"{curve} key already exists for this user"}
+            (won,) = [m for m in made if not isinstance(m, BaseException)]
+            return won
+
+        first = await race([house.generate(curve) for _ in range(50)])
+        check(curve, first.public_key, HASH, await house.sign(first, HASH))
+        new = await race([house.recover(curve) for _ in range(50)])
+        check(curve, first.public_key, HASH, await house.sign(new, HASH))
+
+    anew(test)
+
+
 def test_a_registry_that_says_something_else():
     async def test(house: House) -> None:
         async def lie(name: str, go_on: Pass) -> Reply:
@@ -812,10 +895,10 @@ def test_the_stretched_password_is_overwritten(ending, monkeypatch):
 
         if ending == "badly":
             house.transport.hook = on("activate", fail)
-            await failing(UpstreamTimeout, house.generate("ed25519"))
+            await failing(OutcomeUnknown, house.generate("ed25519"))
         elif ending == "early":
             house.transport.hook = on("exchange", fail)
-            await failing(UpstreamTimeout, house.generate("ed25519"))
+            await failing(OutcomeUnknown, house.generate("ed25519"))
             assert not made
             go_on.set()
             while not made or any(made[0]):
