@@ -25,8 +25,9 @@ PASSWORD: Final = "correct horse battery staple"
 HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
 """What is signed unless said otherwise."""
 
-TROUBLE: Final = frozenset({500, 502, 504})
-"""What any request may be answered while parts of the system are down or messages get lost."""
+TROUBLE: Final = frozenset({409, 500, 502, 504})
+"""What any request may be answered while parts of the system are down or messages get lost. (409:
+what has failed before may still be in progress.)"""
 
 
 class Skipped(Exception):
