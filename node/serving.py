@@ -6,7 +6,7 @@ from typing import Final
 
 import uvicorn
 
-from mpcsim.listening import OPTIONS, listen
+from mpcsim.listening import affordable, listen, options
 from node.settings import Settings
 
 SHUTDOWN_S: Final = 60
@@ -29,6 +29,6 @@ def serve(settings: Settings) -> None:
             fd=listening.fileno(),
             workers=settings.workers,
             log_config=None,
-            **OPTIONS,
+            **options(affordable(settings.limits)),
             timeout_graceful_shutdown=SHUTDOWN_S,
         )

@@ -24,6 +24,8 @@ from mpcsim.gateway import open_gateway
 from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.serving import serve as serve_gateway
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
+from mpcsim.listening import ConnectionLimits
+from mpcsim.settings import describe, read
 from mpcsim.system import (
     DATA_FOLDER,
     HOST,
@@ -45,7 +47,10 @@ CHECK_S: Final = 0.3
 def add(subparsers: Any) -> None:
     """Declare the subcommand."""
     parser = subparsers.add_parser(
-        "serve", help="start gateway, MPC nodes and REST node (ports: GATEWAY_PORT, APP_PORT)"
+        "serve",
+        help="start gateway, MPC nodes and REST node (ports: GATEWAY_PORT, APP_PORT)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="environment variables of both servers:\n" + describe(ConnectionLimits),
     )
     parser.add_argument("--lab", action="store_true", help="start JupyterLab, too (LAB_PORT)")
     parser.add_argument(
@@ -84,6 +89,7 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     network = parse(options.network)
+    limits = read(ConnectionLimits, os.environ)
     if options.gateway_only:
         logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
         gateway = open_gateway(
@@ -94,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,
         )
-        serve_gateway(gateway, options.host, port("GATEWAY_PORT", GATEWAY_PORT))
+        serve_gateway(gateway, options.host, port("GATEWAY_PORT", GATEWAY_PORT), limits)
         return 0
     signal.signal(signal.SIGTERM, _interrupt)
     with running() as processes:

@@ -9,12 +9,12 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mpcsim.gateway.assembly import OpenGateway
-from mpcsim.listening import OPTIONS, listen
+from mpcsim.listening import ConnectionLimits, affordable, listen, options
 
 SHUTDOWN_S: Final = 15
 
 
-def serve(gateway: OpenGateway, host: str, port: int) -> None:
+def serve(gateway: OpenGateway, host: str, port: int, limits: ConnectionLimits) -> None:
     """Serve until SIGINT or SIGTERM, finish what runs, and close the stores.
 
     Raises:
@@ -24,7 +24,7 @@ def serve(gateway: OpenGateway, host: str, port: int) -> None:
         uvicorn.Server(
             uvicorn.Config(
                 Discreet(gateway.app),
-                **OPTIONS,
+                **options(affordable(limits)),
                 log_level="warning",
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from mpcsim.gateway import OpenGateway, open_gateway
-from mpcsim.listening import JsonErrors, listen
+from mpcsim.listening import ConnectionLimits, listen, options
 from mpcsim.vault import Argon2Cost
 from node.app import create_app
 from node.gateway import GatewayClient
@@ -112,9 +112,7 @@ def _in_process(loop: Loop, app: Starlette) -> Iterator[Api]:
 @contextmanager
 def _over_a_socket(loop: Loop, app: Starlette) -> Iterator[Api]:
     listening = listen("127.0.0.1", 0)
-    config = uvicorn.Config(
-        app, http=JsonErrors, ws="none", log_config=None, access_log=False, server_header=False
-    )
+    config = uvicorn.Config(app, log_config=None, **options(ConnectionLimits()))
     # Without this, pytest would make uvicorn believe that somebody wants its access log.
     logging.getLogger("uvicorn.access").disabled = True
     server = uvicorn.Server(config)

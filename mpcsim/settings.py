@@ -1,0 +1,106 @@
+"""Settings from environment variables: what is said of one stands in one place.
+
+    @dataclass(frozen=True)
+    class Settings:
+        port: int = setting(9091, "APP_PORT", whole(1, 65535), "Port to listen on.")
+
+``read`` and ``describe`` follow from such a declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Generic, TypeVar
+
+from mpcsim.errors import UsageError
+
+T = TypeVar("T")
+
+_ABOUT: Final = "about"
+
+
+class SettingsError(UsageError):
+    """A variable has a value that makes no sense; the message names it and fits on one line."""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """What a variable's text may be."""
+
+    parse: Callable[[str], T]
+    """Raises ValueError for anything else."""
+    wanted: str
+    """After "must be"."""
+
+
+@dataclass(frozen=True)
+class _About:
+    variable: str
+    kind: Kind[Any]
+    text: str
+
+
+def setting(default: T, variable: str, kind: Kind[T], text: str) -> T:
+    """A dataclass field that an environment variable sets.
+
+    Args:
+        text: what it is for, in whole sentences.
+    """
+    return field(default=default, metadata={_ABOUT: _About(variable, kind, text)})
+
+
+def whole(low: int, high: int, what: str = "a number") -> Kind[int]:
+    """Whole numbers from ``low`` to ``high``."""
+    return Kind(lambda text: _within(int(text), low, high), f"{what}, {low} to {high}")
+
+
+def seconds(high: int) -> Kind[float]:
+    """A span of time."""
+
+    def parse(text: str) -> float:
+        number = float(text)
+        if not 0 < number <= high:
+            raise ValueError
+        return number
+
+    return Kind(parse, f"seconds above 0, up to {high}")
+
+
+def read(cls: type[T], environment: Mapping[str, str], **given: Any) -> T:
+    """An instance of a dataclass of settings; an empty variable counts as unset.
+
+    Args:
+        given: its other fields.
+
+    Raises:
+        SettingsError: a variable has an impossible value.
+    """
+    for name, _, about in _declared(cls):
+        if text := environment.get(about.variable, "").strip():
+            try:
+                given[name] = about.kind.parse(text)
+            except ValueError:
+                raise SettingsError(f"{about.variable} must be {about.kind.wanted}") from None
+    return cls(**given)
+
+
+def describe(*classes: type[Any]) -> str:
+    """The variables that these classes read, for a help text."""
+    lines = []
+    for cls in classes:
+        for _, default, about in _declared(cls):
+            without = "no default" if default is None else f"default {default}"
+            lines.append(f"  {about.variable}: {about.kind.wanted}; {without}")
+            lines.append(f"      {about.text}")
+    return "\n".join(lines)
+
+
+def _declared(cls: type[Any]) -> list[tuple[str, Any, _About]]:
+    return [(f.name, f.default, f.metadata[_ABOUT]) for f in fields(cls) if _ABOUT in f.metadata]
+
+
+def _within(number: int, low: int, high: int) -> int:
+    if not low <= number <= high:
+        raise ValueError
+    return number
