@@ -100,33 +100,31 @@ class Waiting:
             patience_s: how long each may wait; None if somebody else sees to that.
         """
         self._patience_s = patience_s
-        self._since: OrderedDict[HttpConnection, float] = OrderedDict()
+        self.since: OrderedDict[HttpConnection, float] = OrderedDict()
+        """When each came."""
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._since)
+        return len(self.since)
 
     def enter(self, connection: HttpConnection) -> None:
         loop = connection.loop
-        self._since[connection] = loop.time()
+        self.since[connection] = loop.time()
         # One timer for all. It may come too early, for one that has left; never too late.
         if self._timer is None and self._patience_s is not None:
             self._timer = loop.call_later(self._patience_s, self._ring, loop)
 
-    def leave(self, connection: HttpConnection) -> None:
-        del self._since[connection]
-
     def longest(self) -> HttpConnection | None:
-        return next(iter(self._since), None)
+        return next(iter(self.since), None)
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._patience_s is not None
         since = loop.time() - self._patience_s
-        while (connection := self.longest()) and self._since[connection] <= since:
+        while (connection := self.longest()) and self.since[connection] <= since:
             connection.overdue()
         self._timer = None
         if connection is not None:
-            due = self._since[connection] + self._patience_s
+            due = self.since[connection] + self._patience_s
             self._timer = loop.call_at(due, self._ring, loop)
 
 
@@ -235,24 +233,24 @@ class HttpConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        limit = self._among.limits.header_bytes
         # The parser joins the pieces of a field as they come, so that many would be costly: it is
         # never given more of them than the limit.
-        while data and not self.transport.is_closing():
-            if not self._in_fields:
-                super().data_received(data)
-                break
-            room = limit - self._field_bytes
+        while self._in_fields and data:
+            room = self._among.limits.header_bytes - self._field_bytes
             piece, data = data[:room], data[room:]
             self._field_bytes += len(piece)
             super().data_received(piece)
-            if self._field_bytes >= limit and not self.transport.is_closing():
+            if self.transport.is_closing():
+                return
+            if self._field_bytes == self._among.limits.header_bytes:
                 self._among.note(Limit.LONG_HEADER, self)
                 self._refuse(
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    f"The header has more than {limit} bytes",
+                    f"The header has more than {self._field_bytes} bytes",
                 )
-                break
+                return
+        if data:
+            super().data_received(data)
         if len(self.pipeline) > PIPELINED:
             self.abort(Limit.PIPELINED)
         else:
@@ -344,13 +342,13 @@ class HttpConnection(HttpToolsProtocol):
             queue = among.headers if self._field_bytes else among.idle
         if queue is not self._queue:
             self._leave()
+            self._queue = queue
             if queue is not None:
                 queue.enter(self)
-                self._queue = queue
 
     def _leave(self) -> None:
         if self._queue is not None:
-            self._queue.leave(self)
+            del self._queue.since[self]
             self._queue = None
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:

@@ -206,6 +206,20 @@ def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
     assert json.loads(body) == {"error": "Invalid HTTP request received."}
 
 
+def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, capsys):
+    gateway = gateway_program(free_port(), ["--data", str(tmp_path / "data")])
+    monkeypatch.setenv("MAX_HEADER_BYTES", "2048")
+    with running() as processes:
+        processes.start(gateway, quiet=True)
+        long = {"x": "x" * 3000}
+        answer = httpx.get(gateway.address + gateway.ready, headers=long, trust_env=False)
+        assert answer.status_code == 431
+        assert answer.json() == {"error": "The header has more than 2048 bytes"}
+    monkeypatch.setenv("MAX_HEADER_BYTES", "none")
+    assert main(["serve"]) == 2
+    assert "MAX_HEADER_BYTES must be a number of bytes, 1024 to 1048576" in capsys.readouterr().err
+
+
 def test_killed_and_started_again(system, tmp_path):
     gateway = gateway_program(free_port(), ["--data", str(tmp_path)])
     with running() as processes:

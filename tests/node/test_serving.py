@@ -9,13 +9,16 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
+from mpcsim.system import access_token, gateway_program, running
 from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60
@@ -120,6 +123,61 @@ def test_several_workers():
         assert process.returncode == 0
     started = {line["event"] for line in lines if "Started server process" in line["event"]}
     assert len(started) == 2
+
+
+def refused_header(address):
+    """The answer to a header of 3 kB."""
+    with socket.create_connection(address, PATIENCE_S) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 3000 + b"\r\n\r\n")
+        return connection.makefile("rb").readline()
+
+
+def test_limits_of_connections_come_from_the_environment():
+    """Of each worker."""
+    with node(WORKERS="2", MAX_HEADER_BYTES="2048") as (process, client):
+        for _ in range(20):
+            assert refused_header((client.base_url.host, client.base_url.port)).startswith(
+                b"HTTP/1.1 431 "
+            )
+        lines = stop(process)
+    (first, *_) = (line for line in lines if line["logger"] == "mpcsim.listening")
+    assert first["level"] == "WARNING"
+    assert first["event"].endswith("header too long")
+    assert (first["limit"], first["closed"], first["peer"]) == ("LONG_HEADER", 1, "127.0.0.1")
+
+
+def test_signing_goes_on_among_hostile_connections(tmp_path):
+    """Half-sent headers, bodies and trailers by the hundred, at both servers."""
+    few = {"MAX_CONNECTIONS": "40"}
+    gateway = gateway_program(free_port(), ["--data", str(tmp_path / "data")])
+    gateway = replace(gateway, environment={**gateway.environment, **few})
+    beginnings = (
+        b"",
+        b"GET / HTTP/1.1\r\nX: ",
+        b"POST /member/user-management/v3/signup HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
+        b"POST /v3/wallet/sign HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+    )
+    with ExitStack() as stack:
+        processes = stack.enter_context(running())
+        processes.start(gateway, quiet=True)
+        known = credentials(tmp_path / "data")
+        token = access_token(gateway.address, known.api_key, known.api_secret, "alice")
+        process, client = stack.enter_context(node(WAAS_API_URL=gateway.address, **few))
+        client.headers["authorization"] = f"Bearer {token}"
+        new = {"curve": "ed25519", "password": "correct horse"}
+        share = client.post("/v3/wallet/generate", json=new, timeout=PATIENCE_S).json()
+        ports = (gateway.port, client.base_url.port)
+        for number in range(400):
+            hostile = stack.enter_context(
+                socket.create_connection(("127.0.0.1", ports[number % 2]), PATIENCE_S)
+            )
+            hostile.sendall(beginnings[number // 2 % len(beginnings)])
+            if number % 50 == 0:
+                body = {**share, "message": "00" * 32}
+                signed = client.post("/v3/wallet/sign", json=body, timeout=PATIENCE_S)
+                assert signed.status_code == 200, signed.text
+                assert httpx.get(client.base_url, trust_env=False).status_code == 200
+        assert process.poll() is None
 
 
 def test_no_http():
