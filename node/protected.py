@@ -15,12 +15,14 @@ from fastapi import Depends
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
+from mpcsim import strict_json
+from mpcsim.errors import InvalidEncoding
+from mpcsim.strict_json import DuplicateMember
 from node.auth import Authenticator
 from node.errors import ApiError, BadRequest, error_body
 from node.logs import record_of
@@ -111,8 +113,10 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return from_json(self._received, allow_inf_nan=False)
-        except ValueError:
+            return strict_json.parse(self._received)
+        except DuplicateMember as error:
+            raise HTTPException(400, f"The body {error}") from None
+        except InvalidEncoding:
             raise HTTPException(400, "The body is not valid JSON") from None
 
 

@@ -106,6 +106,8 @@ wallet = APIRouter(
     summary="Health check",
     openapi_extra={"security": []},
 )
+# The one above is for the document, where each operation has one method; this one answers.
+@public.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def health(request: Request) -> Response:
     """The node runs; nothing is asked of the gateway. Needs no token."""
     return json_answer(

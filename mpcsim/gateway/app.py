@@ -8,7 +8,6 @@ the MPC verbs, with binary bodies (``wire``). Every error is JSON with an ``erro
 from __future__ import annotations
 
 import base64
-import json
 import logging
 from collections.abc import Callable
 from typing import Any, Final
@@ -20,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway import wire
@@ -38,6 +38,7 @@ from mpcsim.gateway.tokens import (
     bearer,
 )
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
+from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
 
@@ -120,9 +121,11 @@ class _Api:
     async def sign_up(self, request: Request) -> Response:
         """Make a user: JSON ``{"username"}``."""
         try:
-            document = json.loads(await _body(request, MAX_FORM_BYTES))
+            document = strict_json.parse(await _body(request, MAX_FORM_BYTES))
             username = document["username"]
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except DuplicateMember as error:
+            raise Refused(BAD_REQUEST, f"the body {error}") from None
+        except (InvalidEncoding, TypeError, KeyError):
             username = None
         if not isinstance(username, str):
             raise Refused(BAD_REQUEST, 'the body is not JSON with a "username"')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Final
@@ -12,10 +11,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mpcsim import strict_json
+from mpcsim.errors import InvalidEncoding
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import BadRequest, SmartAccountError
 from mpcsim.smart_account.fields import MAX_BYTES
 from mpcsim.smart_account.service import SmartAccountService
+from mpcsim.strict_json import DuplicateMember
 
 Authorize = Callable[[Request], Awaitable[object] | object]
 """Raises (its own exception, with its own 401) unless the caller may; called before the body is
@@ -70,8 +72,10 @@ async def _members(request: Request) -> dict[str, object]:
     except ClientDisconnect:
         raise BadRequest("the body is incomplete") from None
     try:
-        members = json.loads(bytes(body))
-    except (ValueError, RecursionError):
+        members = strict_json.parse(bytes(body))
+    except DuplicateMember as error:
+        raise BadRequest(f"the body {error}") from None
+    except InvalidEncoding:
         raise BadRequest("the body is not JSON") from None
     if not isinstance(members, dict):
         raise BadRequest("the body is not a JSON object")

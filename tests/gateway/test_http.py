@@ -94,6 +94,29 @@ def test_a_sign_up_that_names_no_user_is_malformed(body):
     run(work)
 
 
+def test_a_sign_up_that_names_two_users_names_none():
+    async def work(gateway, client):
+        body = b'{"username": "bob", "username": "carol"}'
+        response = await client.http.post(SIGN_UP, content=body)
+        assert response.status_code == 400
+        assert response.json() == {"error": "the body has the member username twice"}
+        assert gateway.gateway.registry.user_by_name("carol") is None
+
+    run(work)
+
+
+def test_heads_of_what_can_be_read():
+    async def work(gateway, client):
+        for path in ("/.well-known/jwks.json", "/mpc/v1/nodes"):
+            head, get = await client.http.head(path), await client.http.get(path)
+            assert (head.status_code, head.content) == (200, b"")
+            assert head.headers == get.headers
+            wrong = await client.http.delete(path)
+            assert set(wrong.headers.get("allow", "").split(", ")) <= {"GET", "HEAD"}
+
+    run(work)
+
+
 def test_a_username_is_taken_once():
     async def work(gateway, client):
         taken = await client.http.post(SIGN_UP, json={"username": "alice"})

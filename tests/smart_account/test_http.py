@@ -129,11 +129,12 @@ def test_nothing_is_answered_without_authorization(url, endpoint):
         (b"\xff\xfe", "the body is not JSON"),
         (b"[" * 100_000, "the body is not JSON"),
         (b'{"to": ' + b"9" * 10_000 + b"}", "the body is not JSON"),
+        (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
         (b"[]", "the body is not a JSON object"),
         (b'"0x"', "the body is not a JSON object"),
         (b"{}", "to: missing"),
         (b'{"to": 5, "value": 1}', "to: not an address"),
-        (b'{"to": "0x12", "value": NaN}', "to: not an address"),
+        (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
     ],
 )
 def test_bad_bodies(http, body, says):

@@ -1,0 +1,50 @@
+"""JSON from outside, in its interoperable form (I-JSON, RFC 7493, sections 2.1 to 2.3).
+
+What two readers could understand differently is refused: a member that an object has twice, text
+that is not UTF-8, half of a surrogate pair, NaN.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NoReturn
+
+from mpcsim.errors import InvalidEncoding
+
+MAX_NAME: Final = 40
+"""Characters of a member's name that an error shows."""
+
+
+class DuplicateMember(InvalidEncoding):
+    """An object has a member twice. The text goes on after "the body"."""
+
+
+def parse(data: bytes) -> Any:
+    """The value that a document stands for.
+
+    Raises:
+        DuplicateMember: an object in it, at any depth, names a member twice.
+        InvalidEncoding: it is no such JSON.
+    """
+    try:
+        value = json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constants)
+        if b"\\u" in data:
+            _ = json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates
+    except (ValueError, RecursionError):
+        raise InvalidEncoding("not JSON") from None
+    return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        # It may be anything, and ends up in logs.
+        known = twice.isascii() and twice.isidentifier() and len(twice) <= MAX_NAME
+        raise DuplicateMember(f"has the member {twice} twice" if known else "has a member twice")
+    return members
+
+
+def _no_constants(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON's")
