@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from textwrap import fill
 from typing import Any, Final, Generic, TypeVar
 
 from mpcsim.errors import UsageError
 
 T = TypeVar("T")
 
+WIDTH: Final = 79
+INDENT: Final = 6 * " "
 _ABOUT: Final = "about"
 
 
@@ -92,7 +95,7 @@ def describe(*classes: type[Any]) -> str:
         for _, default, about in _declared(cls):
             without = "no default" if default is None else f"default {default}"
             lines.append(f"  {about.variable}: {about.kind.wanted}; {without}")
-            lines.append(f"      {about.text}")
+            lines.append(fill(about.text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT))
     return "\n".join(lines)
 
 

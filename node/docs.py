@@ -98,7 +98,10 @@ def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "Access token of the authentication API.",
+            "description": (
+                "Access token of the authentication API. Of the gateway that `mpcsim serve` runs: "
+                "what `mpcsim token alice` prints."
+            ),
         }
     }
     return document

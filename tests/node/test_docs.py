@@ -86,6 +86,7 @@ def test_every_field_is_described_and_has_an_example(document):
 def test_only_the_health_check_is_open(document):
     scheme = document["components"]["securitySchemes"]["accessToken"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert "`mpcsim token alice`" in scheme["description"]
     assert document["security"] == [{"accessToken": []}]
     for path, _, operation in operations(document):
         assert operation.get("security") == ([] if path == "/" else None)

@@ -17,11 +17,20 @@ import pytest
 
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
-from mpcsim.listening import listen
+from mpcsim.listening import ConnectionLimits, listen
 from mpcsim.system import access_token, gateway_program, running
+from node.settings import Settings
 from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60
+VARIABLES = {
+    "connections": "MAX_CONNECTIONS",
+    "header_bytes": "MAX_HEADER_BYTES",
+    "header_s": "HEADER_TIMEOUT_S",
+    "body_s": "BODY_TIMEOUT_S",
+    "idle_s": "IDLE_TIMEOUT_S",
+}
+"""Of the fields of settings that are called otherwise."""
 
 
 def command(**variables):
@@ -204,6 +213,30 @@ def test_a_bad_setting():
     ended = subprocess.run(**command(APP_PORT="no"), timeout=PATIENCE_S, check=False)
     assert ended.returncode == 2
     assert ended.stdout == "node: APP_PORT must be a port number, 1 to 65535\n"
+
+
+def test_help_names_every_variable():
+    run = command()
+    run["args"].append("--help")
+    ended = subprocess.run(**run, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0
+    fields = {field for field in vars(Settings()) if field != "limits"}
+    for name in fields | set(vars(ConnectionLimits())):
+        variable = VARIABLES.get(name, name.upper())
+        assert f"\n  {variable}: " in ended.stdout
+    assert (
+        "  WAAS_API_URL: an address such as https://gateway.example; no default\n" in ended.stdout
+    )
+    assert "  APP_PORT: a port number, 1 to 65535; default 9091\n" in ended.stdout
+
+
+@pytest.mark.parametrize("argument", ["--port", "--hel", "serve", "-x"])
+def test_no_other_arguments(argument):
+    run = command(APP_PORT=str(free_port()))
+    run["args"].append(argument)
+    ended = subprocess.run(**run, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 2
+    assert f"unrecognized arguments: {argument}" in ended.stdout
 
 
 def test_somebody_elses_address():
