@@ -39,6 +39,7 @@ from fastapi import FastAPI
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway import OpenGateway, open_gateway
+from mpcsim.gateway.conditions import begin_session
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.clock import Deadlock, TimeStandsStill, VirtualLoop
@@ -95,7 +96,8 @@ class LocalService:
         Works beside a running event loop, too (Jupyter's): the service has a thread of its own.
 
         Args:
-            network: what the links cost; nothing by default.
+            network: what the links cost; nothing by default. With ``cold=True`` every call opens
+                its connections anew, from the node to the gateway and from there to the MPC nodes.
             faults: what goes wrong on them.
             clock: ``virtual``, or ``real``: then every call takes as long as it takes.
             seed: of latencies, losses and random faults.
@@ -111,7 +113,9 @@ class LocalService:
                 ``token_lifetime_s``, ``link_timeout_s``, ``listener``.
 
         Raises:
-            UsageError: options that are impossible or do not go together.
+            UsageError: options that are impossible or do not go together; a share holder has no
+                site in the network, or a site's ``cpu_factor`` or ``cores`` is set, which only a
+                ``Simulation`` knows.
         """
         if clock not in ("virtual", "real"):
             raise UsageError(f"clock is {clock!r}: 'virtual' or 'real'")
@@ -251,7 +255,7 @@ class LocalService:
         """Put another network and other faults in force, from now on.
 
         Raises:
-            UsageError: a share holder has no site in the network.
+            UsageError: as for a new service: no site for a share holder, settings without effect.
         """
 
         async def changed() -> None:
@@ -300,6 +304,7 @@ class LocalService:
             raise UsageError("the service is closed")
 
     async def _ask(self, request: httpx.Request) -> httpx.Response:
+        begin_session()  # for this call's task alone
         of_gateway = str(request.url).startswith(GATEWAY_ADDRESS)
         asgi = self._gateway_asgi if of_gateway else self._asgi
         found = await asgi.handle_async_request(request)

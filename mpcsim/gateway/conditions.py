@@ -2,21 +2,29 @@
 
 Latency, bandwidth, loss and faults (``mpcsim.sim``) act in the time of the event loop, real or
 virtual. Between two ends there is a pool of kept-alive connections, as HTTP clients have it: a
-message takes one that is idle, and opens no new handshake. Without a network nothing takes time.
+message takes one that is idle. Answers come back over the connection of their request.
+
+Where connections are cold, every session opens its own, as in ``mpcsim.sim.run.engine``: the first
+request over each pays the handshakes of TCP and TLS, what follows in the session does not. What a
+session is, its caller says (``begin_session``); all requests that nobody said it of are one.
+Without a network nothing takes time.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
-from mpcsim.sim.network.topology import Direction, Network
+from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.transport import Connection, Draws, Pipe
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 
@@ -28,6 +36,17 @@ _KINDS: Final = {
     definition.number: tuple(sends.kind for _, sends in definition.kinds())
     for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
 }
+
+
+_OPENED: Final[ContextVar[defaultdict[_Way, list[Pipe]] | None]] = ContextVar(
+    "_OPENED", default=None
+)
+"""The connections of the present session."""
+
+
+def begin_session() -> None:
+    """From now on, what this task and those it starts ask for is a session of its own."""
+    _OPENED.set(defaultdict(list))
 
 
 class Conditions:
@@ -53,7 +72,8 @@ class Conditions:
             seed: of latencies, losses and random faults.
 
         Raises:
-            UsageError: a share holder has no site in the network.
+            UsageError: a share holder has no site in the network, or a site has a setting that
+                has no effect here: ``cpu_factor`` or ``cores``.
         """
         ways = {} if network is None else _ways(network)
         self.version += 1
@@ -105,38 +125,64 @@ class Conditions:
         return tuple(kept)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Way:
     """One direction of a link, and its pool of connections."""
 
     direction: Direction
     service_ms: float
     connection: Connection
+    answers: bool
+    """Answers find their connection open."""
     pool: list[Pipe] = field(default_factory=list)
 
     def send(self, now_ms: float, size: int, draws: Draws) -> float:
         """When a message handed over now has arrived and been forwarded."""
-        idle = (pipe for pipe in self.pool if pipe.arrived_ms <= now_ms)
+        opened = _OPENED.get() if self.connection.cold else None
+        pool = self.pool if opened is None else opened[self]
+        idle = (pipe for pipe in pool if pipe.arrived_ms <= now_ms)
         pipe = next(idle, None)
         if pipe is None:
-            pipe = self.connection.pipe(self.direction.mbit_per_s, self.direction.loss)
-            self.pool.append(pipe)
+            pipe = self._open()
+            pool.append(pipe)
         return pipe.transfer(now_ms, size, draws).arrived_ms + self.service_ms
+
+    def _open(self) -> Pipe:
+        kept = replace(self.connection, cold=self.connection.cold and not self.answers)
+        return kept.pipe(self.direction.mbit_per_s, self.direction.loss)
 
 
 def _ways(network: Network) -> dict[tuple[End, End], _Way]:
     """Each holder's link to the site in the middle, as its routes have it."""
+    _check_sites(network)
     ways: dict[tuple[End, End], _Way] = {}
-    kept = replace(network.connection, cold=False)
+
+    def way(source: End, target: End, direction: Direction, *, forwarded: bool) -> None:
+        service_ms = network.sites[direction.target].service_ms if forwarded else 0.0
+        answers = target == CLIENT or source in MPC_NODES
+        ways[source, target] = _Way(direction, service_ms, network.connection, answers)
+
     for party in MPC_NODES:
         there, back = network.route(CLIENT, party), network.route(party, CLIENT)
         if there:
-            ways[GATEWAY, party] = _Way(there[-1], 0.0, kept)
-            ways[party, GATEWAY] = _Way(back[0], network.sites[back[0].target].service_ms, kept)
+            way(GATEWAY, party, there[-1], forwarded=False)
+            way(party, GATEWAY, back[0], forwarded=True)
         if len(there) > 1:
-            ways[CLIENT, GATEWAY] = _Way(there[0], network.sites[there[0].target].service_ms, kept)
-            ways[GATEWAY, CLIENT] = _Way(back[-1], 0.0, kept)
+            way(CLIENT, GATEWAY, there[0], forwarded=True)
+            way(GATEWAY, CLIENT, back[-1], forwarded=False)
     return ways
+
+
+def _check_sites(network: Network) -> None:
+    """Refuse what would have no effect: the service computes on the machine it runs on."""
+    for site in network.sites.values():
+        usual = Site(site.name)
+        for setting in ("cpu_factor", "cores"):
+            if (value := getattr(site, setting)) != getattr(usual, setting):
+                raise UsageError(
+                    f"site {site.name}: {setting} is {value}, which has no effect on a running "
+                    "service; it has one in a Simulation"
+                )
 
 
 def _kind(envelope: Envelope) -> str:

@@ -8,8 +8,10 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway import open_gateway
+from mpcsim.gateway.conditions import GATEWAY, Conditions, begin_session
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
 from tests.helpers.gateway import Client, Clock, Failed, Stuck
 
@@ -171,3 +173,46 @@ def test_a_message_that_is_delayed_for_longer_is_one_too():
         await client.check_works(share)
 
     run(work, link_timeout_s=0.05)
+
+
+COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
+
+
+def test_the_first_request_over_a_cold_connection_pays_the_handshakes():
+    """One connection for all whom nobody told apart; an answer finds it open."""
+
+    async def work():
+        conditions = Conditions(COLD)
+        for source, target, expected_ms in (
+            (CLIENT, GATEWAY, 50),  # TCP and TLS 1.3: two round trips
+            (GATEWAY, 2, 100),
+            (2, GATEWAY, 20),
+            (GATEWAY, CLIENT, 10),
+            (CLIENT, GATEWAY, 10),
+            (GATEWAY, 2, 20),
+        ):
+            began = conditions.now_ms()
+            await conditions.carry(source, target, 1000)
+            assert conditions.now_ms() - began == pytest.approx(expected_ms, abs=0.01)
+
+    virtual.run(work())
+
+
+def test_every_session_opens_its_own():
+    async def session(conditions):
+        begin_session()
+        took = []
+        for _ in range(2):
+            began = conditions.now_ms()
+            await asyncio.create_task(conditions.carry(CLIENT, GATEWAY, 1000))
+            took.append(conditions.now_ms() - began)
+        return took
+
+    async def work():
+        conditions = Conditions(COLD)
+        first = await asyncio.create_task(session(conditions))
+        others = await asyncio.gather(*(session(conditions) for _ in range(3)))
+        for took in (first, *others):
+            assert took == pytest.approx([50, 10], abs=0.01)
+
+    virtual.run(work())

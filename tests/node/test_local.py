@@ -163,6 +163,57 @@ def test_tcp_settings_hold_for_the_service() -> None:
     assert narrow - wide == pytest.approx(500, rel=0.01)
 
 
+def predicted(network: Network, curve: str) -> float:
+    """By the engine, signing with the institution: the farther MPC node, as for the vault."""
+    simulation = Simulation(network, compute=Free())
+    simulation.generate(curve)
+    return simulation.sign(signers=(1, INSTITUTION)).elapsed_ms
+
+
+@pytest.mark.parametrize("tls", [0, 1, 2])
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+@pytest.mark.parametrize("hops", [(50, 50, 50), (10, 20, 30)])
+def test_a_cold_call_costs_what_cold_costs_in_the_engine(
+    hops: tuple[float, float, float], curve: str, tls: int
+) -> None:
+    """Every call opens its connections anew, as every session of the engine does, and uses them
+    until it is over. With windows so wide that nothing waits for one."""
+    warm = Network.star(*hops).with_connection(initial_window=200, tls_round_trips=tls)
+    cold = warm.with_connection(cold=True)
+    found = {}
+    for name, network in (("warm", warm), ("cold", cold)):
+        with local(network) as service:
+            alice = service.user("alice")
+            share = generate(alice, curve)
+            found[name] = [ms(sign(alice, share, signer="institution").elapsed) for _ in range(2)]
+    expected = predicted(cold, curve) - predicted(warm, curve)
+    assert expected == pytest.approx((1 + tls) * 2 * (hops[0] + hops[2]))
+    for one, other in zip(found["cold"], found["warm"], strict=True):
+        assert one - other == pytest.approx(expected, rel=1e-3)
+
+
+def test_calls_at_the_same_time_open_connections_of_their_own() -> None:
+    with local(WAN.with_connection(cold=True)) as service:
+        users = [service.user(name) for name in ("alice", "bob")]
+        requests = [user.build_request("GET", "/v3/wallet/user") for user in users]
+        both = [ms(answer.elapsed) for answer in service.at_once(requests)]
+        alone = ms(users[0].get("/v3/wallet/user").elapsed)
+    assert both == pytest.approx([60, 60], rel=1e-3)  # three round trips to the gateway
+    assert alone == pytest.approx(60, rel=1e-3)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("cpu_factor", 50.0), ("cores", 4)])
+def test_a_site_setting_without_effect_is_refused(setting: str, value: float) -> None:
+    network = WAN.with_site("operator", **{setting: value})
+    with pytest.raises(UsageError, match=f"site operator: {setting} is {value}"):
+        local(network)
+    with local(WAN) as service:
+        share = generate(service.user("alice"))
+        with pytest.raises(UsageError, match=f"site operator: {setting}"):
+            service.change(network)
+        assert ms(sign(service.user("alice"), share).elapsed) == pytest.approx(140, rel=1e-3)
+
+
 def test_the_network_can_change_while_the_service_runs() -> None:
     with local() as service:
         alice = service.user("alice")
