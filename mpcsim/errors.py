@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 
 
@@ -36,6 +37,14 @@ class InvalidEncoding(MpcError):
 
 class InternalError(MpcError):
     """A bug of this package, or an event of negligible probability."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Text of a ``UsageError``: a name is unknown, which ones are near, and which there are."""
+    names = {each.casefold(): each for each in known}
+    near = [names[each] for each in get_close_matches(name.casefold(), names)]
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"unknown {what} {name!r}{hint} (known: {', '.join(names.values())})"
 
 
 class Consequence(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.presets import ACCESS, REGIONS
 from mpcsim.sim.network.topology import Network
 
@@ -39,8 +39,10 @@ def parse(text: str | None) -> Network | None:
     chosen: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        if name not in SETTINGS or not equals:
-            raise UsageError(f"--network: {setting!r}; settings are {', '.join(SETTINGS)}")
+        if name not in SETTINGS:
+            raise UsageError(f"--network: {unknown('setting', name, SETTINGS)}")
+        if not equals:
+            raise UsageError(f"--network: {name} has no value: {name}=...")
         try:
             chosen[name] = float(value) if name == "loss" else value
         except ValueError:

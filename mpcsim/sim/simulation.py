@@ -16,13 +16,12 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Generic, Literal, TypeVar
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from mpcsim.errors import Aborted, Consequence, UsageError
+from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
@@ -413,9 +412,7 @@ class Simulation:
             if isinstance(fault, MessageFault):
                 named += [("faults", i) for i in (fault.sender, fault.receiver) if i is not None]
                 if fault.kind is not None and fault.kind not in KINDS:
-                    near = get_close_matches(fault.kind, KINDS)
-                    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                    raise UsageError(f"faults: unknown message {fault.kind!r}{hint}")
+                    raise UsageError(f"faults: {unknown('message', fault.kind, KINDS)}")
             elif isinstance(fault, Partition):
                 named += [("faults", i) for i in fault.one | fault.other]
             else:

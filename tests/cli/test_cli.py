@@ -87,6 +87,22 @@ def test_network_presets():
         parse("soul")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seoul,acces=lte", "--network: unknown setting 'acces'; did you mean access"),
+        ("seoul,Instituton=tokyo", "'Instituton'; did you mean institution"),
+        ("seoul,speed=9", r"unknown setting 'speed' \(known: operator, institution, gateway"),
+        ("seoul,access", "--network: access has no value: access="),
+        ("seoul,access=lt", "unknown access network 'lt'; did you mean lte"),
+        ("seoul,gateway=tokio", "unknown region 'tokio'; did you mean tokyo"),
+    ],
+)
+def test_a_misspelt_network_setting_suggests_the_nearest(text, message):
+    with pytest.raises(UsageError, match=message):
+        parse(text)
+
+
 def test_token_prints_the_token_alone(system, capsys):
     tokens = []
     for _ in range(2):  # the second time the user is there already

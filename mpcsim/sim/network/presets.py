@@ -28,11 +28,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.latency import Latency, LogNormal
 
 __all__ = [
@@ -289,6 +288,4 @@ def _find(what: str, name: str, known: Iterable[str]) -> str:
     plain = name.lower().replace(" ", "").replace("-", "").replace("_", "")
     if plain in names:
         return plain
-    near = get_close_matches(plain, names)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise UsageError(f"unknown {what} {name!r}{hint} (known: {', '.join(names)})")
+    raise UsageError(unknown(what, name, names))

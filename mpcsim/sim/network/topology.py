@@ -10,11 +10,10 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.latency import Constant, Latency
@@ -127,7 +126,7 @@ class Network:
             for end in (link.a, link.b):
                 if end not in self.sites:
                     raise UsageError(
-                        f"link {link.a} - {link.b}: {_unknown('site', end, self.sites)}"
+                        f"link {link.a} - {link.b}: {unknown('site', end, self.sites)}"
                     )
         seen: set[frozenset[str]] = set()
         for link in self.links:
@@ -136,7 +135,7 @@ class Network:
             seen.add(pair)
         for party, where in self.placement.items():
             if where not in self.sites:
-                raise UsageError(f"party {party}: {_unknown('site', where, self.sites)}")
+                raise UsageError(f"party {party}: {unknown('site', where, self.sites)}")
         for i in self.placement:
             for j in self.placement:
                 self.route(i, j)
@@ -253,6 +252,7 @@ class Network:
         access: str = "datacentre",
         loss: float | None = None,
         connection: Connection | None = None,
+        **others: Never,
     ) -> Network:
         """A network from public figures: where the caller is, and where the others are.
 
@@ -263,8 +263,11 @@ class Network:
             loss: loss on the caller's link in place of the access network's own.
 
         Raises:
-            UsageError: unknown region or access network, with the near matches.
+            UsageError: unknown setting, region or access network, with the near matches.
         """
+        for name in others:
+            known = ("operator", "institution", "gateway", "access", "loss", "connection")
+            raise UsageError(unknown("setting of a preset", name, known))
         home = presets.region(region)
         hub = presets.region(gateway or home)
         way = presets.access(access)
@@ -311,7 +314,7 @@ class Network:
         if not found:
             for end in (a, b):
                 if end not in self.sites:
-                    raise UsageError(_unknown("site", end, self.sites))
+                    raise UsageError(unknown("site", end, self.sites))
             raise UsageError(f"no link joins {a} and {b}")
         changed = _changed("link", found[0], changes)
         links = tuple(changed if link is found[0] else link for link in self.links)
@@ -324,7 +327,7 @@ class Network:
             UsageError: there is no such site or setting, or a bad value.
         """
         if name not in self.sites:
-            raise UsageError(_unknown("site", name, self.sites))
+            raise UsageError(unknown("site", name, self.sites))
         site = _changed("site", self.sites[name], changes)
         return replace(self, sites={**self.sites, name: site})
 
@@ -380,12 +383,5 @@ def _changed(what: str, old: T, changes: Mapping[str, Any]) -> T:
     known = [f.name for f in fields(old)]
     for name in changes:
         if name not in known:
-            raise UsageError(f"{_unknown(f'setting of a {what}', name, known)}")
+            raise UsageError(unknown(f"setting of a {what}", name, known))
     return replace(old, **changes)
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    near = get_close_matches(name, names)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"unknown {what} {name!r}{hint} (known: {', '.join(names)})"

@@ -44,8 +44,8 @@ class Connection:
     """How the endpoints of a hop keep their connections."""
 
     cold: bool = False
-    """True: every session opens its connections anew; a session is a run of the engine, or a call of
-    the service's REST API."""
+    """True: every session opens its connections anew. A session is a run of the engine, or a call
+    of the service's REST API."""
     tls_round_trips: int = 1
     """1 for TLS 1.3, 2 for TLS 1.2, 0 without."""
     overhead_bytes: int = 300

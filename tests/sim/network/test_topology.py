@@ -203,6 +203,10 @@ BAD = {
         "deadline_ms",
     ),
     "unknown region": (lambda: Network.preset("soul"), "did you mean seoul"),
+    "a preset's typo": (
+        lambda: Network.preset("seoul", acces="lte"),  # type: ignore[arg-type]
+        "unknown setting of a preset 'acces'; did you mean access",
+    ),
     "unknown access": (lambda: Network.preset("seoul", access="fiber"), "did you mean fibre"),
     "unknown region of another": (lambda: Network.preset("seoul", operator="frankfur"), "frankfur"),
     "with an unknown link": (lambda: STAR.with_link("client", "operator"), "no link joins"),
