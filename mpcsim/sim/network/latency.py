@@ -12,7 +12,6 @@ normal variates save less than a tenth of that, so everything stays in double pr
 
 from __future__ import annotations
 
-import csv
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.network import measurements
 from mpcsim.sim.rich_display import counted
 
 __all__ = [
@@ -449,38 +449,67 @@ class Empirical(Latency):
         return cls(tuple(samples_ms))
 
     @classmethod
-    def from_csv(cls, path: str | Path, column: str | int = 0) -> Empirical:
-        """From one column of a CSV file of milliseconds; empty lines are left out.
+    def from_rtt(
+        cls,
+        rtts: Iterable[float] | str | Path,
+        column: str | int | None = None,
+        *,
+        unit: str | None = None,
+    ) -> Empirical:
+        """From measured round trips, such as those of pings: one way is taken for half of each.
+
+        That both ways take equally long is an assumption; a round trip cannot tell. And each way
+        of a link draws for itself: the sum of two draws has the mean of the round trips, but only
+        0.71 of their standard deviation.
 
         Args:
-            column: its name in the first line, or its number from 0; with a number, a first line
-                that is no number counts as a heading.
+            rtts: round trips, or the path of a CSV file of them.
+            column: of the file, as for ``from_csv``.
+            unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the column's heading says at its
+                end (``rtt_us``), or else milliseconds.
 
         Raises:
-            UsageError: the file has no such column, or a cell is no latency; names the line.
+            UsageError: as for ``of`` and ``from_csv``.
             OSError: the file cannot be read.
         """
-        samples: list[float] = []
-        with Path(path).open(encoding="utf-8-sig", newline="") as lines:
-            rows = csv.reader(lines)
-            index = column if isinstance(column, int) else _heading(next(rows, []), column, path)
-            if index < 0:
-                raise UsageError(f"column {index} of {path}: columns count from 0")
-            for row in rows:
-                if not any(map(str.strip, row)):
-                    continue
-                where = f"{path}, line {rows.line_num}"
-                if index >= len(row):
-                    raise UsageError(f"{where}: there is no column {column!r}")
-                try:
-                    sample = float(row[index])
-                except ValueError:
-                    if rows.line_num == 1:
-                        continue
-                    raise UsageError(f"{where}: {row[index]!r} is not a number") from None
-                _time(f"in {where},", sample)
-                samples.append(sample)
-        return cls(tuple(samples))
+        if isinstance(rtts, str | Path):
+            return cls._from(measurements.read(rtts, column), unit).scaled(0.5)
+        if column is not None:
+            raise UsageError(f"column {column!r}: columns are of files")
+        return cls.of(rtts).scaled(measurements.unit_in_ms(unit or "ms") / 2)
+
+    @classmethod
+    def from_csv(
+        cls, path: str | Path, column: str | int | None = None, *, unit: str | None = None
+    ) -> Empirical:
+        """From one-way latencies in a column of a CSV file; empty lines are left out.
+
+        Args:
+            column: its name in the first line, or its number from 0; may be left out if the file
+                has only one. A first line that is no number there is a heading.
+            unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the column's heading says at its
+                end (``latency_us``), or else milliseconds.
+
+        Raises:
+            UsageError: the file has no such column, or several and none is named; a heading speaks
+                of round trips (``rtt``, ``ping``), which are for ``from_rtt``, or of another unit;
+                or a cell is no latency: names the line.
+            OSError: the file cannot be read.
+        """
+        found = measurements.read(path, column)
+        if found.round_trips:
+            raise UsageError(
+                f"column {found.name!r} of {path} holds round trips by its name, but a latency is "
+                "one way: Empirical.from_rtt halves them"
+            )
+        return cls._from(found, unit)
+
+    @classmethod
+    def _from(cls, column: measurements.Column, unit: str | None) -> Empirical:
+        in_ms = column.unit_in_ms(unit)
+        for line, value in column.values.items():
+            _time(f"in {column.path}, line {line},", value)
+        return cls(tuple(value * in_ms for value in column.values.values()))
 
     def _sample(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         return self._table[generator.integers(0, len(self._table), n)]
@@ -509,13 +538,6 @@ class Empirical(Latency):
         median, tail = np.percentile(self._table, (50, 99))
         samples = counted(len(self.samples_ms), "sample")
         return f"empirical, {samples}, median {_ms(float(median))}, 99% below {_ms(float(tail))}"
-
-
-def _heading(first: list[str], column: str, path: str | Path) -> int:
-    names = [name.strip() for name in first]
-    if column not in names:
-        raise UsageError(f"{path} has no column {column!r}; it has {', '.join(names) or 'none'}")
-    return names.index(column)
 
 
 def _number(name: str, value: object) -> None:

@@ -303,13 +303,19 @@ def test_empirical_takes_any_iterable() -> None:
     ("text", "column", "expected"),
     [
         ("1.5\n2\n\n30\n", 0, (1.5, 2.0, 30.0)),
-        ("rtt\n1.5\n2\n", 0, (1.5, 2.0)),
-        ("\ufeffhost,rtt ms\na, 1.5\nb,2\n ,\n", "rtt ms", (1.5, 2.0)),
-        ('host,rtt\r\n"x,y",3\r\n', 1, (3.0,)),
+        ("1.5\n2\n\n30\n", None, (1.5, 2.0, 30.0)),
+        ("delay\n1.5\n2\n", 0, (1.5, 2.0)),
+        ("delay,\n1.5,\n2,\n", None, (1.5, 2.0)),
+        ("\ufeffhost,delay ms\na, 1.5\nb,2\n ,\n", "delay ms", (1.5, 2.0)),
+        ('host,delay\r\n"x,y",3\r\n', 1, (3.0,)),
+        ("latency_s\n0.25\n", None, (250.0,)),
+        ("time,Latency [µs]\n1,1500\n", "Latency [µs]", (1.5,)),
+        ("at,oneWayNs\n1,2000000\n", 1, (2.0,)),
+        ("mapping,start_time\n1,2\n", "start_time", (2.0,)),  # no "ping", no "rtt"
     ],
 )
 def test_empirical_from_csv(
-    tmp_path: Path, text: str, column: str | int, expected: tuple[float, ...]
+    tmp_path: Path, text: str, column: str | int | None, expected: tuple[float, ...]
 ) -> None:
     path = tmp_path / "samples.csv"
     path.write_text(text, encoding="utf-8")
@@ -321,21 +327,78 @@ def test_empirical_from_csv(
     ("text", "column", "message"),
     [
         ("", 0, "samples_ms is empty"),
-        ("rtt\n", "rtt", "samples_ms is empty"),
+        ("", None, "samples_ms is empty"),
+        ("delay\n", "delay", "samples_ms is empty"),
         ("", "rtt", "has no column 'rtt'; it has none"),
+        ("time,rtt_ms\n1,20\n", None, "has the columns 'time', 'rtt_ms': say which"),
+        ("1,20\n2,30\n", None, "line 1, has 2 columns: say which by its number"),
+        ("delay\n1\n2,3\n", None, "line 3, has 2 columns: say which"),
+        ("a,b,a\n1,2,3\n", "a", "has several columns 'a': say which by its number"),
         ("a,b\n1,2\n", "c", "has no column 'c'; it has a, b"),
         ("1,2\n3\n", 1, "line 2: there is no column 1"),
         ("1\n", -1, "columns count from 0"),
         ("1\nfast\n", 0, "line 2: 'fast' is not a number"),
         ("1\n-2\n", 0, "line 2, is -2.0: it cannot be negative"),
-        ("rtt\nnan\n", "rtt", "line 2, is nan: it must be finite"),
+        ("delay\nnan\n", "delay", "line 2, is nan: it must be finite"),
     ],
 )
-def test_bad_csv(tmp_path: Path, text: str, column: str | int, message: str) -> None:
+def test_bad_csv(tmp_path: Path, text: str, column: str | int | None, message: str) -> None:
     path = tmp_path / "samples.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=message):
-        Empirical.from_csv(path, column)
+    for made in (Empirical.from_csv, Empirical.from_rtt):
+        with pytest.raises(UsageError, match=message):
+            made(path, column)
+
+
+@pytest.mark.parametrize(
+    ("name", "in_ms"),
+    [
+        ("rtt_ms", 1.0),
+        ("RTT", 1.0),
+        ("avgrtt", 1.0),
+        ("rttMs", 1.0),
+        ("ping", 1.0),
+        ("Round-trip time (s)", 1000.0),
+        ("roundtrip_us", 0.001),
+    ],
+)
+def test_round_trips_are_not_taken_for_latencies(tmp_path: Path, name: str, in_ms: float) -> None:
+    """A latency is one way; a file of pings read as one would double every distance."""
+    path = tmp_path / "pings.csv"
+    path.write_text(f"time,{name}\n1700000000,20\n1700000001,30\n", encoding="utf-8")
+    for column in (name, 1):
+        with pytest.raises(UsageError, match=r"holds round trips by its name.*from_rtt"):
+            Empirical.from_csv(path, column)
+        expected = pytest.approx((10 * in_ms, 15 * in_ms))
+        assert Empirical.from_rtt(path, column).samples_ms == expected
+
+
+def test_half_a_round_trip_is_one_way(tmp_path: Path) -> None:
+    assert Empirical.from_rtt([20, 30]) == Empirical((10.0, 15.0))
+    assert Empirical.from_rtt(np.array([0.02, 0.03]), unit="s") == Empirical((10.0, 15.0))
+    path = tmp_path / "pings.csv"
+    path.write_text("20\n30\n", encoding="utf-8")
+    assert Empirical.from_rtt(path) == Empirical.from_rtt(str(path)) == Empirical((10.0, 15.0))
+    assert Empirical.from_rtt(path, unit="us").samples_ms == pytest.approx((0.01, 0.015))
+    with pytest.raises(UsageError, match="columns are of files"):
+        Empirical.from_rtt([20, 30], "rtt")
+    with pytest.raises(UsageError, match="cannot be negative"):
+        Empirical.from_rtt([20, -30])
+
+
+def test_units_are_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text("delay_us,plain,delay_us_east\n1500,3,8\n", encoding="utf-8")
+    assert Empirical.from_csv(path, "delay_us", unit="us") == Empirical((1.5,))
+    assert Empirical.from_csv(path, "plain", unit="s") == Empirical((3000.0,))
+    with pytest.raises(UsageError, match=r"'delay_us' of .* is not in ms by its name"):
+        Empirical.from_csv(path, "delay_us", unit="ms")
+    with pytest.raises(UsageError, match=r"'delay_us_east' of .* may be in us: say its unit"):
+        Empirical.from_csv(path, "delay_us_east")
+    assert Empirical.from_csv(path, "delay_us_east", unit="ms") == Empirical((8.0,))
+    for act in (Empirical.from_csv, Empirical.from_rtt):
+        with pytest.raises(UsageError, match=r"unknown unit 'm'.* \(known: ns, us"):
+            act(path, "plain", unit="m")
 
 
 # --------------------------------------------------------------------------- values
