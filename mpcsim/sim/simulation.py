@@ -16,7 +16,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
@@ -37,7 +37,7 @@ from mpcsim.sim.run.compute import Compute, Measured
 from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun, check_resend
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
-from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.traces.records import Scope, Verdict
 from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import Listener, silent
 
@@ -83,6 +83,8 @@ class Policy:
 class Result(Generic[R]):
     """What an operation gave, with the traces of its attempts."""
 
+    scope: ClassVar[Scope] = "protocol"
+    """``elapsed_ms`` is without what a REST call does before and after, such as the vault."""
     value: R | None
     """The result; None unless the verdict is VALID."""
     attempts: tuple[Trace, ...]
@@ -104,7 +106,10 @@ class Result(Generic[R]):
 
     def __str__(self) -> str:
         tries = f", attempt {len(self.attempts)}" if len(self.attempts) > 1 else ""
-        return f"{self.trace.name}: {self.verdict.value} after {self.elapsed_ms:.1f} ms{tries}"
+        return (
+            f"{self.trace.name}: {self.verdict.value} after {self.elapsed_ms:.1f} ms{tries}, "
+            f"scope {self.scope}"
+        )
 
     def _repr_html_(self) -> str:
         if len(self.attempts) == 1:

@@ -538,8 +538,9 @@ def signing_point(
 
     Returns:
         ``verdict`` of the last attempt; ``valid``: 1.0 or 0.0; ``elapsed_ms`` of all attempts
-        together; ``duration_ms`` of the last; ``attempts``; and, of all of them, ``messages``
-        sent and their ``bytes``.
+        together; ``duration_ms`` of the last; ``attempts``; of all of them, ``messages`` sent and
+        their ``bytes``; and the ``scope`` of the times, ``protocol``: without the vault, which a
+        REST call opens before.
 
     Raises:
         UsageError: bad network, curve, quorum, scheme or policy.
@@ -580,6 +581,7 @@ def signing_point(
         "attempts": len(result.attempts),
         "messages": len(messages),
         "bytes": sum(message.size for message in messages),
+        "scope": result.scope,
     }
 
 

@@ -235,6 +235,71 @@ def test_computation_can_be_made_to_cost() -> None:
         assert ms(sign(alice, share).elapsed) > 10
 
 
+# --------------------------------------------------------------------------- again and again
+
+
+def test_calls_in_a_row_and_calls_after_a_pause() -> None:
+    """Idle connections begin again with a small window; neither number is the other's."""
+    network = Network.preset("seoul", institution="singapore", access="lte")
+    with local(network, seed=1) as service:
+        alice = service.user("alice")
+        asked = order(generate(alice, "secp256k1"), signer="institution")
+
+        def call() -> httpx.Response:
+            return alice.post("/v3/wallet/sign", json=asked)
+
+        busy = service.repeat(call, 25)
+        began = service.now_ms
+        rare = service.repeat(call, 25, pause_ms=10_000)
+        assert service.now_ms - began == pytest.approx(25 * 10_000 + rare.times_ms.sum())
+    assert (len(busy.times_ms), busy.failed, len(rare.times_ms)) == (25, 0, 25)
+    assert 350 < busy.p50.low_ms < busy.p50.ms < busy.p50.high_ms < 450
+    assert 550 < rare.p50.low_ms < rare.p50.ms < rare.p50.high_ms < 650
+    assert "after 10,000 ms of silence over seoul (lte)" in str(rare)
+    assert (busy.scope, service.scope) == ("rest", "rest")
+    assert "scope rest" in repr(service)
+
+
+def test_a_repeated_call_costs_what_it_costs_once() -> None:
+    with local(WAN) as service:
+        alice = service.user("alice")
+
+        async def twice() -> None:
+            async with service.async_user("alice") as there:
+                await there.get("/v3/wallet/user")
+                await there.get("/v3/wallet/user")
+
+        once = service.repeat(lambda: alice.get("/v3/wallet/user"), 3)
+        assert once.times_ms == pytest.approx([20] * 3, rel=1e-3)
+        assert service.repeat(twice, 2).times_ms == pytest.approx([40] * 2, rel=1e-3)
+
+
+def test_calls_that_fail_are_counted_and_not_timed() -> None:
+    with local(WAN, token_lifetime_s=60) as service:
+        alice = service.user("alice")
+        found = service.repeat(lambda: alice.get("/v3/wallet/user"), 4, pause_ms=20_000)
+        assert (len(found.times_ms), found.failed, found.failure) == (2, 2, "HTTP 401")
+        late = service.user("bob")
+        with pytest.raises(UsageError, match="2 of 2 calls failed: ReadTimeout"):
+            service.repeat(lambda: late.get("/v3/wallet/user", timeout=0.01), 2)
+        with pytest.raises(ZeroDivisionError):
+            service.repeat(lambda: 1 // 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("n", "pause_ms", "named"),
+    [
+        (0, 0.0, "n is 0"),
+        (2.5, 0.0, "n is 2.5"),
+        (1, -1.0, "pause_ms is -1"),
+        (1, float("nan"), "nan"),
+    ],
+)
+def test_bad_repeats(n: Any, pause_ms: float, named: str) -> None:
+    with local() as service, pytest.raises(UsageError, match=named):
+        service.repeat(lambda: None, n, pause_ms=pause_ms)
+
+
 # --------------------------------------------------------------------------- repeatable
 
 

@@ -33,7 +33,7 @@ SIM_LAYERS: list[list[str]] = [
     ["network"],
     ["traces"],
     ["figures", "run"],
-    ["replay"],
+    ["replay", "call_times"],
     ["simulation"],
     ["sweep"],
 ]

@@ -125,6 +125,11 @@ def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], 
     assert len(used & set(PALETTE)) >= 2
 
 
+@ALL_KINDS
+def test_a_figure_says_what_its_times_are_the_times_of(kind: Callable[[Trace], Figure]) -> None:
+    assert any("scope protocol" in text.get_text() for text in texts(kind(trace(NAMES[0]))))
+
+
 def test_the_palette_is_that_of_okabe_and_ito() -> None:
     published = {
         (0, 0, 0),

@@ -609,6 +609,9 @@ def test_results() -> None:
     assert (found.parties_ms[PartyId(1)] == 0).all()
     assert (found.parties_ms[PartyId(2)] == found.finished_ms).all()
     assert "50,000 samples" in str(found)
+    assert found.scope == "protocol"
+    assert "scope protocol" in str(found)
+    assert "scope='protocol'" in repr(found)
     assert "1 message," in str(one_message(100))
 
 

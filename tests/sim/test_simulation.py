@@ -146,7 +146,9 @@ def test_a_failed_check_of_the_front_door() -> None:
 
 def test_text() -> None:
     sim = simulation()
-    assert str(sim.generate("ed25519")).startswith("generate ed25519: completed valid after ")
+    generated = sim.generate("ed25519")
+    assert str(generated).startswith("generate ed25519: completed valid after ")
+    assert str(generated).endswith(f", scope {generated.scope}")
 
 
 # ------------------------------------------------------------------ policies

@@ -412,6 +412,7 @@ def test_signing_over_presets_quorums_and_curves() -> None:
     table = here(grid, signing_point, repeats=2)
     assert (table["valid"] == 1).all()
     assert set(table["verdict"]) == {"completed valid"}
+    assert set(table["scope"]) == {"protocol"}
     means = table.groupby(["curve", "network", "signers"])["elapsed_ms"].mean()
     for network in grid["network"]:
         for signers in grid["signers"]:
@@ -447,6 +448,7 @@ def test_signing_with_networks_schemes_and_policies() -> None:
         "attempts": 3,
         "messages": 3 * 12,
         "bytes": lost["bytes"],
+        "scope": "protocol",
     }
     small = signing_point(seed=1, scheme="ot/80")
     large = signing_point(seed=1, scheme="ot/128")

@@ -92,7 +92,7 @@ def add_title(figure: Figure, trace: Trace, what: str = "") -> float:
         0.15 / width,
         1 - (0.17 + 0.17 * len(lines)) / height,
         f"{trace.verdict.value} after {milliseconds(trace.finished_ms)} ms, "
-        f"{trace.clock} clock, compute {trace.compute}",
+        f"{trace.clock} clock, compute {trace.compute}, scope {trace.scope}",
         fontsize=8.5,
         color=DARK if good else VERMILLION,
         fontweight="normal" if good else "bold",

@@ -11,6 +11,7 @@ import numpy as np
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.arrays import Floats
+from mpcsim.sim.traces.records import Scope
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Replay:
     """When each party finished; empty unless asked for."""
     explanation: Explanation | None = None
     """None unless asked for."""
+    scope: Scope = "protocol"
+    """What was replayed; a REST call opens the vault before (``node.local`` times the whole)."""
 
     @property
     def samples(self) -> int:
@@ -106,7 +109,8 @@ class Replay:
     def __str__(self) -> str:
         at = self.percentiles()
         lines = [
-            f"{self.name} over {self.network}, {self.samples:,} samples, compute {self.compute}",
+            f"{self.name} over {self.network}, {self.samples:,} samples, compute {self.compute}, "
+            f"scope {self.scope}",
             f"  mean {self.mean_ms:.2f} ms, standard deviation {self.std_ms:.2f} ms",
             "  " + ", ".join(f"{percent:g}%: {ms:.2f} ms" for percent, ms in at.items()),
         ]

@@ -81,6 +81,7 @@ def perfetto(trace: Trace) -> dict[str, Any]:
             "seed": str(trace.seed),
             "compute": trace.compute,
             "clock": trace.clock,
+            "scope": trace.scope,
             "verdict": trace.verdict.value,
             "finished_ms": trace.finished_ms,
         },

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.transport import Transfer
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "mpcsim-trace"
 """Names traces in files."""
+
+
+Scope = Literal["protocol", "rest"]
+"""What a time is the time of: ``protocol``, from the first message of a session to the last result;
+or ``rest``, a whole call of the REST API, which opens the vault before it."""
 
 
 class Verdict(Enum):

@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.flight import arrived
-from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
+from mpcsim.sim.traces.records import MessageRecord, Scope, Verdict, WorkRecord
 from mpcsim.sim.traces.waits import party_waits
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class RoundSummary:
 class Summary:
     """The figures of a run."""
 
+    scope: ClassVar[Scope] = "protocol"
     name: str
     network: str
     seed: int
@@ -111,7 +112,8 @@ class Summary:
         notes = [
             f"{self.messages} messages{lost}, {self.bytes:,} bytes, {self.rounds} rounds, "
             f"{self.sequential_delays} sequential delays; "
-            f"{self.clock} clock, compute {self.compute}, seed {self.seed}"
+            f"{self.clock} clock, compute {self.compute}, seed {self.seed}, "
+            f"scope {self.scope}"
         ]
         notes += [f"party {p.party}: {p.text}" for p in self.parties if p.text]
         return notes

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Waiting
 from mpcsim.sim.traces import critical_path, frame, perfetto, summary
 from mpcsim.sim.traces.picture import picture
-from mpcsim.sim.traces.records import Ending, MessageRecord, Verdict, WorkRecord
+from mpcsim.sim.traces.records import Ending, MessageRecord, Scope, Verdict, WorkRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 class Trace:
     """Everything about one run."""
 
+    scope: ClassVar[Scope] = "protocol"
+    """A run has no vault to open: its times are not those of a REST call."""
     name: str
     """What was run, e.g. ``sign secp256k1``."""
     network: str

@@ -108,6 +108,9 @@ def test_text_and_html(name: str) -> None:
     found = trace(name)
     assert found.name in str(found)
     assert f"{found.verdict.value} after" in str(found)
+    assert found.scope == found.summary().scope == "protocol"
+    assert "scope protocol" in str(found)
+    assert "scope protocol" in found._repr_html_()
     assert all(len(line) < 160 for line in str(found).splitlines())
     for shown in (found.summary(), found.critical_path()):
         html = shown._repr_html_()
