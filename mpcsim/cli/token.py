@@ -75,12 +75,13 @@ def credentials(folder: Path) -> Credentials:
     api_key, api_secret = os.environ.get("WAAS_API_KEY"), os.environ.get("WAAS_API_SECRET")
     if api_key and api_secret:
         return Credentials(api_key, api_secret)
-    if not (folder / REGISTRY_FILE).is_file():
+    path = folder / REGISTRY_FILE
+    if not (path.is_file() and path.stat().st_size):
         raise UsageError(
             f"no gateway has kept its data in {folder} (--data names another folder; "
             "WAAS_API_KEY and WAAS_API_SECRET do without)"
         )
-    registry = Registry(folder / REGISTRY_FILE)
+    registry = Registry(path)
     try:
         return registry.credentials()
     finally:

@@ -25,7 +25,16 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway import wire
 from mpcsim.gateway.addresses import addresses
 from mpcsim.gateway.conditions import GATEWAY
-from mpcsim.gateway.errors import BAD_REQUEST, CONFLICT, TOO_LARGE, LinkFailed, Refused, no_such_key
+from mpcsim.gateway.database import StoreFailed
+from mpcsim.gateway.errors import (
+    BAD_REQUEST,
+    CONFLICT,
+    TOO_LARGE,
+    UNAVAILABLE,
+    NodeFailed,
+    Refused,
+    no_such_key,
+)
 from mpcsim.gateway.gateway import Asking, Gateway
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.gateway.threads import in_thread
@@ -78,6 +87,7 @@ def create_app(
         routes=routes,
         exception_handlers={
             Refused: _refused,
+            StoreFailed: _store_failed,
             TokenError: _unauthorized,
             HTTPException: _http_error,
             ClientDisconnect: _gone,
@@ -302,10 +312,16 @@ def _basic(request: Request) -> tuple[str, str]:
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     document: dict[str, Any] = {"error": str(error)}
-    if isinstance(error, LinkFailed):
+    if isinstance(error, NodeFailed):
         document["party"] = error.party
     after = error.retry_after_s
     return JSONResponse(document, error.status, {"Retry-After": str(after)} if after else None)
+
+
+def _store_failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StoreFailed)
+    LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return JSONResponse({"error": error.told}, UNAVAILABLE)
 
 
 def _unauthorized(request: Request, error: Exception) -> Response:

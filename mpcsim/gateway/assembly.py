@@ -5,8 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,8 @@ from starlette.applications import Starlette
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
 from mpcsim.gateway.conditions import Conditions
-from mpcsim.gateway.database import IN_MEMORY
+from mpcsim.gateway.database import IN_MEMORY, StoreFailed
+from mpcsim.gateway.fitting import REGISTRY, bring_together, file_of
 from mpcsim.gateway.gateway import LEASE_S, Gateway
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
 from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S, MpcNode
@@ -30,7 +31,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Fault
 from mpcsim.trace import Listener, silent
 
-REGISTRY_FILE: Final = "gateway.sqlite"
+REGISTRY_FILE: Final = file_of(REGISTRY)
 LOCK_FILE: Final = "lock"
 
 
@@ -111,11 +112,11 @@ def open_gateway(
             chain in this process.
 
     Raises:
-        UsageError: the folder cannot be used, another gateway uses it, or a file in it is something
-            else.
+        UsageError: the folder cannot be used, another gateway uses it, a file in it is something
+            else or damaged, or the files are of different deployments (``fitting``).
     """
     rng = rng or SystemRng()
-    with ExitStack() as opened:
+    with _saying_what_failed(), ExitStack() as opened:
         if folder is not None:
             folder = Path(folder)
             opened.callback(os.close, _claim(folder))
@@ -125,13 +126,19 @@ def open_gateway(
 
         registry = Registry(place(REGISTRY_FILE), rng=_part(rng, "gateway"), now=now)
         opened.callback(registry.close)
+        stores: dict[PartyId, ShareStore] = {}
+        for party in MPC_NODES:
+            stores[party] = ShareStore(place(file_of(ROLES[party])))
+            opened.callback(stores[party].close)
+        bring_together(
+            {REGISTRY: registry, **{ROLES[party]: store for party, store in stores.items()}},
+            lambda: _part(rng, "deployment").bytes(16).hex(),
+        )
         issuer = TokenIssuer(registry.signing_key(), now)
         jwks = issuer.jwks()
         conditions = Conditions(network, faults, seed)
         links: dict[PartyId, Link] = {}
-        for party in MPC_NODES:
-            store = ShareStore(place(f"{ROLES[party]}.sqlite"))
-            opened.callback(store.close)
+        for party, store in stores.items():
             node = MpcNode(
                 party,
                 store,
@@ -196,6 +203,14 @@ def _claim(folder: Path) -> int:
         os.close(claim)
         raise UsageError(f"another gateway keeps its data in {folder}") from None
     return claim
+
+
+@contextmanager
+def _saying_what_failed() -> Iterator[None]:
+    try:
+        yield
+    except StoreFailed as error:
+        raise UsageError(str(error)) from error
 
 
 def _part(rng: Rng, label: str) -> Rng:

@@ -5,15 +5,62 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
+from mpcsim.errors import MpcError
+
 IN_MEMORY: Final = ":memory:"
+BUSY_S: Final = 5.0
+"""How long to wait for another process that writes."""
+SMALLEST_WRITE: Final = 1 << 15
+"""Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
+
+_DEPLOYMENT: Final = """
+CREATE TABLE IF NOT EXISTS deployment (id TEXT NOT NULL, role TEXT NOT NULL);
+"""
+
+
+class StoreTrouble(Enum):
+    """Why a store cannot be used."""
+
+    FULL = "no space is left on its disk"
+    LOCKED = "another process keeps it locked"
+    READ_ONLY = "it may not be written to"
+    DAMAGED = "it is damaged, or not a store of this kind; put a whole one in its place"
+    OUT_OF_REACH = "it cannot be opened, read or written"
+
+
+class StoreFailed(MpcError):
+    """A store cannot be used. Nothing has changed, and nothing in it is lost by this."""
+
+    def __init__(self, path: Path | str, trouble: StoreTrouble, detail: str = "") -> None:
+        """
+        Args:
+            detail: what the system says, if the trouble alone says too little.
+        """
+        super().__init__(f"{path}: {trouble.value}" + (f" ({detail})" if detail else ""))
+        self.trouble = trouble
+        self.told = f"{Path(path).name}: {trouble.value}"
+        """What may be told to anyone."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What a store is part of; written into it at its first start and never changed."""
+
+    id: str
+    """32 hex digits; the same in all stores of a gateway and its MPC nodes."""
+    role: str
+    """Whose store it is there."""
 
 
 class Database:
@@ -22,36 +69,72 @@ class Database:
     In a file, reading sees what is committed, also inside a transaction.
     """
 
-    def __init__(self, path: Path | str, schema: str) -> None:
+    def __init__(
+        self, path: Path | str, schema: str, added: Iterable[tuple[str, str, str]] = ()
+    ) -> None:
         """Open or create the file (readable by its owner only) and the tables.
 
+        Args:
+            added: columns that tables of earlier versions lack: table, name, declaration.
+
         Raises:
-            OSError: the file cannot be opened or made.
-            sqlite3.Error: not a database, or one of another layout.
+            StoreFailed: it cannot be opened or made, is damaged, or is something else.
         """
+        self._path = path
         in_memory = str(path) == IN_MEMORY
-        if not in_memory:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._writer = _connect(path)
+        with self._explaining():
+            if not in_memory:
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._writer = _connect(path)
         self._writing = RLock()
         try:
-            self._writer.execute("PRAGMA journal_mode = WAL")
-            # A commit that has returned survives a power cut, not only a killed process.
-            self._writer.execute("PRAGMA synchronous = FULL")
-            self._writer.execute("PRAGMA foreign_keys = ON")
-            # What is deleted is overwritten, whatever the library's default is.
-            self._writer.execute("PRAGMA secure_delete = ON")
-            self._writer.executescript(schema)
-            # What is in memory belongs to its connection.
-            self._reader = self._writer if in_memory else _connect(path)
-            self._reading = self._writing if in_memory else RLock()
+            with self._explaining(opening=True):
+                self._open(schema, added, in_memory)
         except BaseException:
             self._writer.close()
             raise
 
+    def _open(self, schema: str, added: Iterable[tuple[str, str, str]], in_memory: bool) -> None:
+        self._writer.execute("PRAGMA journal_mode = WAL")
+        # A commit that has returned survives a power cut, not only a killed process.
+        self._writer.execute("PRAGMA synchronous = FULL")
+        self._writer.execute("PRAGMA foreign_keys = ON")
+        # What is deleted is overwritten, whatever the library's default is.
+        self._writer.execute("PRAGMA secure_delete = ON")
+        if self._writer.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise StoreFailed(self._path, StoreTrouble.DAMAGED)
+        self._writer.executescript(_DEPLOYMENT + schema)
+        for table, name, declaration in added:
+            columns = self._writer.execute(f"SELECT name FROM pragma_table_info('{table}')")
+            if (name,) not in columns.fetchall():
+                self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {name} {declaration}")
+        # What is in memory belongs to its connection.
+        self._reader = self._writer if in_memory else _connect(self._path)
+        self._reading = self._writing if in_memory else RLock()
+
+    def deployment(self) -> Deployment | None:
+        """What this store is part of; None if that has not been written."""
+        row = self.row("SELECT id, role FROM deployment")
+        return None if row is None else Deployment(*row)
+
+    def join(self, deployment: Deployment) -> None:
+        """Make this store part of a deployment."""
+        with self.transaction() as cursor:
+            cursor.execute("DELETE FROM deployment")
+            cursor.execute("INSERT INTO deployment VALUES (?, ?)", (deployment.id, deployment.role))
+
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._reading:
-            return self._reader.execute(statement, values).fetchall()
+        """
+        Raises:
+            StoreFailed: it cannot be read; so do all other methods.
+        """
+        try:
+            with self._reading:
+                return self._reader.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            if failed := self._explained(error):
+                raise failed from error
+            raise
 
     def row(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row, if any."""
@@ -60,7 +143,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
         """All of it or nothing; durable when the block is left."""
-        with self._writing:
+        with self._writing, self._explaining():
             cursor = self._writer.cursor()
             cursor.execute("BEGIN IMMEDIATE")
             try:
@@ -73,7 +156,7 @@ class Database:
 
     def forget(self) -> None:
         """Leave nothing of what was deleted in the log of writes either."""
-        with self._writing:
+        with self._writing, self._explaining():
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
@@ -81,7 +164,69 @@ class Database:
             self._reader.close()
             self._writer.close()
 
+    @contextmanager
+    def _explaining(self, opening: bool = False) -> Iterator[None]:
+        """Raise ``StoreFailed`` for what the system says; with ``opening`` for any error."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            if failed := self._explained(error):
+                raise failed from error
+            if opening:  # tables of another layout
+                raise StoreFailed(self._path, StoreTrouble.DAMAGED, str(error)) from error
+            raise
+
+    def _explained(self, error: OSError | sqlite3.Error) -> StoreFailed | None:
+        """None for what is no trouble of the store but of its use: a constraint, for one."""
+        if isinstance(error, OSError):
+            trouble = _BY_ERRNO.get(error.errno or 0, StoreTrouble.OUT_OF_REACH)
+            detail = error.strerror or ""
+        elif (code := getattr(error, "sqlite_errorcode", None)) is None:
+            # Text that is none: the library finds it, not SQLite.
+            found = isinstance(error, sqlite3.OperationalError)
+            return StoreFailed(self._path, StoreTrouble.DAMAGED) if found else None
+        elif (code & 0xFF) in _BY_CODE:
+            trouble, detail = _BY_CODE[code & 0xFF], error.sqlite_errorname
+        else:
+            return None
+        if trouble is not StoreTrouble.OUT_OF_REACH:
+            return StoreFailed(self._path, trouble)
+        if _no_space(Path(self._path).parent):
+            return StoreFailed(self._path, StoreTrouble.FULL)
+        return StoreFailed(self._path, trouble, detail)
+
+
+_BY_ERRNO: Final = {
+    errno.ENOSPC: StoreTrouble.FULL,
+    errno.EDQUOT: StoreTrouble.FULL,
+    errno.EROFS: StoreTrouble.READ_ONLY,
+    errno.EACCES: StoreTrouble.READ_ONLY,
+    errno.EPERM: StoreTrouble.READ_ONLY,
+}
+_BY_CODE: Final = {
+    sqlite3.SQLITE_FULL: StoreTrouble.FULL,
+    sqlite3.SQLITE_BUSY: StoreTrouble.LOCKED,
+    sqlite3.SQLITE_LOCKED: StoreTrouble.LOCKED,
+    sqlite3.SQLITE_READONLY: StoreTrouble.READ_ONLY,
+    sqlite3.SQLITE_CORRUPT: StoreTrouble.DAMAGED,
+    sqlite3.SQLITE_NOTADB: StoreTrouble.DAMAGED,
+    sqlite3.SQLITE_IOERR: StoreTrouble.OUT_OF_REACH,
+    sqlite3.SQLITE_CANTOPEN: StoreTrouble.OUT_OF_REACH,
+    sqlite3.SQLITE_PERM: StoreTrouble.READ_ONLY,
+}
+"""By the primary code, the low byte (sqlite.org/rescode.html)."""
+
+
+def _no_space(folder: Path) -> bool:
+    """Whether a disk is full. SQLite says so of a full one only where it writes to the file itself
+    or its log."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < SMALLEST_WRITE
+
 
 def _connect(path: Path | str) -> sqlite3.Connection:
     # Transactions are written out above: begun explicitly, never by the driver.
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)

@@ -37,12 +37,16 @@ class Refused(MpcError):
         """When the same request may succeed."""
 
 
-class LinkFailed(Refused):
-    """An MPC node did not answer. What it did before is not known."""
+class NodeFailed(Refused):
+    """An MPC node cannot do its part, which is no fault of the caller's."""
 
     def __init__(self, status: int, text: str, party: PartyId) -> None:
         super().__init__(status, text)
         self.party = party
+
+
+class LinkFailed(NodeFailed):
+    """An MPC node did not answer. What it did before is not known."""
 
 
 def unreachable(party: PartyId) -> LinkFailed:
@@ -51,6 +55,18 @@ def unreachable(party: PartyId) -> LinkFailed:
 
 def timed_out(party: PartyId) -> LinkFailed:
     return LinkFailed(TIMED_OUT, f"the {ROLES[party]}'s MPC node did not answer in time", party)
+
+
+def store_failed(text: str, party: PartyId) -> NodeFailed:
+    return NodeFailed(UNAVAILABLE, text, party)
+
+
+def do_not_fit() -> Refused:
+    return Refused(
+        UNAVAILABLE,
+        "the stores of the gateway and the MPC nodes do not fit together for this key; nothing is "
+        "dropped, and the gateway's log says which file to put back",
+    )
 
 
 def no_such_key() -> Refused:

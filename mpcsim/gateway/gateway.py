@@ -8,7 +8,8 @@ A new key comes into force in two phases. Both MPC nodes *vote*: they are done a
 shares durably. Then one write to the registry decides; and both nodes *settle*, that is, make
 their stores agree with the registry. Whatever a crash interrupts, the registry has the old state
 or the new one, and settling again (at every start, before every attempt, and when a node does not
-know a registered key) brings the stores in line.
+know a registered key) brings the stores in line. Stores of different moments must not be settled:
+that would drop shares. ``fitting`` finds them at the start, and their keys are left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from weakref import WeakValueDictionary
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
-from mpcsim.gateway import wire
+from mpcsim.gateway import fitting, wire
 from mpcsim.gateway.conditions import GATEWAY, Conditions
 from mpcsim.gateway.errors import (
     BAD_REQUEST,
@@ -38,6 +39,7 @@ from mpcsim.gateway.errors import (
     LinkFailed,
     Refused,
     busy,
+    do_not_fit,
     key_exists,
     no_such_key,
     no_such_session,
@@ -140,6 +142,8 @@ class Gateway:
         self._unclosed: dict[tuple[PartyId, str], dict[bytes, float]] = {}
         """By MPC node and key: sessions that are off though the node could not be told, and when
         it has forgotten them anyway."""
+        self._misfits: set[fitting.At] = set()
+        """Keys whose shares do not fit the registry: none of them is touched."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._deciding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._verbs: Mapping[str, Callable[[Asking, bytes], Any]] = {
@@ -607,13 +611,21 @@ class Gateway:
 
     async def _settle(self, user_id: str, curve: str, times: Times) -> None:
         """Bring both MPC nodes' stores in line with the registry; under the decision's lock."""
+        if (user_id, curve) in self._misfits:
+            raise do_not_fit()
         request = self._registered(user_id, curve)
         await _all([self.links[p].call("settle", "", request, times) for p in MPC_NODES])
 
     def settle_at_start(self) -> None:
-        """End whatever the last run left undecided, before the first request."""
-        for link in self.links.values():
-            for user_id, curve in link.node.undecided():
+        """See what fits together (``fitting``), and end whatever the last run left undecided,
+        before the first request."""
+        held = {party: link.node.holdings() for party, link in self.links.items()}
+        fit = fitting.compare(self.registry, held)
+        if fit.follow:
+            self.registry.follow(fit.follow)
+        self._misfits = fit.misfits
+        for user_id, curve in fit.unsettled:
+            for link in self.links.values():
                 request = self._registered(user_id, curve)
                 try:
                     link.node.handle("settle", "", request.to_bytes())

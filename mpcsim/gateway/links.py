@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from mpcsim.gateway import wire
 from mpcsim.gateway.conditions import GATEWAY, Conditions
 from mpcsim.gateway.errors import timed_out, unreachable
+from mpcsim.gateway.store import Holding
 from mpcsim.gateway.threads import in_thread
 from mpcsim.ids import ROLES, PartyId
 
@@ -25,7 +26,7 @@ class Handler(Protocol):
     @property
     def seal_key(self) -> bytes: ...
     def handle(self, verb: str, token: str, body: bytes) -> bytes: ...
-    def undecided(self) -> list[tuple[str, str]]: ...
+    def holdings(self) -> list[Holding]: ...
     def restart(self) -> None: ...
 
 

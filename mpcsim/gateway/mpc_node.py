@@ -32,6 +32,7 @@ from typing import Any, Final
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.gateway import wire
+from mpcsim.gateway.database import StoreFailed
 from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -43,8 +44,9 @@ from mpcsim.gateway.errors import (
     key_exists,
     no_such_key,
     no_such_session,
+    store_failed,
 )
-from mpcsim.gateway.store import ACTIVE, PREPARED, VOTED, ShareStore, StoredShare
+from mpcsim.gateway.store import ACTIVE, PREPARED, VOTED, Holding, ShareStore, StoredShare
 from mpcsim.gateway.tokens import Claims, TokenVerifier
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
 from mpcsim.keyshare import KeyShare
@@ -143,9 +145,9 @@ class MpcNode:
         """The public key that halves of secret stores are sealed to."""
         return self._seal_key.public
 
-    def undecided(self) -> list[tuple[str, str]]:
-        """User and curve of every share a broken-off session has left; see ``settle``."""
-        return self._store.undecided()
+    def holdings(self) -> list[Holding]:
+        """What shares are in the store; never the shares."""
+        return self._store.holdings()
 
     def handle(self, verb: str, token: str, body: bytes) -> bytes:
         """Answer one request.
@@ -155,13 +157,17 @@ class MpcNode:
                 itself, which passes neither on for others, and need none.
 
         Raises:
-            Refused: with an HTTP status; this node's part is as it was before.
+            Refused: with an HTTP status; this node's part is as it was before. ``NodeFailed``:
+                for want of what is in the store.
             TokenError: the token is missing, invalid or expired.
         """
         try:
             reply = self._verbs[verb](token, body)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
+        except StoreFailed as error:
+            LOG.error("%s %s: %s", ROLES[self.me], verb, error)
+            raise store_failed(error.told, self.me) from None
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:
@@ -360,6 +366,7 @@ class MpcNode:
 
     def _prepare(self, session: _Session, share: KeyShare) -> None:
         record = share.record
+        old = self._store.find(session.key_id) if session.key_id else None
         made = StoredShare(
             record.epoch.hex(),
             session.user_id,
@@ -367,6 +374,7 @@ class MpcNode:
             record.public_key.encode(),
             share.to_bytes(),
             PREPARED,
+            recoveries=old.recoveries + 1 if old else 0,
         )
         with self._settling:
             if self._sessions.get(session.session_id) is not session:
@@ -454,6 +462,8 @@ class MpcNode:
         with self._settling:
             if body.key_id is not None:
                 self._put_in_force(body.key_id.hex(), user_id, curve)
+            elif self._store.active(user_id, curve):
+                raise self._at_odds()
             with self._lock:
                 self._expire()
                 live = [s for s in self._sessions.values() if s.user_id == user_id]
@@ -473,10 +483,17 @@ class MpcNode:
         if found.state == PREPARED:
             raise Refused(CONFLICT, f"the {ROLES[self.me]} has not voted for this key")
         if found.state == VOTED:
+            present = self._store.active(user_id, curve)
+            if present and not found.replaces(present):
+                raise self._at_odds()
             gone = self._store.activate(key_id)
             with self._lock:
                 for old in gone:
                     self._decoded.pop(old, None)
+
+    def _at_odds(self) -> Refused:
+        """A registry older than this store must not make it drop what is in force."""
+        return Refused(CONFLICT, f"the {ROLES[self.me]} holds a share that the registry lacks")
 
     def _active(self, key_id: str) -> bool:
         found = self._store.find(key_id)

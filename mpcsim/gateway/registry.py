@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hmac
 import re
-import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Final
 
 from mpcsim.algebra.curves import curve
 from mpcsim.errors import MpcError, UsageError
-from mpcsim.gateway.database import IN_MEMORY, Database
+from mpcsim.gateway.database import IN_MEMORY, Database, Deployment, StoreFailed
 from mpcsim.gateway.tokens import make_signing_key
 from mpcsim.rng import Rng, SystemRng
 
@@ -37,11 +36,13 @@ CREATE TABLE IF NOT EXISTS keys (
     key_id     TEXT NOT NULL UNIQUE,
     public_key BLOB NOT NULL,
     created_at TEXT NOT NULL,
+    recoveries INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (user_id, curve)
 );
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-_KEY_COLUMNS: Final = "user_id, curve, key_id, public_key, created_at"
+_ADDED: Final = [("keys", "recoveries", "INTEGER NOT NULL DEFAULT 0")]
+_KEY_COLUMNS: Final = "user_id, curve, key_id, public_key, created_at, recoveries"
 _KEY_ID = re.compile(r"[0-9a-f]{64}")
 
 
@@ -83,6 +84,8 @@ class RegisteredKey:
     """Compressed, in the curve's standard encoding."""
     created_at: str
     """ISO 8601, UTC: when the key was generated. A recovery leaves it alone."""
+    recoveries: int = field(default=0, compare=False)
+    """So far; the MPC nodes count them, too, which tells a newer store from an older one."""
 
 
 @dataclass(frozen=True)
@@ -124,16 +127,28 @@ class Registry:
         self._rng = rng or SystemRng()
         self._now = now
         try:
-            self._database = Database(path, _SCHEMA)
+            self._database = Database(path, _SCHEMA, _ADDED)
             self._make_secrets()
-        except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"registry {path}: {error}") from error
+        except StoreFailed as error:
+            raise UsageError(f"registry {error}") from error
 
     def close(self) -> None:
         """End the use of the database."""
         self._database.close()
 
+    def deployment(self) -> Deployment | None:
+        """What the registry is part of, if that has been written."""
+        return self._database.deployment()
+
+    def join(self, deployment: Deployment) -> None:
+        """Make the registry part of a deployment."""
+        self._database.join(deployment)
+
     # ------------------------------------------------------------------ users
+
+    def user_ids(self) -> frozenset[str]:
+        """All users."""
+        return frozenset(i for (i,) in self._database.rows("SELECT user_id FROM users"))
 
     def sign_up(self, username: str) -> User:
         """Make a user. Names that differ in any character, or in its case, are different.
@@ -173,6 +188,10 @@ class Registry:
         query = f"SELECT {_KEY_COLUMNS} FROM keys WHERE user_id = ? ORDER BY created_at, curve"
         return tuple(RegisteredKey(*row) for row in self._database.rows(query, user_id))
 
+    def all_keys(self) -> list[RegisteredKey]:
+        """Those of all users."""
+        return [RegisteredKey(*r) for r in self._database.rows(f"SELECT {_KEY_COLUMNS} FROM keys")]
+
     def key(self, user_id: str, curve_name: str) -> RegisteredKey | None:
         """The user's key on that curve, or None."""
         return next((key for key in self.keys(user_id) if key.curve == curve_name), None)
@@ -202,7 +221,7 @@ class Registry:
                 raise KeyExists(f"{curve_name} key already exists for this user")
             self._check_unused(key_id)
             cursor.execute(
-                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?)",
+                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, 0)",
                 (user_id, curve_name, key_id, key.public_key, key.created_at),
             )
         return key
@@ -221,7 +240,21 @@ class Registry:
             if present is None or present.key_id != old_key_id:
                 raise KeyChanged(f"the user's {curve_name} key is not the one to be replaced")
             self._check_unused(new_key_id)
-            cursor.execute("UPDATE keys SET key_id = ? WHERE key_id = ?", (new_key_id, old_key_id))
+            cursor.execute(
+                "UPDATE keys SET key_id = ?, recoveries = recoveries + 1 WHERE key_id = ?",
+                (new_key_id, old_key_id),
+            )
+
+    def follow(self, keys: Iterable[RegisteredKey]) -> None:
+        """Register keys as both MPC nodes hold them, whose stores are newer; new ones as of now."""
+        now = self._timestamp()
+        with self._database.transaction() as cursor:
+            cursor.executemany(
+                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (user_id, curve) DO UPDATE"
+                " SET key_id = excluded.key_id, recoveries = excluded.recoveries",
+                [(k.user_id, k.curve, k.key_id, k.public_key, now, k.recoveries) for k in keys],
+            )
 
     # ------------------------------------------------------------------ the gateway's own secrets
 

@@ -10,13 +10,12 @@ Shares lie here as they are: at rest they are as safe as the disk.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.database import IN_MEMORY, Database
+from mpcsim.gateway.database import IN_MEMORY, Database, Deployment, StoreFailed
 from mpcsim.rng import Rng
 from mpcsim.vault import SealKey
 
@@ -32,12 +31,14 @@ CREATE TABLE IF NOT EXISTS shares (
     public_key BLOB NOT NULL,
     share      BLOB NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
-    suspended  TEXT
+    suspended  TEXT,
+    recoveries INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
-_COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended"
+_ADDED: Final = [("shares", "recoveries", "INTEGER NOT NULL DEFAULT 0")]
+_COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended, recoveries"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,23 @@ class StoredShare:
     state: str
     suspended: str | None = None
     """Why nothing is done with this share any more but recovering the key."""
+    recoveries: int = 0
+    """Of the key, until it had this share: of two sets of shares of a key, which is newer."""
+
+    def replaces(self, other: StoredShare) -> bool:
+        """Whether it is of the same key, and no older."""
+        return self.public_key == other.public_key and self.recoveries >= other.recoveries
+
+
+class Holding(NamedTuple):
+    """That a share is there, without the share."""
+
+    key_id: str
+    user_id: str
+    curve: str
+    public_key: bytes
+    state: str
+    recoveries: int
 
 
 class ShareStore:
@@ -65,9 +83,30 @@ class ShareStore:
             UsageError: the file cannot be opened, or is something else.
         """
         try:
-            self._database = Database(path, _SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"share store {path}: {error}") from error
+            self._database = Database(path, _SCHEMA, _ADDED)
+        except StoreFailed as error:
+            raise UsageError(f"share store {error}") from error
+
+    def deployment(self) -> Deployment | None:
+        """What the store is part of, if that has been written."""
+        return self._database.deployment()
+
+    def join(self, deployment: Deployment) -> None:
+        """Make the store part of a deployment."""
+        self._database.join(deployment)
+
+    def user_ids(self) -> frozenset[str]:
+        """The users of whom shares are here."""
+        return frozenset(i for (i,) in self._database.rows("SELECT DISTINCT user_id FROM shares"))
+
+    def holdings(self) -> list[Holding]:
+        """Every share that is here, whatever its state."""
+        return [
+            Holding(*row)
+            for row in self._database.rows(
+                "SELECT key_id, user_id, curve, public_key, state, recoveries FROM shares"
+            )
+        ]
 
     def seal_key(self, rng: Rng) -> SealKey:
         """The node's, made at first use."""
@@ -93,12 +132,6 @@ class ShareStore:
         )
         return None if row is None else StoredShare(*row)
 
-    def undecided(self) -> list[tuple[str, str]]:
-        """User and curve of every share that is not active: sessions that broke off."""
-        return self._database.rows(
-            "SELECT DISTINCT user_id, curve FROM shares WHERE state != 'active'"
-        )
-
     def prepare(self, share: StoredShare) -> None:
         """Keep a new share beside the old one.
 
@@ -107,7 +140,7 @@ class ShareStore:
         """
         with self._database.transaction() as cursor:
             cursor.execute(
-                f"INSERT INTO shares ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO shares ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 _values(share),
             )
 
@@ -182,4 +215,5 @@ def _values(share: StoredShare) -> tuple[Any, ...]:
         share.share,
         share.state,
         share.suspended,
+        share.recoveries,
     )

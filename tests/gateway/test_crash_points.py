@@ -57,8 +57,8 @@ def no_waiting_for_the_disk(monkeypatch):
     """What is written survives the end of a process; only a power cut would be another matter."""
     original = Database.__init__
 
-    def opened(database, path, schema):
-        original(database, path, schema)
+    def opened(database, *arguments):
+        original(database, *arguments)
         database._writer.execute("PRAGMA synchronous = OFF")
 
     monkeypatch.setattr(Database, "__init__", opened)

@@ -188,7 +188,7 @@ def test_a_share_of_a_session_that_is_off_is_not_kept():
             await client.begin_generate("ed25519")
         assert failed.value.status == 410
         node._note = original
-        assert node.undecided() == []
+        assert node.holdings() == []
         await client.check_consistent("ed25519")
 
     run(work)
@@ -267,7 +267,8 @@ def test_states_of_a_share():
         store.prepare(stored("bystander", "v"))
         store.drop_undecided("u", "ed25519", frozenset({"kept"}))
         assert store.find("dropped") is None
-        assert sorted(store.undecided()) == [("u", "ed25519"), ("v", "ed25519")]
+        undecided = [(h.user_id, h.curve) for h in store.holdings() if h.state != "active"]
+        assert sorted(undecided) == [("u", "ed25519"), ("v", "ed25519")]
         store.vote("kept")
         store.activate("kept")
         assert store.find("old") is None

@@ -226,7 +226,49 @@ def test_the_node_puts_a_key_in_force_for_its_own_user_and_curve_and_after_its_v
     run(work)
 
 
+@pytest.mark.parametrize("change", ["recoveries = 7", "public_key = x'00'"])
+def test_the_node_drops_no_share_in_force_for_one_that_does_not_replace_it(change):
+    """A registry restored from an old copy might ask for it."""
+
+    async def work(gateway, client):
+        node, alice = gateway.links[OPERATOR].node, await client.user_id()
+        await client.generate("ed25519")
+        session_id, made = await client.begin_recover("ed25519")
+        ask(node, "vote", client.token, wire.Activate(session_id, made.record.epoch))
+        with node._store._database.transaction() as cursor:
+            cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
+        before = shares_of(gateway)
+        at_odds = 409, "the operator holds a share that the registry lacks"
+        for key_id in (made.record.epoch, None):
+            body = wire.Settle(alice, "ed25519", key_id)
+            assert answer(node, "settle", "", body) == at_odds
+            assert shares_of(gateway) == before
+
+    run(work)
+
+
 # ---------------------------------------------------------------------- the gateway asks nobody
+
+
+def test_a_key_whose_shares_do_not_fit_is_not_settled():
+    """What the MPC nodes hold is left as it is, until the right file is back."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
+            cursor.execute("DELETE FROM shares")
+        gateway.gateway.settle_at_start()
+        verbs = asked(gateway)
+        request = client.begin_sign(share)[1]
+        for call in (client.recover("ed25519"), client.ask("sign", request)):
+            status, text = await refusal(call)
+            assert (status, text.partition(";")[0]) == (
+                503,
+                "the stores of the gateway and the MPC nodes do not fit together for this key",
+            )
+        assert verbs == ["sign"]
+
+    run(work)
 
 
 @pytest.mark.parametrize(

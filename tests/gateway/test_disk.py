@@ -1,0 +1,280 @@
+"""Disks that are full or fail, files that are locked, read-only or damaged: each has a sentence, at
+the start and during a request, and nothing is lost."""
+
+import asyncio
+import errno
+import logging
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway import database as databases
+from mpcsim.gateway.database import Database, StoreFailed, StoreTrouble
+from mpcsim.ids import INSTITUTION, OPERATOR
+from tests.helpers.gateway import Client, Failed, reopen, shares_of
+from tests.helpers.repo import ROOT
+
+NAMES = ("gateway", "operator", "institution")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
+
+
+def database_of(gateway, name):
+    if name == "gateway":
+        return gateway.gateway.registry._database
+    party = OPERATOR if name == "operator" else INSTITUTION
+    return gateway.links[party].node._store._database
+
+
+@contextmanager
+def full(database):
+    """The file may not grow."""
+    writer = database._writer
+    (pages,) = writer.execute("PRAGMA page_count").fetchone()
+    writer.execute(f"PRAGMA max_page_count = {pages}")
+    yield
+    writer.execute("PRAGMA max_page_count = 1000000")
+
+
+@contextmanager
+def locked(database):
+    with closing(sqlite3.connect(database._path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@contextmanager
+def read_only(database):
+    database._writer.execute("PRAGMA query_only = ON")
+    yield
+    database._writer.execute("PRAGMA query_only = OFF")
+
+
+TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
+
+
+def test_each_trouble_has_its_own_sentence():
+    assert len({trouble.value for trouble in StoreTrouble}) == len(StoreTrouble) == 5
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, trouble):
+    """Signing goes on; what makes or replaces a key says why not, and works again afterwards."""
+
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            client, bob = Client.of(gateway), Client.of(gateway, "bob")
+            share = await client.generate("ed25519")
+            before = shares_of(gateway)
+            with trouble(database_of(gateway, name)):
+                for making in (bob.generate("ed25519"), client.recover("ed25519")):
+                    with pytest.raises(Failed) as failed:
+                        await making
+                    assert failed.value.status == 503
+                    assert failed.value.error == f"{name}.sqlite: {TROUBLES[trouble].value}"
+                    party = failed.value.response.json().get("party")
+                    assert party == {"operator": 2, "institution": 3}.get(name)
+                await client.check_works(share)
+            assert all(set(rows) <= set(shares_of(gateway)[i]) for i, rows in before.items())
+            await client.check_consistent("ed25519", share.public_key.encode())
+            await bob.check_consistent("ed25519")
+
+    asyncio.run(work())
+    errors = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
+    assert errors
+    assert all(f"{tmp_path}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_an_mpc_node_without_space_makes_no_key_and_goes_on_afterwards(tmp_path, caplog, name):
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            with full(database_of(gateway, name)), pytest.raises(Failed) as failed:
+                await client.generate("secp256k1")
+            assert failed.value.status == 503
+            assert failed.value.error == f"{name}.sqlite: {StoreTrouble.FULL.value}"
+            await client.check_consistent("secp256k1")
+
+    asyncio.run(work())
+    assert f"{tmp_path}/{name}.sqlite: {StoreTrouble.FULL.value}" in caplog.text
+
+
+def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_path, caplog):
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            names = (f"{n:064}" for n in range(1000))
+
+            async def sign_up():
+                path = "/member/user-management/v3/signup"
+                return await client.http.post(path, json={"username": next(names)})
+
+            with full(database_of(gateway, "gateway")):
+                while (response := await sign_up()).is_success:
+                    pass
+                assert response.status_code == 503
+                assert response.json() == {"error": f"gateway.sqlite: {StoreTrouble.FULL.value}"}
+            assert (await sign_up()).status_code == 201
+
+    asyncio.run(work())
+    assert f"v3/signup: {tmp_path}/gateway.sqlite: {StoreTrouble.FULL.value}" in caplog.text
+
+
+def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate("ed25519")
+            database = database_of(gateway, "operator")
+            database.forget()
+            with open(tmp_path / "operator.sqlite", "r+b") as file:
+                file.seek(4096)
+                file.write(b"\x55" * (os.path.getsize(file.name) - 4096))
+            database._reader.close()  # what it remembers is whole
+            database._reader = databases._connect(tmp_path / "operator.sqlite")
+            with pytest.raises(Failed) as failed:
+                await client.sign(share)
+            assert failed.value.status == 503
+            assert failed.value.response.json() == {
+                "error": f"operator.sqlite: {StoreTrouble.DAMAGED.value}",
+                "party": OPERATOR,
+            }
+            await client.sign(share, signer=INSTITUTION)
+
+    asyncio.run(work())
+    assert f"operator sign: {tmp_path}/operator.sqlite: it is damaged" in caplog.text
+
+
+# ---------------------------------------------------------------------- at the start
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_locked_file_at_the_start(tmp_path, name):
+    reopen(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / f"{name}.sqlite", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UsageError, match=f"{name}.sqlite: another process keeps it locked$"):
+            reopen(tmp_path)
+    reopen(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EIO])
+def test_a_file_that_the_system_does_not_open(tmp_path, monkeypatch, name, number):
+    """Whoever runs the tests may be allowed everything, so the system's answer is played."""
+    original = os.open
+
+    def fail(path, *arguments, **options):
+        if str(path).endswith(f"{name}.sqlite"):
+            raise OSError(number, os.strerror(number), str(path))
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", fail)
+    said = {
+        errno.ENOSPC: "no space is left on its disk$",
+        errno.EIO: r"it cannot be opened, read or written \(Input/output error\)$",
+    }.get(number, "it may not be written to$")
+    with pytest.raises(UsageError, match=f"{name}.sqlite: {said}"):
+        reopen(tmp_path)
+
+
+SCRIPT = """
+import asyncio, os
+from contextlib import closing
+from mpcsim.errors import UsageError
+from mpcsim.gateway import open_gateway
+from tests.helpers.gateway import Client, Failed
+
+def fill():
+    with open("disk/fill", "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+def start():
+    try:
+        open_gateway("disk/data").close()
+    except UsageError as error:
+        print(error)
+
+async def use():
+    with closing(open_gateway("disk/data")) as gateway:
+        client = Client.of(gateway)
+        share = await client.generate("ed25519")
+        fill()
+        for making in (client.generate("secp256k1"), client.recover("ed25519")):
+            try:
+                await making
+            except Failed as failed:
+                print(failed.error)
+        await client.check_works(share)
+        os.remove("disk/fill")
+        await client.check_consistent("ed25519")
+        await client.check_consistent("secp256k1")
+        print("goes on")
+
+fill()
+start()
+os.remove("disk/fill")
+start()
+fill()
+start()
+os.remove("disk/fill")
+asyncio.run(use())
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="no small disk to be had")
+def test_a_disk_that_is_really_full(tmp_path):
+    """Where the system lets us have a small one."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = 'mount -t tmpfs -o size=2m none disk && exec "$0" script.py'
+    run = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "sh", "-c", command, sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if "unshare" in run.stderr or "mount" in run.stderr:
+        pytest.skip("no small disk to be had")
+    *lines, last = run.stdout.splitlines()
+    assert last == "goes on", run.stderr
+    assert len(lines) == 4
+    assert all(line.endswith(".sqlite: no space is left on its disk") for line in lines), lines
+
+
+def test_what_is_no_trouble_of_the_file_is_raised_as_it_is(tmp_path):
+    with closing(Database(tmp_path / "db", "CREATE TABLE t (x INTEGER PRIMARY KEY)")) as database:
+        with database.transaction() as cursor:
+            cursor.execute("INSERT INTO t VALUES (1)")
+        with pytest.raises(sqlite3.IntegrityError), database.transaction() as cursor:
+            cursor.execute("INSERT INTO t VALUES (1)")
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            database.rows("SELECT y FROM t")
+
+
+def test_text_that_is_none_is_damage(tmp_path):
+    with closing(Database(tmp_path / "db", "CREATE TABLE t (x TEXT)")) as database:
+        with database.transaction() as cursor:
+            cursor.execute("INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
+        with pytest.raises(StoreFailed) as failed:
+            database.rows("SELECT x FROM t")
+        assert failed.value.trouble is StoreTrouble.DAMAGED

@@ -1,0 +1,437 @@
+"""The three stores, lost, damaged and restored from copies of different moments: what is said at
+the start, what still signs, and that the right files bring everything back."""
+
+import asyncio
+import logging
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+
+import pytest
+
+from mpcsim.cli.token import credentials
+from mpcsim.errors import UsageError
+from mpcsim.gateway.database import Database
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.registry import Registry
+from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.keyshare import KeyShare
+from node.errors import ApiError, Upstream
+from tests.helpers.gateway import Client, reopen, shares_of
+from tests.node.wallets import House
+
+ROLES_OF_FILES = ("gateway", "operator", "institution")
+USERS = ("alice", "bob", "carol", "dave")
+
+
+def file(role):
+    return f"{role}.sqlite"
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory):
+    """Copies of one deployment's folder at two moments, of another's, and what users hold.
+
+    Between the two, alice's key was recovered, carol's was made, and dave came and made his.
+    """
+    folder, now = tmp_path_factory.mktemp("past"), tmp_path_factory.mktemp("data")
+    records = {}
+
+    async def live(place, *work):
+        async with House(reopen(place)) as house:
+            for verb, name in work:
+                if verb == "sign up":
+                    house.gateway.token(name)
+                else:
+                    records[name] = await getattr(house, verb)("ed25519", name)
+            house.gateway.close()
+
+    first = [("generate", "alice"), ("generate", "bob"), ("sign up", "carol")]
+    asyncio.run(live(now, *first))
+    shutil.copytree(now, folder / "old")
+    asyncio.run(live(now, ("recover", "alice"), ("generate", "carol"), ("generate", "dave")))
+    shutil.copytree(now, folder / "new")
+    asyncio.run(live(folder / "foreign", ("generate", "eve")))
+    return folder, records
+
+
+def put(past, folder, **moments):
+    """Put files into a folder, each as it was at a moment, and nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for role, moment in moments.items():
+        if moment == "missing":
+            continue
+        target = folder / file(role)
+        if moment == "empty":
+            target.touch()
+            continue
+        data = (past / ("new" if moment == "truncated" else moment) / file(role)).read_bytes()
+        target.write_bytes(data[: len(data) // 2] if moment == "truncated" else data)
+
+
+def start(folder, records):
+    """Who can sign, after a start, with what they hold; and the shares that are there."""
+
+    async def work():
+        async with House(reopen(folder)) as house:
+            able = set()
+            registry = house.gateway.gateway.registry
+            for name in filter(registry.user_by_name, USERS):
+                try:
+                    await house.sign(records[name], name=name)
+                except ApiError:
+                    continue
+                able.add(name)
+            shares = shares_of(house.gateway)
+            house.gateway.close()
+            return able, shares
+
+    return asyncio.run(work())
+
+
+def told(caplog, level):
+    """The lines about what does not fit, without what to do and examples."""
+    return sorted(
+        record.getMessage().partition(". ")[0]
+        for record in caplog.records
+        if record.levelno == level and record.name == "mpcsim.gateway.fitting"
+    )
+
+
+def held(folder):
+    """Rows of the MPC nodes' files."""
+    found = {}
+    for party in MPC_NODES:
+        path = folder / file(ROLES[party])
+        if not path.exists() or not path.stat().st_size:
+            found[party] = []
+            continue
+        with closing(sqlite3.connect(path)) as database:
+            found[party] = database.execute(
+                "SELECT user_id, curve, key_id, state, suspended FROM shares ORDER BY key_id"
+            ).fetchall()
+    return found
+
+
+NEW = dict.fromkeys(ROLES_OF_FILES, "new")
+OLD = dict.fromkeys(ROLES_OF_FILES, "old")
+ONE, TWO, FOUR = "1 key of 1 user", "2 keys of 2 users", "4 keys of 4 users"
+MISSING = "(the file was missing or empty)"
+UNKNOWN = "gateway.sqlite does not know the users"
+LACKS = "the {} holds no share of this key"
+OLDER = "the {} holds an older share of this key"
+NEWER = "the {} holds a newer share of this key"
+ALONE = "the {} alone holds a share of this key, and it is not registered"
+
+
+def mpc_node_cases(me, other):
+    lost = [(file(me), FOUR, f"{LACKS} {MISSING}")]
+    return [
+        ({**NEW, me: "missing"}, lost, set()),
+        ({**NEW, me: "empty"}, lost, set()),
+        ({**NEW, me: "old"}, [(file(me), ONE, OLDER), (file(me), TWO, LACKS)], {"bob"}),
+        (
+            {**OLD, me: "new"},
+            [
+                (f"gateway.sqlite, {file(other)}", ONE, NEWER),
+                (f"gateway.sqlite, {file(other)}", ONE, ALONE),
+                (f"gateway.sqlite, {file(other)}", ONE, UNKNOWN),
+            ],
+            {"bob"},
+        ),
+    ]
+
+
+BOTH = "operator.sqlite, institution.sqlite"
+CASES = [
+    ({**NEW, "gateway": "missing"}, [("gateway.sqlite", FOUR, f"{UNKNOWN} {MISSING}")], set()),
+    ({**NEW, "gateway": "empty"}, [("gateway.sqlite", FOUR, f"{UNKNOWN} {MISSING}")], set()),
+    (
+        {**NEW, "gateway": "old"},
+        [("gateway.sqlite", ONE, UNKNOWN)],
+        {"alice", "bob", "carol"},
+    ),
+    (
+        {**OLD, "gateway": "new"},
+        [
+            (BOTH, ONE, f"{OLDER.format('operator')} and {OLDER.format('institution')}"),
+            (BOTH, TWO, f"{LACKS.format('operator')} and {LACKS.format('institution')}"),
+        ],
+        {"bob"},
+    ),
+    *[
+        (moments, [(files, many, text.format(me)) for files, many, text in lines], able)
+        for me, other in (("operator", "institution"), ("institution", "operator"))
+        for moments, lines, able in mpc_node_cases(me, other)
+    ],
+    (
+        {"gateway": "new", "operator": "missing", "institution": "missing"},
+        [
+            (
+                BOTH,
+                FOUR,
+                f"{LACKS.format('operator')} {MISSING} and {LACKS.format('institution')} {MISSING}",
+            )
+        ],
+        set(),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("moments", "lines", "able"),
+    CASES,
+    ids=[", ".join(f"{k} {v}" for k, v in moments.items()) for moments, _, _ in CASES],
+)
+def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able):
+    """Twice, as nothing must change by the first start; then with the right files again."""
+    copies, records = past
+    folder = tmp_path / "data"
+    put(copies, folder, **moments)
+    before = held(folder)
+    for _ in range(2):
+        caplog.clear()
+        assert start(folder, records) == (able, before)
+        assert told(caplog, logging.ERROR) == sorted(
+            f"{files}: {many} cannot be used: {text}" for files, many, text in lines
+        )
+    put_right(copies, folder, [role for role, moment in moments.items() if moment != "new"])
+    caplog.clear()
+    assert start(folder, records) == (set(USERS), held(copies / "new"))
+    assert not caplog.records
+
+
+def put_right(copies, folder, roles):
+    """As the documentation says."""
+    for role in roles:
+        for path in folder.glob(f"{file(role)}*"):
+            path.unlink()
+        shutil.copy(copies / "new" / file(role), folder)
+
+
+# ---------------------------------------------------------------------- the registry follows
+
+
+def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
+    copies, records = past
+    put(copies, tmp_path / "data", **{**NEW, "gateway": "old"})
+    start(tmp_path / "data", records)
+    assert told(caplog, logging.WARNING) == [
+        f"gateway.sqlite: older than the MPC nodes' stores, which agree on other shares of {TWO}; "
+        "it follows them"
+    ]
+    with closing(Registry(tmp_path / "data" / "gateway.sqlite")) as registry:
+        for name, recoveries in [("alice", 1), ("bob", 0), ("carol", 0)]:
+            (key,) = registry.keys(registry.user_by_name(name).user_id)
+            assert (key.key_id, key.recoveries) == (records[name].key_id, recoveries)
+            assert "0x" + key.public_key.hex() == records[name].public_key
+            assert datetime.fromisoformat(key.created_at)
+
+
+async def deaf(gateway, party, work):
+    """Work while an MPC node does not hear what comes into force."""
+    original = Link.call
+
+    async def call(link, verb, *arguments, **options):
+        link.down = link.node.me == party and verb == "settle" and "vote" in voted
+        voted.add(verb)
+        return await original(link, verb, *arguments, **options)
+
+    voted = set()
+    Link.call = call
+    try:
+        return await work
+    finally:
+        Link.call = original
+        gateway.links[party].down = False
+
+
+def recovered_behind_its_back(folder, party):
+    """Copies of the files before and after a recovery that one MPC node has only voted for."""
+
+    async def work():
+        with closing(reopen(folder)) as gateway:
+            old = await Client.of(gateway).generate("ed25519")
+        shutil.copytree(folder, folder.with_name("old"))
+        with closing(reopen(folder)) as gateway:
+            client = Client.of(gateway)
+            new = await deaf(gateway, party, client.recover("ed25519"))
+            assert sorted(row[3] for row in shares_of(gateway)[party]) == ["active", "voted"]
+        shutil.copytree(folder, folder.with_name("new"))
+        return old, new
+
+    return asyncio.run(work())
+
+
+def check_works(folder, share):
+    async def work():
+        with closing(reopen(folder)) as gateway:
+            await Client.of(gateway).check_works(share)
+            return shares_of(gateway)
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_shares_voted_for_at_one_and_in_force_at_the_other_outlive_an_older_registry(
+    tmp_path, party
+):
+    """Dropping them would leave two MPC nodes with shares that do not combine."""
+    _, new = recovered_behind_its_back(tmp_path / "data", party)
+    put(tmp_path, tmp_path / "mixed", **{**NEW, "gateway": "old"})
+    for rows in check_works(tmp_path / "mixed", new).values():
+        assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
+            (new.record.epoch.hex(), "active")
+        ]
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_vote_of_which_the_other_mpc_node_knows_nothing_is_kept(tmp_path, party):
+    """Its file may be the only one that is not old."""
+    old, new = recovered_behind_its_back(tmp_path / "data", party)
+    put(tmp_path, tmp_path / "mixed", **{**OLD, ROLES[party]: "new"})
+    check_works(tmp_path / "mixed", old)
+    rest = set(ROLES_OF_FILES) - {ROLES[party]}
+    put_right(tmp_path, tmp_path / "mixed", rest)
+    check_works(tmp_path / "mixed", new)
+
+
+# ---------------------------------------------------------------------- meanwhile
+
+
+def test_a_key_that_does_not_fit_says_so_and_stays_as_it_is(tmp_path, past):
+    """Whatever is asked for; and a user who comes now gets a key that works."""
+    put(past[0], tmp_path / "data", **{**OLD, "operator": "new"})
+    before = held(tmp_path / "data")
+
+    async def work():
+        async with House(reopen(tmp_path / "data")) as house:
+            works = [house.recover("ed25519", "alice"), house.generate("ed25519", "carol")]
+            for work in works:
+                with pytest.raises(Upstream) as failed:
+                    await work
+                assert failed.value.upstream_status == 503
+                assert "do not fit together for this key; nothing is dropped" in str(failed.value)
+            assert shares_of(house.gateway) == before
+            await house.sign(await house.generate("ed25519", "frank"), name="frank")
+            house.gateway.close()
+
+    asyncio.run(work())
+
+
+def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):
+    put(past[0], tmp_path / "data", **NEW)
+
+    def fail(data, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(KeyShare, "from_bytes", fail)
+    reopen(tmp_path / "data").close()
+
+
+# ---------------------------------------------------------------------- no start
+
+
+@pytest.mark.parametrize("role", ROLES_OF_FILES)
+@pytest.mark.parametrize("kind", ["foreign", "truncated", "damaged", "another's"])
+def test_files_that_are_refused(tmp_path, past, role, kind):
+    copies, records = past
+    folder = tmp_path / "data"
+    put(copies, folder, **{**NEW, role: "new" if kind in ("damaged", "another's") else kind})
+    path = folder / file(role)
+    if kind == "damaged":  # a page in the middle
+        data = bytearray(path.read_bytes())
+        data[4096:8192] = bytes(range(256)) * 16
+        path.write_bytes(data)
+    other = ROLES_OF_FILES[ROLES_OF_FILES.index(role) - 1]
+    if kind == "another's":
+        shutil.copy(folder / file(other), path)
+    rest = {name: (folder / file(name)).read_bytes() for name in ROLES_OF_FILES if name != role}
+    said = {
+        "foreign": f"^{file(role)} is of another deployment than .*sqlite and .*sqlite: put back",
+        "truncated": f"{file(role)}: it is damaged, or not a store of this kind; put a whole one",
+        "damaged": f"{file(role)}: it is damaged, or not a store of this kind; put a whole one",
+        "another's": f"^{file(role)} is a copy of {file(other)}: put the right one back$",
+    }
+    with pytest.raises(UsageError, match=said[kind]):
+        reopen(folder)
+    assert {name: (folder / file(name)).read_bytes() for name in rest} == rest
+    put_right(copies, folder, [role])
+    assert start(folder, records) == (set(USERS), held(copies / "new"))
+
+
+# ---------------------------------------------------------------------- stores made before
+
+
+def as_before(folder):
+    """Take from stores what earlier versions did not write."""
+    for role in ROLES_OF_FILES:
+        with closing(sqlite3.connect(folder / file(role))) as database:
+            table = "keys" if role == "gateway" else "shares"
+            database.executescript(
+                f"ALTER TABLE {table} DROP COLUMN recoveries; DROP TABLE deployment;"
+            )
+
+
+def deployments(folder):
+    found = set()
+    for role in ROLES_OF_FILES:
+        with closing(Database(folder / file(role), "")) as database:
+            deployment = database.deployment()
+            assert deployment.role == role
+            found.add(deployment.id)
+    return found
+
+
+def test_stores_of_one_deployment_know_it(tmp_path, past):
+    found = [deployments(past[0] / moment) for moment in ("old", "new", "foreign")]
+    assert found[0] == found[1]
+    assert len(found[0]) == len(found[2]) == 1
+    assert found[0] != found[2]
+
+
+@pytest.mark.parametrize("moments", [NEW, {**NEW, "gateway": "old"}, {**NEW, "operator": "old"}])
+def test_stores_made_before_become_one_deployment_if_they_fit(tmp_path, past, moments):
+    copies, records = past
+    put(copies, tmp_path / "data", **moments)
+    as_before(tmp_path / "data")
+    expected = {
+        "new": set(USERS),
+        "gateway": {"alice", "bob", "carol"},
+        "operator": {"bob"},
+    }[next((role for role in moments if moments[role] == "old"), "new")]
+    assert start(tmp_path / "data", records)[0] == expected
+    assert len(deployments(tmp_path / "data")) == 1
+    put(copies, tmp_path / "rest", **NEW)
+    as_before(tmp_path / "rest")
+    for role in ROLES_OF_FILES:
+        if moments[role] == "old":
+            shutil.copy(tmp_path / "rest" / file(role), tmp_path / "data")
+    assert start(tmp_path / "data", records)[0] == set(USERS)
+
+
+@pytest.mark.parametrize("role", ROLES_OF_FILES)
+def test_stores_made_before_that_have_no_user_in_common_are_refused(tmp_path, past, role):
+    copies, records = past
+    put(copies, tmp_path / "data", **{**NEW, role: "foreign"})
+    as_before(tmp_path / "data")
+    with pytest.raises(UsageError, match=f"^{file(role)} is of another deployment than"):
+        reopen(tmp_path / "data")
+    put_right(copies, tmp_path / "data", [role])
+    assert start(tmp_path / "data", records)[0] == set(USERS)
+
+
+def test_a_token_makes_no_registry(tmp_path):
+    """Nor part of a deployment of what is none yet."""
+    path = tmp_path / "gateway.sqlite"
+    path.touch()
+    with pytest.raises(UsageError, match="no gateway has kept its data in"):
+        credentials(tmp_path)
+    assert path.read_bytes() == b""
+    with closing(reopen(tmp_path)) as gateway:
+        assert credentials(tmp_path) == gateway.credentials
+    Registry(tmp_path / "other").close()
+    with closing(Database(tmp_path / "other", "")) as database:
+        assert database.deployment() is None
