@@ -531,17 +531,33 @@ class MpcNode:
         return stored
 
     def _share(self, stored: StoredShare) -> KeyShare:
-        """The share in decoded form; decoding checks it against its record."""
+        """The share in decoded form; decoding checks it against its record.
+
+        Raises:
+            NodeFailed: it is damaged.
+        """
         with self._lock:
             known = self._decoded.get(stored.key_id)
             # Another thread may have read the row before it was changed.
             if known is None or known[0] != stored.share:
-                known = stored.share, KeyShare.from_bytes(stored.share)
+                known = stored.share, self._decode(stored)
                 self._decoded[stored.key_id] = known
                 if len(self._decoded) > DECODED_SHARES:
                     self._decoded.popitem(last=False)
             self._decoded.move_to_end(stored.key_id)
             return known[1]
+
+    def _decode(self, stored: StoredShare) -> KeyShare:
+        try:
+            share = KeyShare.from_bytes(stored.share)
+        except InvalidEncoding:  # what it says may quote the share
+            share = None
+        if share and (share.identifier, share.record.epoch.hex()) == (self.me, stored.key_id):
+            return share
+        text = f"the {ROLES[self.me]}'s stored share of this key is damaged"
+        where = f"user {stored.user_id}, {stored.curve} key {stored.key_id}"
+        LOG.error("%s: %s; put a whole %s.sqlite back", text, where, ROLES[self.me])
+        raise store_failed(text, self.me)
 
 
 def _access_only(claims: Claims) -> None:

@@ -172,6 +172,39 @@ def test_the_institution_signs_when_the_operator_is_down(verb):
     anew(test)
 
 
+@pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
+def test_the_institution_signs_when_the_operators_stored_share_is_damaged(caplog, damage):
+    """It is no fault of the caller's; opening the vault takes the seal key, and not the share."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        other = await house.generate("secp256k1", "bob")
+        stores = [house.gateway.links[party].node._store for party in (OPERATOR, INSTITUTION)]
+        whole = stores[0].find(record.key_id)
+        if damage == "blob":
+            share = whole.share[:1000] + bytes([whole.share[1000] ^ 1]) + whole.share[1001:]
+        elif damage == "another key's":
+            share = stores[0].find(other.key_id).share
+        else:
+            share = stores[1].find(record.key_id).share
+        with stores[0]._database.transaction() as cursor:
+            update = "UPDATE shares SET share = ? WHERE key_id = ?"
+            cursor.execute(update, (share, record.key_id))
+        house.gateway.links[OPERATOR].node.restart()
+        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+        lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+        assert lines == [
+            "the operator's stored share of this key is damaged: user "
+            f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
+        ]
+        text = "503 Service Unavailable: the operator's stored share of this key is damaged"
+        for failed in (house.sign(record, signer="operator"), house.recover("secp256k1")):
+            assert await failing(Upstream, failed) == f"Upstream returned {text}"
+        await house.sign(other, name="bob")
+
+    anew(test)
+
+
 def test_the_institution_signs_when_the_operator_is_too_slow(stored):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         async def fail(name: str, go_on: Pass) -> Reply:
