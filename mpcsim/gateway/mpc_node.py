@@ -26,6 +26,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from mpcsim.gateway.errors import (
     NOT_FOUND,
     RECOVERY,
     SIGNING,
+    NodeFailed,
     Refused,
     busy,
     key_exists,
@@ -394,7 +396,8 @@ class MpcNode:
         kept: bytes | None = None
         stored = self._store.find(key_id)
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
-            kept = self._share(stored).after(aborted).to_bytes()
+            with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
+                kept = self._share(stored).after(aborted).to_bytes()
         self._store.suspend(key_id, why, kept)
 
     def _over(self, session: _Session) -> bool:

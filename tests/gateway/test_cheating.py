@@ -14,7 +14,17 @@ from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.vault import SecretStore
 from tests.helpers.adversary import on
-from tests.helpers.gateway import Client, Failed, Stuck, cheating, reopen, seal, shares_of
+from tests.helpers.gateway import (
+    Client,
+    Failed,
+    Stuck,
+    cheating,
+    feed,
+    reopen,
+    seal,
+    sends,
+    shares_of,
+)
 
 
 def run(work, **options):
@@ -102,6 +112,20 @@ def test_a_cheat_is_remembered_until_the_key_is_recovered(
             await client.check_retired(share)
 
     asyncio.run(later(asyncio.run(cheat())))
+
+
+def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_meanwhile():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, request = client.begin_sign(share, wrap=cheating(bad_offer))
+        mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+        with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET share = x'00'")
+        await client.exchange(request.session_id, sends(feed(party, mail)))
+        ((*_, why),) = shares_of(gateway)[OPERATOR]
+        assert why == "OT-extension correlation check fails (by the client)"
+
+    run(work)
 
 
 def test_a_disagreement_that_proves_nothing_suspends_nothing():
