@@ -2,14 +2,14 @@
 
 Each is what it is in a deployment: a program of its own that hears of the others through the
 environment and HTTP. They are started in order, each when the one before answers, and all of them
-are stopped when one ends.
+are stopped when one ends. None outlives the process that started it (``mpcsim.lifetime``).
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +20,7 @@ from typing import Final
 import httpx
 
 from mpcsim.errors import UsageError
+from mpcsim.lifetime import STOPPING_S, ending_with_its_starter
 from mpcsim.listening import listen
 
 HOST: Final = "127.0.0.1"
@@ -27,8 +28,6 @@ _EVERYWHERE: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
 """Where whoever listens at all addresses is reached."""
 STARTING_S: Final = 60.0
 """How long a process may take until it answers."""
-STOPPING_S: Final = 20.0
-"""How long it may take to finish what it is doing."""
 DATA_FOLDER: Final = Path(".mpcsim")
 """Where the served gateway keeps its databases."""
 
@@ -57,10 +56,10 @@ class Program:
 
 def gateway_program(port: int, options: Sequence[str] = (), *, host: str = HOST) -> Program:
     """The gateway; further options as for ``mpcsim serve``."""
-    command = (sys.executable, "-m", "mpcsim", "serve", "--gateway-only", "--host", host, *options)
+    arguments = ("serve", "--gateway-only", "--host", host, *options)
     return Program(
         "gateway",
-        command,
+        ending_with_its_starter("mpcsim", *arguments),
         port,
         "GATEWAY_PORT",
         "/.well-known/jwks.json",
@@ -84,7 +83,7 @@ def node_program(
     """
     address = gateway if isinstance(gateway, str) else gateway.address
     own = {"APP_PORT": str(port), "WAAS_API_URL": address, **environment}
-    return Program(name, (sys.executable, "-m", "node"), port, "APP_PORT", "/", own)
+    return Program(name, ending_with_its_starter("node"), port, "APP_PORT", "/", own)
 
 
 class Running:
@@ -112,7 +111,8 @@ class Running:
         process = subprocess.Popen(
             program.command,
             env={**os.environ, **program.environment},
-            stdin=subprocess.DEVNULL,
+            # Never written to: it ends when this process does.
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             # Ctrl-C reaches this process alone, which then stops the others in order.
@@ -131,20 +131,22 @@ class Running:
 
     def kill(self, name: str) -> None:
         """Kill one at once, as a crash would."""
-        process = self._processes.pop(name)
-        process.kill()
-        process.wait()
+        _kill(self._processes.pop(name))
 
     def stop(self) -> None:
-        """Stop all, the last one started first; each may finish what it is doing."""
-        for process in reversed(list(self._processes.values())):
-            process.terminate()
-            try:
-                process.wait(STOPPING_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._processes.clear()
+        """Stop all, the last one started first; each may finish what it is doing.
+
+        An exception meanwhile, such as KeyboardInterrupt, stops those that are left at once.
+        """
+        try:
+            for process in reversed(self._processes.values()):
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(STOPPING_S)
+                _kill(process)
+        finally:
+            while self._processes:
+                _kill(self._processes.popitem()[1])
 
     def _wait_until_ready(self, program: Program, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + STARTING_S
@@ -157,6 +159,16 @@ class Running:
                     return
             time.sleep(0.05)
         raise UsageError(f"{program.name} does not answer at {program.address}")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those of its group, if it has not ended."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):  # it has ended this instant
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
 
 
 @contextmanager

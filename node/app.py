@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mpcsim import __version__
+from mpcsim.lifetime import end_after
 from node import logs, routes
 from node.auth import Authenticator
 from node.docs import TITLE, openapi_document, page_routes
@@ -104,6 +106,8 @@ def from_environment() -> FastAPI:
     """
     settings = Settings.from_environment(os.environ)
     logs.configure(settings.log_level)
+    if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
+        end_after(parent.join)
     return create_app(settings)
 
 

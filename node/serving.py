@@ -6,6 +6,7 @@ from typing import Final
 
 import uvicorn
 
+from mpcsim.lifetime import stopped_once
 from mpcsim.listening import affordable, listen, options
 from node.settings import Settings
 
@@ -14,14 +15,14 @@ SHUTDOWN_S: Final = 60
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM; requests that run then are finished.
+    """Serve until SIGINT, SIGTERM or SIGHUP; requests that run then are finished.
 
     Every process reads its settings from the environment again (``node.app.from_environment``).
 
     Raises:
         UsageError: the port is taken, or the address is not this machine's.
     """
-    with listen(settings.app_host, settings.app_port) as listening:
+    with stopped_once(), listen(settings.app_host, settings.app_port) as listening:
         listening.set_inheritable(True)
         uvicorn.run(
             "node.app:from_environment",

@@ -8,13 +8,11 @@ import math
 import os
 import secrets
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final, TypeVar
 
 from mpcsim.cli.network import add_network, parse
@@ -24,6 +22,7 @@ from mpcsim.gateway import open_gateway
 from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.serving import serve as serve_gateway
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
+from mpcsim.lifetime import ending_with_its_starter, stopped_once
 from mpcsim.listening import ConnectionLimits
 from mpcsim.settings import describe, read
 from mpcsim.system import (
@@ -87,7 +86,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM."""
+    """Serve until Ctrl-C, SIGTERM or SIGHUP."""
     network = parse(options.network)
     limits = read(ConnectionLimits, os.environ)
     if options.gateway_only:
@@ -102,14 +101,14 @@ def run(options: argparse.Namespace) -> int:
         )
         serve_gateway(gateway, options.host, port("GATEWAY_PORT", GATEWAY_PORT), limits)
         return 0
-    signal.signal(signal.SIGTERM, _interrupt)
-    with running() as processes:
-        _start(processes, options)
+    with stopped_once(), running() as processes:
         try:
+            _start(processes, options)
             while (ended := processes.ended()) is None:
                 time.sleep(CHECK_S)
         except KeyboardInterrupt:
-            sys.stderr.write("\nstopping\n")
+            with suppress(OSError):  # the terminal may be gone
+                sys.stderr.write("\nstopping\n")
             return 0
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
@@ -192,7 +191,7 @@ def _gateway_options(options: argparse.Namespace) -> list[str]:
 def _lab_program(gateway: Program, node: Program, data: Path) -> tuple[Program, str]:
     """JupyterLab on the notebooks, and its address with the token that lets one in."""
     lab_port, token = port("LAB_PORT", 8888), secrets.token_hex(16)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ip={HOST}"]
+    command = [*ending_with_its_starter("jupyterlab"), "--no-browser", f"--ip={HOST}"]
     command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
     command += ["--log-level=ERROR", "--LabApp.extension_manager=readonly"]
     if os.geteuid() == 0:
@@ -220,7 +219,3 @@ def _token_command(gateway: Program, data: Path) -> list[str]:
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command
     return [str(shown), "token", DEMO_USER, *options]
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mpcsim.gateway.assembly import OpenGateway
+from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits, affordable, listen, options
 
 SHUTDOWN_S: Final = 15
 
 
 def serve(gateway: OpenGateway, host: str, port: int, limits: ConnectionLimits) -> None:
-    """Serve until SIGINT or SIGTERM, finish what runs, and close the stores.
+    """Serve until SIGINT, SIGTERM or SIGHUP, finish what runs, and close the stores.
+
+    Then everything is in the three databases' own files: a copy of these is a backup.
 
     Raises:
         UsageError: the port is taken, or the address is not this machine's.
     """
-    with closing(gateway), listen(host, port) as listening:
+    with (
+        stopped_once(),
+        closing(gateway),
+        listen(host, port) as listening,
+        suppress(KeyboardInterrupt),
+    ):
+        # Having finished, it raises the signal once more.
         uvicorn.Server(
             uvicorn.Config(
                 Discreet(gateway.app),

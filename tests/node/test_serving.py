@@ -20,6 +20,7 @@ from mpcsim.errors import UsageError
 from mpcsim.listening import ConnectionLimits, listen
 from mpcsim.system import access_token, gateway_program, running
 from node.settings import Settings
+from tests.helpers.processes import descendants, left, nothing_left, until
 from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60
@@ -187,6 +188,24 @@ def test_signing_goes_on_among_hostile_connections(tmp_path):
                 assert signed.status_code == 200, signed.text
                 assert httpx.get(client.base_url, trust_env=False).status_code == 200
         assert process.poll() is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_stopped_as_asked(number):
+    with node() as (process, _):
+        process.send_signal(number)
+        assert process.wait(PATIENCE_S) == 0
+        assert "Traceback" not in process.stdout.read()
+
+
+def test_workers_do_not_outlive_their_starter():
+    with node(WORKERS="2") as (process, _):
+        workers = descendants(process.pid)
+        assert len(workers) >= 2
+        with nothing_left(workers):
+            process.kill()
+            process.wait(PATIENCE_S)
+            until(lambda: not left(workers))
 
 
 def test_no_http():

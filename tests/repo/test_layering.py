@@ -19,7 +19,7 @@ LAYERS: list[list[str]] = [
     ["keyshare"],
     ["protocol"],
     ["protocols"],
-    ["vault", "listening"],
+    ["vault", "lifetime", "listening"],
     ["runner", "sim"],
     ["smart_account"],
     ["gateway"],
