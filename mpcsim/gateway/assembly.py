@@ -200,8 +200,14 @@ def _claim(folder: Path) -> int:
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        holder = os.read(claim, 20).decode(errors="replace").strip()
         os.close(claim)
-        raise UsageError(f"another gateway keeps its data in {folder}") from None
+        raise UsageError(
+            f"another gateway keeps its data in {folder}: process {holder or 'unknown'}; stop it,"
+            " or choose another folder (--data, MPCSIM_DATA)"
+        ) from None
+    os.truncate(claim, 0)
+    os.write(claim, f"{os.getpid()}\n".encode())
     return claim
 
 
