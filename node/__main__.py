@@ -1,4 +1,4 @@
-"""``python -m node``: serve the node until SIGINT or SIGTERM."""
+"""``python -m node``: serve the node until SIGINT, SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 
@@ -8,27 +8,34 @@ import sys
 from collections.abc import Sequence
 
 from mpcsim.errors import UsageError
-from node import logs
-from node.serving import serve
-from node.settings import Settings, SettingsError
+from mpcsim.platforms import require_posix
+from mpcsim.settings import SettingsError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve; returns the exit status."""
-    argparse.ArgumentParser(
-        prog="python -m node",
-        description="Serve the REST node until SIGINT or SIGTERM.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="environment variables:\n" + Settings.variables(),
-        allow_abbrev=False,
-    ).parse_args(arguments)
     try:
+        require_posix()
+        # Here, because they import what is not on every platform.
+        from node import logs
+        from node.serving import serve
+        from node.settings import Settings
+
+        argparse.ArgumentParser(
+            prog="python -m node",
+            description="Serve the REST node until SIGINT, SIGTERM or SIGHUP.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog="environment variables:\n" + Settings.variables(),
+            allow_abbrev=False,
+        ).parse_args(arguments)
         settings = Settings.from_environment(os.environ)
         logs.configure(settings.log_level)
         serve(settings)
-    except (SettingsError, UsageError) as error:
+    except UsageError as error:
         sys.stderr.write(f"node: {error}\n")
         return 2 if isinstance(error, SettingsError) else 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

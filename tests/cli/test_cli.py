@@ -21,8 +21,10 @@ from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import main
 from mpcsim.cli.network import parse
 from mpcsim.errors import UsageError
+from mpcsim.gateway import open_gateway
 from mpcsim.gateway.tokens import TokenVerifier
 from mpcsim.listening import listen
+from mpcsim.platforms import require_posix
 from mpcsim.system import HOST, Program, free_port, gateway_program, node_program, running
 
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
@@ -125,10 +127,45 @@ def test_token_with_credentials_from_the_environment(system, monkeypatch, capsys
     assert "login" in capsys.readouterr().err
 
 
+def test_token_with_credentials_of_another_gateway(system, tmp_path, capsys):
+    open_gateway(tmp_path).close()
+    assert main(["token", "carol", "--gateway", system.gateway, "--data", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert system.gateway in err
+    assert "data folder" in err
+    assert "MPCSIM_DATA" in err
+
+
 def test_token_of_a_gateway_that_is_not_there(system, capsys):
     arguments = ["token", "carol", "--data", str(system.data)]
     assert main([*arguments, "--gateway", f"http://{HOST}:{free_port()}"]) == 2
-    assert "gateway at http" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "gateway at http" in err
+    assert "does it run" in err
+
+
+@pytest.mark.parametrize(
+    "command", ["from mpcsim.cli import main", "from node.__main__ import main"]
+)
+def test_windows_is_refused_in_one_sentence(command):
+    """Before anything is imported that is not there."""
+    program = (
+        "import sys\n"
+        "sys.platform = 'win32'\n"
+        "sys.modules |= {'fcntl': None, 'uvloop': None}\n"
+        f"{command}\n"
+        "sys.exit(main())\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode in (1, 2)
+    assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
+
+
+def test_other_platforms_are_not():
+    for platform in ("linux", "darwin"):
+        require_posix(platform)
 
 
 def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):

@@ -10,7 +10,10 @@ from tests.helpers.repo import ROOT
 
 # Lowest first. A module may import from its own package and from lower layers.
 LAYERS: list[list[str]] = [
-    ["errors", "ids", "hashing", "rng", "params", "settings", "strict_json", "trace"],
+    [
+        *("errors", "ids", "hashing", "rng", "params", "platforms", "settings", "strict_json"),
+        "trace",
+    ],
     ["kernels"],
     ["algebra"],
     ["encoding"],
