@@ -204,8 +204,18 @@ def access_token(gateway_address: str, api_key: str, api_secret: str, username: 
                 data={"grant_type": "client_credentials", "username": username},
                 auth=(api_key, api_secret),
             )
+    except httpx.ConnectError as error:
+        raise UsageError(
+            f"gateway at {gateway_address}: {error}; does it run, and is this its address?"
+        ) from None
     except httpx.TransportError as error:
         raise UsageError(f"gateway at {gateway_address}: {error}") from None
+    if login.status_code == 401:
+        raise UsageError(
+            f"login: the gateway at {gateway_address} has another API key and secret: those in its"
+            " own data folder, which --data or MPCSIM_DATA names (WAAS_API_KEY and"
+            " WAAS_API_SECRET, if set, come first)"
+        )
     if login.status_code != 200:
         raise UsageError(f"login: {login.text}")
     return str(login.json()["access_token"])

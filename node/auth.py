@@ -61,7 +61,7 @@ class Authenticator:
                     raise
                 claims = (await self._fetch()).verify(token)
         except TokenError as error:
-            raise Unauthorized(error.detail()) from None
+            raise Unauthorized(error.detail(), str(error)) from None
         if claims.use != "access":
             raise Unauthorized({"code": 756, "message": "JWT_INVALID"})
         return Caller(token, claims)

@@ -47,14 +47,16 @@ class Unauthorized(ApiError):
     Args:
         detail: ``code`` (755 JWT_MISSING, 756 JWT_INVALID, 757 JWT_EXPIRED) and ``message``;
             other members are left out.
+        why: more, for the log alone.
     """
 
-    def __init__(self, detail: Mapping[str, object]) -> None:
+    def __init__(self, detail: Mapping[str, object], why: str | None = None) -> None:
         known = {name: detail[name] for name in ("code", "message") if name in detail}
         text = json.dumps(known, separators=(",", ":"))
         # RFC 6750, section 3.1: no error code for a request that carried no token.
         challenge = "Bearer" if detail.get("code") == 755 else 'Bearer error="invalid_token"'
         super().__init__(401, f"Authentication failed: {text}", {"WWW-Authenticate": challenge})
+        self.why = why
 
 
 class NotFound(ApiError):

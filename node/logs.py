@@ -42,6 +42,8 @@ class RequestRecord:
     request_id: str
     user_id: str | None = None
     error: str | None = None
+    why: str | None = None
+    """More about the error than the caller is told."""
 
 
 def record_of(request: Request) -> RequestRecord:
@@ -104,6 +106,8 @@ class RequestLog:
             fields["user_id"] = record.user_id
         if record.error is not None:
             fields["error"] = record.error
+        if record.why is not None:
+            fields["why"] = record.why
         if failure is not None:
             fields["exception"] = describe(failure)
         level = logging.ERROR if status == 401 or status >= 500 else logging.INFO

@@ -24,7 +24,7 @@ from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.strict_json import DuplicateMember
 from node.auth import Authenticator
-from node.errors import ApiError, BadRequest, error_body
+from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.logs import record_of
 from node.models import EXPECTED
 from node.timing import Timing
@@ -138,7 +138,9 @@ def error_answer(request: Request, error: Exception) -> Response:
             headers = dict(error.headers or {})
         case _:
             raise error
-    record_of(request).error = message
+    record = record_of(request)
+    record.error = message
+    record.why = error.why if isinstance(error, Unauthorized) else None
     return Response(error_body(message), status, headers, JSON)
 
 

@@ -44,6 +44,7 @@ from mpcsim.gateway.tokens import (
     TokenFault,
     TokenIssuer,
     TokenVerifier,
+    UnknownSigningKey,
     bearer,
 )
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
@@ -326,6 +327,8 @@ def _store_failed(request: Request, error: Exception) -> Response:
 
 def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
+    if isinstance(error, UnknownSigningKey):  # somebody has mixed something up
+        LOG.warning("%s %s: %s", request.method, request.url.path, error)
     return JSONResponse(error.detail(), 401, {"WWW-Authenticate": "Bearer"})
 
 

@@ -74,7 +74,11 @@ class UnknownSigningKey(TokenError):
     """The token names a key that is not in the key set; a newer key set may have it."""
 
     def __init__(self) -> None:
-        super().__init__(TokenFault.JWT_INVALID, "signed with a key that is not in the key set")
+        super().__init__(
+            TokenFault.JWT_INVALID,
+            "signed by another gateway, or by this one with another data folder: its key is not in"
+            " the key set; get a token from the gateway that runs now",
+        )
 
 
 @dataclass(frozen=True)

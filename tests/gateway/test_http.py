@@ -12,7 +12,7 @@ from mpcsim.gateway import open_gateway, wire
 from mpcsim.gateway.addresses import addresses
 from mpcsim.gateway.mpc_node import MpcNode
 from mpcsim.gateway.serving import Discreet
-from mpcsim.gateway.tokens import TokenVerifier
+from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier, make_signing_key
 from tests.helpers.gateway import CURVES, Client
 
 SIGN_UP = "/member/user-management/v3/signup"
@@ -173,6 +173,18 @@ def test_a_login_needs_the_api_key_and_secret():
             assert response.status_code == 401
             assert response.json() == {"error": "unknown API key or secret"}
             assert response.headers["www-authenticate"] == "Basic"
+
+    run(work)
+
+
+def test_a_token_of_another_gateway_is_logged_as_one(caplog):
+    async def work(gateway, client):
+        client.token = TokenIssuer(make_signing_key()).access("1", "alice", 60)
+        response = await client.request("GET", "/wallet/v1/user")
+        expected = {"code": 756, "message": "JWT_INVALID"}
+        assert (response.status_code, response.json()) == (401, expected)
+        assert "GET /wallet/v1/user: JWT_INVALID: signed by another gateway" in caplog.text
+        assert client.token not in caplog.text
 
     run(work)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from mpcsim.gateway.tokens import TokenIssuer, make_signing_key
 from node import logs
 from node.app import create_app
 from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE
@@ -74,6 +75,21 @@ def test_failures(node, lines):
         ("INFO", 404, "Not found"),
         ("ERROR", 401, 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
     ]
+
+
+def test_why_a_token_is_invalid(node, lines):
+    """Callers learn the code, and the log what to do."""
+    api, _, _ = node
+    elsewhere = TokenIssuer(make_signing_key()).access("id-of-alice", "alice", 60)
+    response = api.as_user(elsewhere).get("/v3/wallet")
+    assert response.status_code == 401
+    assert response.text == (
+        '{"error":"Authentication failed: {\\"code\\":756,\\"message\\":\\"JWT_INVALID\\"}"}'
+    )
+    (line,) = lines()
+    assert "another gateway" in line["why"]
+    assert "data folder" in line["why"]
+    assert elsewhere.split(".")[1] not in json.dumps(line)
 
 
 def test_an_unhandled_exception(node, lines):
