@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def copy_of_the_project(target: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_make_up_and_the_walk_through(tmp_path):
-    copy_of_the_project(tmp_path)
+    project = tmp_path / "project"
+    copy_of_the_project(project)
     (walk,) = (block for block in shell_blocks() if "mpcsim token" in block)
     ports = {name: str(free_port()) for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
     environment = {**os.environ, **ports, "PYTHON": sys.executable}
@@ -47,7 +49,7 @@ def test_make_up_and_the_walk_through(tmp_path):
     with log.open("wb") as out:
         up = subprocess.Popen(
             ["make", "up", f"PYTHON={sys.executable}"],
-            cwd=tmp_path,
+            cwd=project,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -63,24 +65,20 @@ def test_make_up_and_the_walk_through(tmp_path):
             said = log.read_text()
             assert all(f":{port}" in said for port in ports.values())
 
-            done = subprocess.run(
-                ["bash", "-eu", "-c", walk],
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-            check_the_walk(done.stdout, json.loads((tmp_path / "share.json").read_text()))
+            before = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
+            shares = [walk_through(walk, project, environment, tmp_path) for _ in range(2)]
+            assert shares[0]["public_key"] != shares[1]["public_key"]
+            after = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
+            assert after == before
 
             # The curl line that was printed, as it was printed.
             (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)[:1]
-            again = subprocess.run(
-                ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True
-            )
-            assert json.loads(again.stdout) == {
+            for expected in ("encrypted_share", "error"):
+                answer = subprocess.run(
+                    ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True
+                )
+                assert expected in json.loads(answer.stdout)
+            assert json.loads(answer.stdout) == {
                 "error": "secp256k1 key already exists for this user"
             }
         finally:
@@ -94,9 +92,9 @@ def test_make_up_and_the_walk_through(tmp_path):
     assert "stopping" in said
     # The curl line shows alice's first token and a password to try; nothing else shows any.
     rest = said.replace(line, "")
-    share = json.loads((tmp_path / "share.json").read_text())
-    secrets = [share["encrypted_share"][:40], share["secret_store"][:40], "another horse"]
-    assert not [secret for secret in [*secrets, "correct horse", "eyJ"] if secret in rest]
+    secrets = [share[name][:40] for share in shares for name in ("encrypted_share", "secret_store")]
+    secrets += ["another horse", "correct horse", "eyJ"]
+    assert not [secret for secret in secrets if secret in rest]
     for port in ports.values():
         listening = subprocess.run(
             [sys.executable, "-c", f"import socket; socket.create_server(('127.0.0.1', {port}))"],
@@ -104,6 +102,37 @@ def test_make_up_and_the_walk_through(tmp_path):
             capture_output=True,
         )
         assert listening.returncode == 0, f"something still listens on {port}"
+
+
+def everything_but_data(project: Path) -> list[Path]:
+    """The files of the project, without what belongs to the running system."""
+    theirs = {".venv", ".mpcsim", "__pycache__", ".ipynb_checkpoints"}
+    return [
+        file
+        for file in project.rglob("*")
+        if file.is_file() and not theirs.intersection(file.relative_to(project).parts)
+    ]
+
+
+def walk_through(
+    walk: str, project: Path, environment: dict[str, str], folder: Path
+) -> dict[str, str]:
+    """Paste it into a shell; the share that is left in a temporary file."""
+    scratch = Path(tempfile.mkdtemp(dir=folder))
+    done = subprocess.run(
+        ["bash", "-eu", "-c", walk],
+        cwd=project,
+        env={**environment, "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (left,) = scratch.iterdir()
+    share: dict[str, str] = json.loads(left.read_text())
+    check_the_walk(done.stdout, share)
+    return share
 
 
 def check_the_walk(output: str, share: dict[str, str]) -> None:
