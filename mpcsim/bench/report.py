@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Collection, Iterator, Mapping
 
-from mpcsim.bench import realtime, service, simulator
+from mpcsim.bench import realtime, service, simulator, starting
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
@@ -22,8 +22,8 @@ from mpcsim.bench.protocols import (
 )
 from mpcsim.ids import PartyId
 
-SECTIONS = ("protocols", "simulator", "accuracy", "service")
-"""What can be measured; all of it takes about six minutes."""
+SECTIONS = ("protocols", "simulator", "accuracy", "service", "starting")
+"""What can be measured; all of it takes about seven minutes."""
 
 TARGETS_MS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
@@ -71,6 +71,9 @@ def sections(
         requests = max(service.KEYS, round(service.REQUESTS * min(1.0, runs / FULL_RUNS)))
         figures = service.service_figures(requests)
         yield service.table(figures), figures
+    if "starting" in chosen:
+        figures = starting.starting_figures(runs=min(runs, starting.RUNS))
+        yield starting.table(figures), figures
 
 
 def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:

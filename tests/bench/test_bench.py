@@ -1,10 +1,14 @@
 """The bench command produces every figure that the project promises."""
 
 import json
+from contextlib import closing
 
 from mpcsim.bench.report import TARGETS_MS
 from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
+from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
+from mpcsim.bench.starting import table as starting_table
 from mpcsim.cli import main
+from mpcsim.gateway import open_gateway
 
 PROMISED = {
     "scalar_mult_us",
@@ -46,3 +50,32 @@ def test_simulator_figures():
     assert len(graph.messages) == 3 * 12
     assert samples_per_s(graph, network, 100) > 0
     assert "des_us_per_message" in table(figures)
+
+
+def test_a_filled_gateway(tmp_path):
+    """What the starts are measured on: keys in all three stores, and a log that a crash leaves."""
+    clean, crashed = tmp_path / "clean", tmp_path / "crashed"
+    fill(clean, crashed, 3)
+    assert not list(clean.glob("*-wal"))
+    assert len([file for file in crashed.glob("*-wal") if file.stat().st_size]) == 3
+    for folder in (clean, crashed):
+        with closing(open_gateway(folder)) as gateway:
+            registry = gateway.gateway.registry
+            users = [registry.user_by_name(f"user {n}") for n in range(3 + BROKEN_OFF)]
+            for n, user in enumerate(users):
+                held = [registry.key(user.user_id, "secp256k1")]
+                held += [
+                    link.node._store.active(user.user_id, "secp256k1")
+                    for link in gateway.links.values()
+                ]
+                if n < 3:
+                    assert len({share.key_id for share in held}) == 1
+                else:
+                    assert held == [None, None, None]
+
+
+def test_starting_figures():
+    figures = starting_figures(2, runs=1)
+    assert figures.keys() >= TARGETS_S.keys()
+    assert figures["gateway_start_keys"] == 2
+    assert "gateway_start_crashed_s" in starting_table(figures)
