@@ -19,7 +19,15 @@ from mpcsim.cli.token import fresh
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import listen
 from mpcsim.system import HOST, Program, free_port, running
-from tests.helpers.processes import PATIENCE_S, Begun, descendants, left, nothing_left, until
+from tests.helpers.processes import (
+    PATIENCE_S,
+    Begun,
+    descendants,
+    lasting_port,
+    left,
+    nothing_left,
+    until,
+)
 from tests.helpers.repo import ROOT
 
 SERVE = (sys.executable, "-m", "mpcsim", "serve")
@@ -32,7 +40,7 @@ class Served:
 
     def __init__(self, folder: Path, command: Sequence[str], **variables: str) -> None:
         self.data, self._log = folder / "data", folder / "log"
-        self.ports = {name: free_port() for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
+        self.ports = {name: lasting_port() for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
         ports = {name: str(port) for name, port in self.ports.items()}
         with self._log.open("wb") as out:
             self.process = subprocess.Popen(
@@ -67,7 +75,7 @@ def served(
     system = Served(folder, command, **variables)
     family = {system.process.pid}
     try:
-        until(system.up)
+        until(system.up, 2 * PATIENCE_S)
         family |= descendants(system.process.pid)
         yield system, family
     finally:
