@@ -18,5 +18,5 @@ def curve(name: str) -> Group:
     """
     try:
         return CURVES[name]
-    except KeyError:
+    except (KeyError, TypeError):  # TypeError: not even hashable
         raise UsageError(f"unknown curve {name!r}; known: {', '.join(CURVES)}") from None

@@ -8,7 +8,7 @@ from typing import Literal
 from nacl import bindings as sodium
 from nacl.exceptions import RuntimeError as SodiumError
 
-from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.group import Group, Point, Scalar, refuse
 from mpcsim.errors import InternalError, InvalidEncoding
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -45,6 +45,8 @@ class Ed25519Point(Point):
         return Ed25519Point(self.data[:31] + bytes([self.data[31] ^ 0x80]))
 
     def times(self, s: Scalar) -> Point:
+        if s.group is not ED25519:
+            refuse(s, "*", self)
         if not s.n or self.is_identity:
             return ED25519.identity
         try:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Final, Literal, overload
+from numbers import Number
+from typing import Any, Final, Literal, overload
 
 from mpcsim.errors import InternalError, InvalidEncoding
 from mpcsim.hashing import Tag, tagged_xof
@@ -27,11 +28,28 @@ class Scalar:
         self.n = n
         self.group = group
 
+    # What the operands are is asked only after it has gone wrong: to ask first takes as long as to
+    # add.
+
     def __add__(self, other: Scalar) -> Scalar:
-        return Scalar((self.n + other.n) % self.group.order, self.group)
+        group = self.group
+        try:
+            if other.group is group:
+                return Scalar((self.n + other.n) % group.order, group)
+        except AttributeError:
+            pass
+        refuse(self, "+", other)
+        return NotImplemented
 
     def __sub__(self, other: Scalar) -> Scalar:
-        return Scalar((self.n - other.n) % self.group.order, self.group)
+        group = self.group
+        try:
+            if other.group is group:
+                return Scalar((self.n - other.n) % group.order, group)
+        except AttributeError:
+            pass
+        refuse(self, "-", other)
+        return NotImplemented
 
     def __neg__(self) -> Scalar:
         return Scalar(-self.n % self.group.order, self.group)
@@ -40,10 +58,19 @@ class Scalar:
     def __mul__(self, other: Scalar) -> Scalar: ...
     @overload
     def __mul__(self, other: Point) -> Point: ...
-    def __mul__(self, other: Scalar | Point) -> Scalar | Point:
+    def __mul__(self, other: Any) -> Any:
         if isinstance(other, Scalar):
-            return Scalar(self.n * other.n % self.group.order, self.group)
-        return other.times(self)
+            group = self.group
+            if other.group is group:
+                return Scalar(self.n * other.n % group.order, group)
+        else:
+            try:
+                return other.times(self)
+            except AttributeError:
+                if isinstance(other, Point):
+                    raise
+        refuse(self, "*", other)
+        return NotImplemented
 
     def inverse(self) -> Scalar:
         """Multiplicative inverse.
@@ -72,6 +99,22 @@ class Scalar:
         return f"Scalar<{self.group.name}, redacted>"
 
 
+def refuse(one: Scalar, sign: str, other: object) -> None:
+    """Say what is wrong with the other operand, where Python's own words would not help.
+
+    Raises:
+        TypeError: a number, or something of another group.
+    """
+    if isinstance(other, Number):
+        wanted = "a scalar or a point" if sign == "*" else "a scalar"
+        raise TypeError(
+            f"scalar {sign} {type(other).__name__}: the right operand must be {wanted}; "
+            "group.scalar(n) makes a scalar of a number"
+        )
+    if isinstance(other, Scalar | Point) and other.group is not one.group:
+        raise TypeError(f"{one.group} {sign} {other.group}: operands of different groups")
+
+
 class Point(ABC):
     """An element of the prime-order group. Immutable."""
 
@@ -84,7 +127,11 @@ class Point(ABC):
     def __neg__(self) -> Point: ...
     @abstractmethod
     def times(self, s: Scalar) -> Point:
-        """``s * self``."""
+        """``s * self``.
+
+        Raises:
+            TypeError: a scalar of another group.
+        """
 
     @abstractmethod
     def encode(self) -> bytes:
@@ -100,7 +147,10 @@ class Point(ABC):
     def is_identity(self) -> bool: ...
 
     def __sub__(self, other: Point) -> Point:
-        return self + (-other)
+        try:
+            return self + (-other)
+        except TypeError:
+            return NotImplemented
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Point) or self.group is not other.group:

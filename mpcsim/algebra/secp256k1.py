@@ -6,7 +6,7 @@ from typing import Literal
 
 from coincurve import PublicKey
 
-from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.group import Group, Point, Scalar, refuse
 from mpcsim.errors import InternalError, InvalidEncoding
 from mpcsim.hashing import Tag, tagged_xof, u32
 
@@ -49,6 +49,8 @@ class Secp256k1Point(Point):
         return Secp256k1Point(PublicKey(bytes([data[0] ^ 1]) + data[1:]))
 
     def times(self, s: Scalar) -> Point:
+        if s.group is not SECP256K1:
+            refuse(s, "*", self)
         if self.key is None or not s.n:
             return SECP256K1.identity
         return Secp256k1Point(self.key.multiply(s.n.to_bytes(32, "big")))

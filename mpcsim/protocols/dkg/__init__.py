@@ -130,8 +130,14 @@ def multiplication_scheme(curve_name: str, scheme: str | None) -> str:
     """The scheme to set up: ``scheme`` or the default on secp256k1, none on ed25519.
 
     Raises:
-        UsageError: unknown scheme, or one asked for on a curve that needs none.
+        UsageError: no name or an unknown one, or one asked for on a curve that needs none.
     """
+    name: object = scheme
+    if name is not None and not isinstance(name, str):
+        raise UsageError(
+            "scheme: expected the name of a multiplication scheme, such as 'ot/80', "
+            f"not a {type(name).__name__}"
+        )
     if curve(curve_name).name != "secp256k1":
         if scheme:
             raise UsageError(f"{curve_name} signatures need no multiplication scheme")

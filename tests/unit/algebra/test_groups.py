@@ -1,5 +1,9 @@
 """Groups against plain textbook arithmetic, and decoding against every kind of bad encoding."""
 
+import operator
+from fractions import Fraction
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -191,6 +195,98 @@ def test_interpolation_refuses_nonsense():
     for i, ids in ((4, [1, 2, 3]), (1, [1, 2, 1]), (1, [1, 1 + SECP256K1.order])):
         with pytest.raises(UsageError):
             lagrange_coefficient(SECP256K1, i, ids)
+
+
+# --- operands that are none ----------------------------------------------------------------------
+
+SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+@pytest.mark.parametrize("number", [2, True, 2.0, Fraction(1, 2), np.int64(2)], ids=repr)
+def test_numbers_are_no_scalars(group, number):
+    s = group.scalar(3)
+    for sign, apply in SIGNS.items():
+        with pytest.raises(TypeError, match=rf"scalar \{sign} .* must be a scalar"):
+            apply(s, number)
+    for apply in SIGNS.values():
+        for one, other in [(number, s), (group.base(s), number), (number, group.base(s))]:
+            with pytest.raises(TypeError):
+                apply(one, other)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+def test_what_cannot_be_calculated_with_is_a_type_error(group):
+    s = group.scalar(3)
+    P = group.base(s)
+    wrong = {"+": [(s, P), (P, s)], "-": [(s, P), (P, s)], "*": [(P, P), (P, s)]}
+    for sign, apply in SIGNS.items():
+        pairs = [
+            pair for x in (s, P) for y in (None, "x", b"x", [1], {}) for pair in [(x, y), (y, x)]
+        ]
+        for one, other in wrong[sign] + pairs:
+            with pytest.raises(TypeError):
+                apply(one, other)
+    with pytest.raises(TypeError, match=r"for -: '.*Point' and 'str'"):
+        P - "x"
+
+
+@pytest.mark.parametrize(("group", "another"), [GROUPS, GROUPS[::-1]], ids=str)
+def test_groups_do_not_mix(group, another):
+    s, t = group.scalar(3), another.scalar(3)
+    P, Q = group.base(s), another.base(t)
+    for sign, apply in SIGNS.items():
+        with pytest.raises(TypeError, match=rf"{group} \{sign} {another}"):
+            apply(s, t)
+    for apply, one, other in [
+        (operator.mul, s, Q),
+        (operator.mul, s, another.identity),
+        (operator.mul, group.scalar(0), Q),
+        (operator.add, P, Q),
+        (operator.sub, P, Q),
+        (operator.add, group.identity, Q),
+    ]:
+        with pytest.raises(TypeError):
+            apply(one, other)
+    assert s != t
+    assert P != Q
+    assert group.identity != another.identity
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+def test_nothing_else_is_equal(group):
+    s = group.scalar(3)
+    P = group.base(s)
+    for other in (3, None, "x", s.encode(), P.encode(), object()):
+        assert s != other
+        assert other != P
+    assert s != P
+
+
+class Stranger:
+    """Knows what to do with scalars and points."""
+
+    def __radd__(self, other):
+        return "added"
+
+    __rsub__ = __rmul__ = __radd__
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+def test_strangers_may_know_better(group):
+    s = group.scalar(3)
+    assert [apply(s, Stranger()) for apply in SIGNS.values()] == ["added"] * 3
+    P = group.base(s)
+    assert [P + Stranger(), P - Stranger()] == ["added"] * 2
+
+
+def test_a_mistake_inside_a_multiplication_stays_visible(monkeypatch):
+    def times(self, s):
+        return s.nothing
+
+    monkeypatch.setattr(type(SECP256K1.identity), "times", times)
+    with pytest.raises(AttributeError, match="nothing"):
+        SECP256K1.scalar(3) * SECP256K1.identity
 
 
 def test_scalars_do_not_show():
