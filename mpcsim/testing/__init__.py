@@ -22,13 +22,16 @@ Protocols::
         run_protocol(scenario, order=data.draw(wallets.schedules()))
 
 ``walk`` has the steps and the model, ``service_checks`` and ``protocol_checks`` the invariants,
-``strategies`` everything that can be drawn, ``plugin`` pytest's options, ``suite`` ready-made tests
-of a service at an address. What fails is told as a short story, with the seed and code that does
-the same again without Hypothesis.
+``invariant`` makes more of them, ``strategies`` has everything that can be drawn, ``plugin``
+pytest's options, ``suite`` ready-made tests of a service at an address. What fails is told as a
+short story, with the seed and code that does the same again without Hypothesis.
 """
 
+from typing import Final
+
+from mpcsim.testing import protocol_checks, service_checks
 from mpcsim.testing.asgi import AsgiTarget
-from mpcsim.testing.invariants import INVARIANTS, BrokenInvariant, Invariant, invariant
+from mpcsim.testing.invariants import BrokenInvariant, Invariant, invariant
 from mpcsim.testing.machine import WalletMachine, check_wallet_service, machine_for
 from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
 from mpcsim.testing.protocol_run import Order, Replay, run_over_network, run_protocol
@@ -78,3 +81,11 @@ __all__ = [
     "run_over_network",
     "run_protocol",
 ]
+
+INVARIANTS: Final[dict[str, Invariant[...]]] = {
+    name: found
+    for checks in (protocol_checks, service_checks)
+    for name, found in vars(checks).items()
+    if isinstance(found, Invariant)
+}
+"""Those that the kit checks by itself, by name."""

@@ -5,12 +5,19 @@ has an exception class of its own, so that whoever looks for the smallest failur
 slides from one bug to another, and a test can say which one it expects::
 
     with pytest.raises(retired_share_never_signs.Broken): ...
+
+The kit checks its own by itself, and others where they are given::
+
+    check_wallet_service(target, invariants=[no_nonce_twice])
+    run_protocol(scenario, order=order, invariants=[all_or_none])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+
+from mpcsim.errors import UsageError
 
 if TYPE_CHECKING:
     from mpcsim.testing.story import Failure
@@ -56,7 +63,8 @@ class Invariant(Generic[P]):
         self._check = check
         self.__doc__ = check.__doc__
         self.name: str = check.__name__
-        self.statement = " ".join((check.__doc__ or "").split("\n\n")[0].split())
+        statement = check.__doc__ or f"{self.name.replace('_', ' ')}."
+        self.statement = " ".join(statement.split("\n\n")[0].split())
         self.Broken: type[BrokenInvariant] = type(
             "".join(word.capitalize() for word in self.name.split("_")),
             (BrokenInvariant,),
@@ -68,26 +76,81 @@ class Invariant(Generic[P]):
         """Look.
 
         Raises:
-            BrokenInvariant: it does not hold (``Broken`` of this invariant).
+            BrokenInvariant: it does not hold (``Broken`` of this invariant), or the check has
+                raised: what it looked at was not what it took it for.
+            UsageError: the check returned something else than a text or None.
         """
-        if problem := self._check(*args, **kwargs):
+        try:
+            problem: object = self._check(*args, **kwargs)
+        except BrokenInvariant:
+            raise
+        except Exception as error:
+            raise self.Broken(f"the check raised {type(error).__name__}: {error}") from error
+        if problem is not None and not isinstance(problem, str):
+            raise UsageError(
+                f"the invariant {self.name} returned a {type(problem).__name__}; expected a text "
+                "that says what is wrong, or None"
+            )
+        if problem:
             raise self.Broken(problem)
+
+    @property
+    def recipe(self) -> str:
+        """A Python statement that brings it along; for the snippets of failures."""
+        if "<locals>" in self._check.__qualname__:
+            return f"{self.name} = ...  # as in your test"
+        return f"from {self._check.__module__} import {self.name}"
 
     def __repr__(self) -> str:
         return f"<Invariant {self.name}: {self.statement}>"
 
 
-INVARIANTS: Final[dict[str, Invariant[...]]] = {}
-"""Every invariant of this package, by name."""
-
-
 def invariant(check: Callable[P, str | None]) -> Invariant[P]:
-    """Make a check an invariant. Its docstring's first paragraph is the statement."""
-    made = Invariant(check)
-    INVARIANTS[made.name] = made
-    return made
+    """Make a check an invariant. Its docstring's first paragraph is the statement.
+
+    One of your own, for a service, takes the walk, and is asked after each of its steps.
+    ``walk.exchanged`` has every request so far with its answer, ``walk.model`` what the
+    specification expects to be there::
+
+        @invariant
+        def no_nonce_twice(walk: Walk) -> str | None:
+            "No two messages are signed with the same nonce."
+            signed = {}
+            for request, answer in walk.exchanged:
+                if request.path == "/v3/wallet/sign" and answer.status == 200:
+                    message, nonce = request.body["message"], answer.document["signature"][:64]
+                    if signed.setdefault(nonce, message) != message:
+                        return "another message had been signed with the same nonce"
+            return None
+
+        check_wallet_service(target, invariants=[no_nonce_twice])
+
+    One for a protocol takes the ``ProtocolRun``, and is asked at its end::
+
+        @invariant
+        def all_or_none(run: ProtocolRun) -> str | None:
+            "Either every honest party has its result, or none has."
+            finished = {i for i, outcome in run.outcomes.items() if isinstance(outcome, Done)}
+            late = run.outcomes.keys() - finished
+            return f"party {min(late)} has no result" if finished and late else None
+
+        run_protocol(scenario, order=order, faults=faults, invariants=[all_or_none])
+
+    What they find is told and shrunk like everything else.
+    """
+    return Invariant(check)
 
 
-def describe() -> str:
-    """All invariants, one a line."""
-    return "\n".join(f"{name}: {made.statement}" for name, made in sorted(INVARIANTS.items()))
+def own(invariants: Iterable[object]) -> tuple[Invariant[...], ...]:
+    """Invariants that somebody gave.
+
+    Raises:
+        UsageError: there is something else among them.
+    """
+    found: list[Invariant[...]] = []
+    for given in invariants:
+        if not isinstance(given, Invariant):
+            name = getattr(given, "__name__", type(given).__name__)
+            raise UsageError(f"invariants: {name} is none; put @invariant before it")
+        found.append(given)
+    return tuple(found)

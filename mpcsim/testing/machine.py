@@ -8,7 +8,7 @@ code that does the same without Hypothesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
@@ -19,7 +19,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from mpcsim.rng import SystemRng
-from mpcsim.testing.invariants import BrokenInvariant, is_told
+from mpcsim.testing.invariants import BrokenInvariant, Invariant, is_told, own
 from mpcsim.testing.profile import QUICK, Profile, Progress
 from mpcsim.testing.rules import Rule, rules
 from mpcsim.testing.shrink import shrink
@@ -37,13 +37,15 @@ class WalletMachine(RuleBasedStateMachine):
 
     target: ClassVar[Target]
     rules_by_name: ClassVar[Mapping[str, Rule]]
+    own: ClassVar[Sequence[Invariant[...]]] = ()
+    """Invariants beside the kit's."""
     progress: ClassVar[Progress | None] = None
     stories: ClassVar[list[BrokenInvariant]]
     """Every failure met while searching and shrinking."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.walk = Walk(self.target)
+        self.walk = Walk(self.target, self.own)
         self._failed = False
 
     def take(self, name: str, drawn: dict[str, Any]) -> None:
@@ -52,13 +54,13 @@ class WalletMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Put the service in order for the next walk."""
-        if self.progress is not None:
-            self.progress.step()
         try:
             if not self._failed:
                 self._noting(self.walk.end)
         finally:
             _put_in_order(self.walk)
+            if self.progress is not None:
+                self.progress.step(self.walk.calls, self.walk.races)
 
     def _noting(self, act: Callable[[], None]) -> None:
         try:
@@ -70,15 +72,20 @@ class WalletMachine(RuleBasedStateMachine):
 
 
 def machine_for(
-    target: Target, profile: Profile = QUICK, progress: Progress | None = None
+    target: Target,
+    profile: Profile = QUICK,
+    progress: Progress | None = None,
+    invariants: Iterable[Invariant[...]] = (),
 ) -> type[WalletMachine]:
     """A state machine class for one target, with a rule for every step that the target allows.
 
     For those who run state machines themselves: ``TestOurs = machine_for(target).TestCase``.
+    ``invariants`` are as for ``check_wallet_service``.
     """
     by_name = rules(target, profile.both_curves)
     body: dict[str, Any] = {name: _as_rule(name, found) for name, found in by_name.items()}
     body |= {"target": target, "rules_by_name": by_name, "progress": progress, "stories": []}
+    body["own"] = own(invariants)
     made: type[WalletMachine] = type("WalletMachine", (WalletMachine,), body)
     made.TestCase.settings = profile.settings(profile.examples)
     return made
@@ -101,30 +108,42 @@ def check_wallet_service(
     *,
     seed: int | None = None,
     progress: Progress | None = None,
+    invariants: Iterable[Invariant[...]] = (),
 ) -> int:
     """Walk through a service until the budget is used up; returns the number of walks.
 
     Args:
         seed: the same seed takes the same steps; by default another one each time (0 under a
             Hypothesis profile that is derandomised).
+        invariants: your own, beside the kit's (``invariant`` has an example); each is given the
+            walk after every step.
 
     Raises:
         BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.
+        UsageError: something among ``invariants`` is none.
     """
+    more = own(invariants)
     first = fresh_seed() if seed is None else seed
     counted = progress or Progress("walks")
     try:
         for number, examples in enumerate(profile.rounds()):
             # A time budget repeats seeds one after the other: each round is a run of its own.
-            _round(target, profile, examples, first + number, counted)
+            _round(target, profile, examples, first + number, counted, more)
     finally:
         counted.close()
     return counted.done
 
 
-def _round(target: Target, profile: Profile, examples: int, seed: int, progress: Progress) -> None:
+def _round(
+    target: Target,
+    profile: Profile,
+    examples: int,
+    seed: int,
+    progress: Progress,
+    more: Sequence[Invariant[...]],
+) -> None:
     """So many walks with one seed."""
-    machine = with_seed(seed)(machine_for(target, profile, progress))
+    machine = with_seed(seed)(machine_for(target, profile, progress, more))
     settings = hypothesis_settings(profile.settings(examples), phases=(Phase.generate,))
     flaky = False
     try:
@@ -135,7 +154,7 @@ def _round(target: Target, profile: Profile, examples: int, seed: int, progress:
             raise
         flaky = isinstance(error, Flaky)
     # Out here the first failure is forgotten: it would be printed before the short one.
-    found = _shortest(target, machine.stories[0])
+    found = _shortest(target, machine.stories[0], more)
     if found.failure is not None:
         found.failure.seed = seed
         found.failure.budget = f"{examples} walks, {profile.steps} rules each"
@@ -144,11 +163,13 @@ def _round(target: Target, profile: Profile, examples: int, seed: int, progress:
     raise found
 
 
-def _shortest(target: Target, broken: BrokenInvariant) -> BrokenInvariant:
+def _shortest(
+    target: Target, broken: BrokenInvariant, more: Sequence[Invariant[...]]
+) -> BrokenInvariant:
     """The failure of a walk that is as short and plain as can be, taken once more to be sure."""
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
-        walk = Walk(target)
+        walk = Walk(target, more)
         found: BrokenInvariant | None = None
         try:
             walk.play(calls)

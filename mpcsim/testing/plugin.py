@@ -8,7 +8,8 @@ function of your own: ``--wallet-tokens package.module:function`` gets a user's 
 token.
 
 Own tests take the fixtures. To test another target than the address on the command line, override
-``wallet_target``::
+``wallet_target``; without either, tests that take it are skipped. (The tests of the suite are not:
+whoever names it wants something tested.) ::
 
     @pytest.fixture
     def wallet_target():
@@ -16,7 +17,10 @@ Own tests take the fixtures. To test another target than the address on the comm
             yield target
 
     def test_our_service(wallet_target, check_service):
-        check_service(wallet_target)
+        check_service(wallet_target, invariants=[ours])  # beside the kit's; see ``invariant``
+
+At the end of its report pytest says what was done: walks through the API, calls (requests), races
+(several of them at the same time), and the seed that takes the same steps again.
 
 A test in which an invariant breaks is reported as its story, with a command that finds it again;
 ``--full-trace`` shows pytest's traceback and all that was captured instead. Shares, tokens and
@@ -27,13 +31,15 @@ those that the walk was given, and the kit draws its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib import import_module
-from typing import Any, Final, TextIO, cast
+from pathlib import Path
+from typing import Any, Final, Protocol, TextIO, cast
 
 import pytest
 
-from mpcsim.testing.invariants import BrokenInvariant, is_told
+from mpcsim.errors import UsageError
+from mpcsim.testing.invariants import BrokenInvariant, Invariant, is_told
 from mpcsim.testing.machine import check_wallet_service, fresh_seed
 from mpcsim.testing.profile import PROFILES, QUICK, ROUND, Profile, Progress
 from mpcsim.testing.report import again, tell
@@ -47,7 +53,23 @@ LONG_EXAMPLES: Final = 100
 SHRINKING_S: Final = 600.0
 """Hypothesis looks for a shorter story for 300 s at most."""
 
-CheckService = Callable[[Target], int]
+SUITE: Final = Path(__file__).resolve().with_name("suite.py")
+NO_TARGET: Final = (
+    "there is nothing to test: give the service's address with --wallet-target URL, and its users' "
+    "tokens with --wallet-tokens MODULE:FUNCTION, or with --wallet-gateway URL and both "
+    "WAAS_API_KEY and WAAS_API_SECRET in the environment; or override the fixture wallet_target"
+)
+DONE: Final = "wallet service"
+"""The property of a test that says what it has done, for the end of pytest's report."""
+
+Note = Callable[[str, object], None]
+"""pytest's ``record_property``."""
+
+
+class CheckService(Protocol):
+    """``check_wallet_service`` with profile, budget and seed of the command line."""
+
+    def __call__(self, target: Target, invariants: Sequence[Invariant[...]] = ()) -> int: ...
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -99,12 +121,33 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the tests that passed have done."""
+    said = [
+        f"{report.location[2]}: {text}"
+        for report in terminalreporter.getreports("passed")
+        for name, text in report.user_properties
+        if name == DONE
+    ]
+    if said:
+        terminalreporter.section(DONE)
+    for line in said:
+        terminalreporter.line(line)
+
+
 def profile_of(config: pytest.Config) -> Profile:
-    """The profile that the options choose."""
+    """The profile that the options choose.
+
+    Raises:
+        pytest.UsageError: a budget of nothing.
+    """
     chosen = PROFILES[config.getoption("--wallet-profile")]
-    return chosen.with_budget(
-        config.getoption("--wallet-examples"), config.getoption("--wallet-seconds")
-    )
+    try:
+        return chosen.with_budget(
+            config.getoption("--wallet-examples"), config.getoption("--wallet-seconds")
+        )
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def tokens_of(config: pytest.Config) -> TokenProvider:
@@ -145,9 +188,14 @@ def wallet_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """The service at the address of the command line; skips without one. Override it."""
+    """The service at the address of the command line. Override it.
+
+    Without an address it skips, but for the tests of the suite: they fail.
+    """
     address: str | None = request.config.getoption("--wallet-target")
     if not address:
+        if request.path.resolve() == SUITE:
+            pytest.fail(NO_TARGET, pytrace=False)
         pytest.skip("no --wallet-target")
     with HttpTarget(address, tokens_of(request.config)) as target:
         yield target
@@ -155,20 +203,33 @@ def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 @pytest.fixture
 def check_service(
-    request: pytest.FixtureRequest, wallet_profile: Profile, wallet_seed: int
+    request: pytest.FixtureRequest,
+    wallet_profile: Profile,
+    wallet_seed: int,
+    record_property: Note,
 ) -> CheckService:
     """``check_wallet_service`` with profile, budget and seed of the command line."""
 
-    def check(target: Target) -> int:
+    def check(target: Target, invariants: Sequence[Invariant[...]] = ()) -> int:
         progress = _progress(request, wallet_profile)
         try:
-            return check_wallet_service(target, wallet_profile, seed=wallet_seed, progress=progress)
+            check_wallet_service(
+                target,
+                wallet_profile,
+                seed=wallet_seed,
+                progress=progress,
+                invariants=invariants,
+            )
         except BrokenInvariant as broken:
             if (told := broken.failure) is not None and told.seed is not None:
                 walks = wallet_profile.examples if wallet_profile.seconds is None else ROUND
                 budget = [f"--wallet-examples={walks}"]
                 told.notes.append(again(request, told.seed, budget))
             raise
+        seed = f"--wallet-seed={wallet_seed}"
+        again_with = f"the same steps again: {seed}, with the same profile and budget"
+        record_property(DONE, f"{progress}; {again_with}")
+        return progress.done
 
     return check
 

@@ -45,7 +45,7 @@ class Profile:
         return changed
 
     def rounds(self, clock: Callable[[], float] = time.monotonic) -> Iterator[int]:
-        """Numbers of examples, one a round, until the budget is used up.
+        """Numbers of examples, one a round, until the budget is used up; one round at least.
 
         Args:
             clock: seconds, monotonic.
@@ -53,8 +53,9 @@ class Profile:
         if self.seconds is None:
             yield self.examples
             return
-        until = clock() + self.seconds
-        while clock() < until:
+        until, began = clock() + self.seconds, False
+        while clock() < until or not began:
+            began = True
             yield ROUND
 
     def settings(self, examples: int) -> settings:
@@ -85,7 +86,8 @@ PROFILES: Final = {profile.name: profile for profile in (QUICK, THOROUGH, SOAK)}
 
 
 class Progress:
-    """Says how far one has got: a bar if tqdm is installed, otherwise nothing."""
+    """Counts what was done, and shows how far one has got: a bar if tqdm is installed, otherwise
+    nothing."""
 
     def __init__(self, what: str, total: int | None = None, stream: TextIO | None = None) -> None:
         """
@@ -94,6 +96,11 @@ class Progress:
             stream: where the bar goes; None: nowhere.
         """
         self.done = 0
+        """Walks."""
+        self.calls = 0
+        """Requests to the service."""
+        self.races = 0
+        """How often several of them were sent at the same time."""
         self._bar: Any = None
         if stream is not None and find_spec("tqdm") is not None:
             # Imported here: it may not be there.
@@ -106,12 +113,17 @@ class Progress:
         """On standard error, if a person looks at it."""
         return cls(what, total, sys.stderr if sys.stderr.isatty() else None)
 
-    def step(self) -> None:
-        """One more."""
+    def step(self, calls: int = 0, races: int = 0) -> None:
+        """One walk more, and what it took."""
         self.done += 1
+        self.calls += calls
+        self.races += races
         if self._bar is not None:
             self._bar.update(1)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
+
+    def __str__(self) -> str:
+        return f"walks: {self.done:,}, calls: {self.calls:,}, races: {self.races:,}"

@@ -7,7 +7,7 @@ Failures are told as a story: what was unusual about the run, and what went wron
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -19,9 +19,10 @@ from mpcsim.runner import InFlight, LocalRun, Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, MessageFault, Partition, Strike
+from mpcsim.sim.traces.trace import Trace
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing.deviation import Deviation
-from mpcsim.testing.invariants import BrokenInvariant
+from mpcsim.testing.invariants import BrokenInvariant, Invariant, own
 from mpcsim.testing.scenarios import Scenario
 from mpcsim.testing.story import Failure
 
@@ -62,6 +63,10 @@ class ProtocolRun:
     cheaters: frozenset[int] = frozenset()
     silence: bool = False
     """Messages were lost or withheld, or a party is gone: others may wait for ever."""
+    trace: Trace | None = None
+    """Of a run over a network."""
+    invariants: tuple[Invariant[...], ...] = ()
+    """Checked beside the kit's."""
 
     def check(self) -> None:
         """Check every invariant.
@@ -73,6 +78,8 @@ class ProtocolRun:
             checks.agreement(self.outcomes, self.scenario.problem)
             checks.blame_is_right(self.outcomes, self.cheaters)
             checks.no_hang(self.outcomes, self.cheaters, self.silence)
+            for made in self.invariants:
+                made(self)
         except BrokenInvariant as broken:
             self.tell(broken)
             raise
@@ -90,6 +97,7 @@ def run_protocol(
     replays: Sequence[Replay] = (),
     deviation: Deviation | None = None,
     seed: int = 0,
+    invariants: Iterable[Invariant[...]] = (),
 ) -> ProtocolRun:
     """Run in memory, and check.
 
@@ -101,20 +109,23 @@ def run_protocol(
         replays: messages of an earlier session of the same kind, said again.
         deviation: a party that cheats.
         seed: of faults with a probability.
+        invariants: your own, beside the kit's (``invariant`` has an example); each is given the
+            finished run.
 
     Raises:
         BrokenInvariant: an invariant does not hold; its text is the story.
-        UsageError: a partition.
+        UsageError: a partition, or something among ``invariants`` that is none.
     """
     if any(isinstance(fault, Partition) for fault in faults):
         raise UsageError("a partition needs a clock: use run_over_network")
-    found = _begin(scenario, deviation)
+    found = _begin(scenario, deviation, invariants)
     given: dict[str, Any] = {
         "order": (order, Order()),
         "faults": (tuple(faults), ()),
         "replays": (tuple(replays), ()),
         "deviation": (deviation, None),
         "seed": (seed, 0),
+        "invariants": (found.invariants, ()),
     }
     found.snippet = _snippet("run_protocol", scenario, given)
     if order != Order():
@@ -132,6 +143,7 @@ def run_over_network(
     deviation: Deviation | None = None,
     seed: int = 0,
     deadline_ms: float = 600_000.0,
+    invariants: Iterable[Invariant[...]] = (),
 ) -> ProtocolRun:
     """Run in virtual time over a network, and check.
 
@@ -139,16 +151,18 @@ def run_over_network(
         network: with a site for every party of the scenario.
         seed: of latencies, losses and random faults.
         deadline_ms: when to stop.
+        invariants: as for ``run_protocol``.
 
     Raises:
         BrokenInvariant: an invariant does not hold; its text is the story.
-        UsageError: a party has no site.
+        UsageError: a party has no site, or something among ``invariants`` is none.
     """
-    found = _begin(scenario, deviation)
+    found = _begin(scenario, deviation, invariants)
     given: dict[str, Any] = {
         "faults": (tuple(faults), ()),
         "deviation": (deviation, None),
         "seed": (seed, 0),
+        "invariants": (found.invariants, ()),
     }
     found.snippet = _snippet("run_over_network", scenario, given, "network")
     found.story += [fault_sentence(fault) for fault in faults]
@@ -166,6 +180,7 @@ def run_over_network(
     except Exception as error:
         _raised(found, None, error)
         raise
+    found.trace = trace
     lost = any(record.fate in ("dropped", "lost") for record in trace.messages)
     found.silence = found.silence or lost or any(isinstance(f, Crash) for f in faults)
     dead = {f.party for f in faults if isinstance(f, Crash)}
@@ -332,8 +347,10 @@ def recorded(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]
 # ---------------------------------------------------------------------- both ways
 
 
-def _begin(scenario: Scenario, deviation: Deviation | None) -> ProtocolRun:
-    found = ProtocolRun(scenario, story=[str(scenario)])
+def _begin(
+    scenario: Scenario, deviation: Deviation | None, invariants: Iterable[Invariant[...]]
+) -> ProtocolRun:
+    found = ProtocolRun(scenario, story=[str(scenario)], invariants=own(invariants))
     if deviation is not None:
         found.cheaters = frozenset({deviation.party})
         found.silence = deviation.silences
@@ -387,13 +404,16 @@ def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *position
     shown = [scenario.recipe, *positional]
     shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]
     arguments = "".join(f"    {argument},\n" for argument in shown)
-    return f"from mpcsim.testing.protocols import *\n\n{function}(\n{arguments})"
+    brought = "".join(f"{made.recipe}\n" for made in given["invariants"][0])
+    return f"from mpcsim.testing.protocols import *\n{brought}\n{function}(\n{arguments})"
 
 
 def _code(value: Any) -> str:
     """A value as an expression; enumerations by name."""
     if isinstance(value, tuple):
         return "(" + "".join(f"{_code(item)}, " for item in value) + ")"
+    if isinstance(value, Invariant):
+        return value.name
     if isinstance(value, MessageFault):
         shown = [f"Strike.{value.strike.name}"]
         for name in ("kind", "sender", "receiver", "nth"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from mpcsim.testing.plugin import CheckService
+from mpcsim.testing.plugin import DONE, CheckService, Note
+from mpcsim.testing.profile import Progress
 from mpcsim.testing.target import Target
 from mpcsim.testing.walk import Walk
 
 
-def test_a_wallet_from_beginning_to_end(wallet_target: Target) -> None:
+def test_a_wallet_from_beginning_to_end(wallet_target: Target, record_property: Note) -> None:
     """Generate, sign, lose the share, recover it and sign again, on both curves."""
     walk = Walk(wallet_target)
     walk.health()
@@ -19,6 +20,9 @@ def test_a_wallet_from_beginning_to_end(wallet_target: Target) -> None:
         walk.sign("alice", curve)
         walk.sign("alice", curve, share=0)
         walk.keys("alice")
+    made = Progress("walks")
+    made.step(walk.calls, walk.races)
+    record_property(DONE, str(made))
 
 
 def test_any_steps_of_any_users(wallet_target: Target, check_service: CheckService) -> None:

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+from mpcsim.testing import BrokenInvariant, report, suite
 from mpcsim.testing.target import HttpTarget, without_credentials
 from tests.helpers.repo import ROOT
 
@@ -14,7 +16,7 @@ TESTS = '''
 import pytest
 from mpcsim.testing import Replay, Walk, run_protocol
 from mpcsim.testing.scenarios import frost_signing
-from tests.testing import faulty, implementations
+from tests.testing import faulty, implementations, own_invariants
 from tests.testing.own_node import OwnNode
 
 
@@ -43,16 +45,13 @@ def wallet_target(request):
         yield target
 
 
-def test_the_kits_own_suite_has_the_same_place_everywhere(tmp_path):
-    path = Path(suite.__file__)
-    item = SimpleNamespace(
-        path=path, config=SimpleNamespace(rootpath=tmp_path), reportinfo=lambda: (path, 19, "")
-    )
-    assert report._place(item, BrokenInvariant("no place")) == ("mpcsim/testing/suite.py", 20)
-
-
 def test_drawn(wallet_target, check_service):
     check_service(wallet_target)
+
+
+def test_own(check_service):
+    with OwnNode() as target:
+        check_service(target, invariants=[own_invariants.no_share_signs_twice])
 
 
 def test_by_hand():
@@ -71,6 +70,14 @@ def test_protocol():
 def test_something_else():
     assert [1] == [2]
 '''
+
+
+def test_the_kits_own_suite_has_the_same_place_everywhere(tmp_path):
+    path = Path(suite.__file__)
+    item = SimpleNamespace(
+        path=path, config=SimpleNamespace(rootpath=tmp_path), reportinfo=lambda: (path, 19, "")
+    )
+    assert report._place(item, BrokenInvariant("no place")) == ("mpcsim/testing/suite.py", 20)
 
 
 def pytest_in(folder: Path, *options: str) -> str:
@@ -137,6 +144,15 @@ def test_the_story_comes_first(tmp_path):
     # What was drawn by the kit and is needed to see it again may be in the code, not outside it.
     read = "\n".join(line for line in output.splitlines() if not line.startswith("    walk."))
     assert not [secret for secret in secrets if secret[-40:] in read]
+
+
+def test_own_invariants_are_told_as_well(tmp_path):
+    output = pytest_in(tmp_path, "-k", "own", "--wallet-seed", "3", "--wallet-examples=10")
+    told = section(output, "test_own")
+    assert told[:2] == ["No share signs twice.", "[no_share_signs_twice]"]
+    assert told[4] == "  2. alice signed with the ed25519 share"
+    assert any(line.endswith("-k test_own --wallet-examples=10 --wallet-seed=3") for line in told)
+    assert "    walk = Walk(target, [no_share_signs_twice])" in told
 
 
 def test_the_story_gets_through_from_workers(tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -27,7 +29,7 @@ from mpcsim.testing import (
 )
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.asgi import LogLines
-from mpcsim.testing.profile import Profile
+from mpcsim.testing.profile import Profile, Progress
 from mpcsim.testing.service import WAITING_S, Answer, Loop, Request, service_of
 from mpcsim.testing.target import (
     ChoosesSigner,
@@ -312,6 +314,138 @@ def test_the_plugin(tmp_path, service):
         assert "-k test_any_steps_of_any_users --wallet-examples=50 --wallet-seed=5" in done.stdout
         assert f"target = HttpTarget('{node.client.base_url}', token=...)" in done.stdout
         assert "walk.generate('alice', 'ed25519')" in done.stdout
+
+
+def test_the_suite_without_a_target_fails(tmp_path):
+    done = pytest_with_plugin(tmp_path, "--pyargs", "mpcsim.testing.suite")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 errors" in done.stdout.splitlines()[-1]
+    assert (
+        "there is nothing to test: give the service's address with --wallet-target" in done.stdout
+    )
+
+
+def test_the_plugin_alone_disturbs_nobody(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "def test_something_else():\n    pass\n\n"
+        "def test_it(wallet_target, check_service):\n    check_service(wallet_target)\n"
+    )
+    done = pytest_with_plugin(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed, 1 skipped" in done.stdout
+    assert plugin.DONE not in done.stdout
+
+
+@pytest.mark.parametrize("budget", ["--wallet-examples=0", "--wallet-seconds=0"])
+def test_a_budget_of_nothing_is_refused(tmp_path, budget):
+    done = pytest_with_plugin(tmp_path, budget)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: profile quick: " in done.stderr
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+
+
+class Recording:
+    """Notes the passwords and messages that are sent: they are drawn."""
+
+    def __init__(self, app):
+        self.app = app
+        self.drawn: set[tuple[str | None, str | None]] = set()
+
+    async def __call__(self, scope, receive, send):
+        body = b""
+
+        async def heard():
+            nonlocal body
+            message = await receive()
+            body += message.get("body", b"")
+            return message
+
+        await self.app(scope, heard, send)
+        if body:
+            given = json.loads(body)
+            self.drawn.add((given.get("password"), str(given.get("message"))))
+
+
+@pytest.mark.slow
+def test_what_was_done_is_said_and_the_seed_does_it_again(tmp_path):
+    gateway = open_gateway()
+    service = Recording(our_app(gateway))
+    credentials = gateway.credentials
+
+    def run(*options: str) -> tuple[list[str], set[tuple[str | None, str | None]]]:
+        """What was said of each test, and what was drawn."""
+        service.drawn.clear()
+        done = pytest_with_plugin(
+            tmp_path,
+            "--pyargs",
+            "mpcsim.testing.suite",
+            "--wallet-examples=4",
+            f"--wallet-target={node.client.base_url}",
+            f"--wallet-gateway={front.client.base_url}",
+            *options,
+            WAAS_API_KEY=credentials.api_key,
+            WAAS_API_SECRET=credentials.api_secret,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        said = done.stdout.partition(f" {plugin.DONE} =")[2].splitlines()
+        return [line for line in said if line.startswith("test_")], set(service.drawn)
+
+    with (
+        running(gateway.app, "over a socket") as front,
+        running(service, "over a socket") as node,
+    ):
+        (fixed, drawn), first = run()
+        assert fixed == "test_a_wallet_from_beginning_to_end: walks: 1, calls: 15, races: 0"
+        found = re.fullmatch(
+            r"test_any_steps_of_any_users: walks: (\d+), calls: ([\d,]+), races: (\d+); "
+            r"the same steps again: --wallet-seed=(\d+), with the same profile and budget",
+            drawn,
+        )
+        assert found, drawn
+        walks, calls, races, seed = (int(number.replace(",", "")) for number in found.groups())
+        assert calls > walks >= 4
+        # Through a worker, too. (How a race ends is up to the service, and with it some calls.)
+        (_, again), second = run(f"--wallet-seed={seed}", "-n1")
+        assert second == first
+        assert f"walks: {walks}, " in again
+        assert f"races: {races}; the same steps again: --wallet-seed={seed}, " in again
+        assert run(f"--wallet-seed={seed + 1}")[1] != first
+    gateway.close()
+
+
+def test_a_seed_asks_the_same_again():
+    """In virtual time down to the last request, races included."""
+    profile = Profile("short", 8, 12, both_curves=0.0)
+    runs = []
+    for seed in (5, 5, 6):
+        with OwnNode() as target:
+            asked = record(target)
+            progress = Progress("walks")
+            check_wallet_service(target, profile, seed=seed, progress=progress)
+            assert progress.calls == sum(map(len, asked))
+            assert progress.races == sum(len(requests) > 1 for requests in asked) > 0
+            runs.append([[replayed(request) for request in requests] for requests in asked])
+    assert runs[0] == runs[1] != runs[2]
+
+
+def record(target: OwnNode) -> list[list[Request]]:
+    """What is asked of a target from now on."""
+    asked: list[list[Request]] = []
+    ask = target.ask
+
+    def noting(requests):
+        asked.append(list(requests))
+        return ask(requests)
+
+    target.ask = noting
+    return asked
+
+
+def replayed(request: Request) -> tuple[Any, ...]:
+    """What of a request is the same with other keys and users."""
+    body = request.body or {}
+    drawn = [str(body.get(name)) for name in ("curve", "password", "message", "signer")]
+    return request.method, request.path.partition("?")[0], sorted(body), drawn
 
 
 def test_the_options(tmp_path):

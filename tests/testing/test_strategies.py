@@ -167,6 +167,8 @@ def test_profiles_and_budgets():
     timed = quick.with_budget(seconds=10.0)
     clock = iter([0.0, 1.0, 9.0, 11.0])
     assert len(list(timed.rounds(lambda: next(clock)))) == 2
+    hurried = iter([0.0, 11.0, 12.0])
+    assert len(list(timed.rounds(lambda: next(hurried)))) == 1
     assert timed.with_budget(3).seconds is None
     for bad in ({"examples": 0}, {"steps": 0}, {"seconds": 0.0}):
         with pytest.raises(UsageError):
@@ -176,8 +178,10 @@ def test_profiles_and_budgets():
 def test_progress_without_a_terminal_only_counts(tmp_path):
     progress = Progress("walks")
     progress.step()
+    progress.step(1500, 2)
     progress.close()
-    assert progress.done == 1
+    assert progress.done == 2
+    assert str(progress) == "walks: 2, calls: 1,500, races: 2"
 
 
 def test_progress_is_a_bar_where_tqdm_is_installed(tmp_path):

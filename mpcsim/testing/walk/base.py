@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import BrokenInvariant, is_told
+from mpcsim.testing.invariants import BrokenInvariant, Invariant, is_told, own
 from mpcsim.testing.model import IssuedShare, Key, Model, User
 from mpcsim.testing.service import Answer, Request
 from mpcsim.testing.story import Call, Failure, Step, Story
@@ -52,6 +52,8 @@ def step(
         try:
             method(self, *args, **kwargs)
             self._check_logs()
+            for made in self.invariants:
+                made(self)
         except Skipped:
             self.story.steps.pop()
         except BrokenInvariant as broken:
@@ -67,10 +69,25 @@ def step(
 class BaseWalk:
     """What the steps have led to, and what they are made of."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, invariants: Iterable[Invariant[...]] = ()) -> None:
+        """
+        Args:
+            invariants: your own, beside the kit's (``invariant`` has an example); each is given the
+                walk after every step.
+
+        Raises:
+            UsageError: something among them is none.
+        """
         self.target = target
+        self.invariants = own(invariants)
         self.model = Model()
         self.story = Story()
+        self.exchanged: list[tuple[Request, Answer]] = []
+        """Every request so far with its answer, the oldest first."""
+        self.calls = 0
+        """Requests sent so far."""
+        self.races = 0
+        """How often several of them were sent at the same time."""
         self._id = uuid.uuid4().hex[:12]
         self._secrets = checks.Secrets()
         self._trouble: dict[str, None] = {}
@@ -99,11 +116,13 @@ class BaseWalk:
     def failure(self, broken: BrokenInvariant) -> Failure:
         """The story up to here, with a snippet that walks the same way again."""
         recipe = self.target.recipe if isinstance(self.target, Recipe) else ""
+        names = ", ".join(made.name for made in self.invariants)
         code = [
             "from mpcsim.testing import Walk",
+            *(made.recipe for made in self.invariants),
             recipe or "target = ...  # as in your test",
             "",
-            "walk = Walk(target)",
+            f"walk = Walk(target, [{names}])" if names else "walk = Walk(target)",
             *self.story.code(type(self)),
         ]
         steps = self.story.steps
@@ -146,8 +165,11 @@ class BaseWalk:
         return self._ask([Request("GET", path, None, who.token)])[0]
 
     def _ask(self, requests: Sequence[Request]) -> list[Answer]:
+        self.calls += len(requests)
+        self.races += len(requests) > 1
         masked = self._secrets.masked
         answers = [replace(answer, masked=masked) for answer in self.target.ask(requests)]
+        self.exchanged += zip(requests, answers, strict=True)
         for answer in answers:
             checks.service_answers(answer)
             checks.error_is_as_specified(answer)

@@ -1,0 +1,53 @@
+"""Invariants as somebody else would write them; none of them holds for ever."""
+
+from __future__ import annotations
+
+from mpcsim.protocol import Done
+from mpcsim.testing import Walk, invariant
+from mpcsim.testing.protocols import ProtocolRun
+
+
+@invariant
+def no_share_signs_twice(walk: Walk) -> str | None:
+    """No share signs twice."""
+    used = set()
+    for request, answer in walk.exchanged:
+        if request.path == "/v3/wallet/sign" and answer.status == 200:
+            if request.body["key_id"] in used:
+                return "signed once more"
+            used.add(request.body["key_id"])
+    return None
+
+
+@invariant
+def nobody_reads_errors(walk: Walk) -> str | None:
+    for _, answer in walk.exchanged:
+        if answer.document["error"]:
+            return f"answered {answer}"
+    return None
+
+
+@invariant
+def shares_are_told(walk: Walk) -> str | None:
+    """Says what it must not."""
+    for request, answer in walk.exchanged:
+        if request.path.endswith("/generate"):
+            share, token = answer.document["encrypted_share"], request.token
+            return f"{share} was made for {token}"
+    return None
+
+
+@invariant
+def all_or_none(run: ProtocolRun) -> str | None:
+    """Either every honest party has its result, or none has."""
+    finished = {i for i, outcome in run.outcomes.items() if isinstance(outcome, Done)}
+    late = run.outcomes.keys() - finished
+    return f"party {min(late)} has no result" if finished and late else None
+
+
+@invariant
+def a_minute_is_enough(run: ProtocolRun) -> str | None:
+    """Nobody waits for more than a minute."""
+    assert run.trace is not None
+    took = run.trace.finished_ms
+    return f"it took {took / 1000:.0f} s" if took > 60_000 else None

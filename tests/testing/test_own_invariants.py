@@ -1,0 +1,249 @@
+"""Invariants of somebody's own: asked, told and shrunk like the kit's."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import UsageError
+from mpcsim.protocol import Done
+from mpcsim.sim.run.faults import delay, drop
+from mpcsim.testing import (
+    INVARIANTS,
+    Answer,
+    BrokenInvariant,
+    Invariant,
+    Order,
+    Profile,
+    Request,
+    Walk,
+    check_wallet_service,
+    invariant,
+    machine_for,
+    protocols,
+)
+from mpcsim.testing import strategies as wallets
+from mpcsim.testing.protocols import Network, frost_signing, run_over_network, run_protocol
+from tests.testing import own_invariants as own
+from tests.testing.own_node import OwnNode
+
+HUNT = Profile("hunt", examples=100, steps=12, both_curves=0.0)
+
+
+# ---------------------------------------------------------------------- services
+
+
+def test_a_broken_one_is_told_and_shrunk():
+    with (
+        OwnNode() as target,
+        pytest.raises(own.no_share_signs_twice.Broken) as caught,
+    ):
+        check_wallet_service(target, HUNT, seed=0, invariants=[own.no_share_signs_twice])
+    assert str(caught.value).splitlines() == [
+        "No share signs twice.",
+        "[no_share_signs_twice]",
+        "",
+        "  1. alice generated an ed25519 key",
+        "  2. alice signed with the ed25519 share",
+        "  3. alice signed with the ed25519 share: signed once more",
+        "",
+        "seed 0 (100 walks, 12 rules each)",
+        "",
+        "To see it again:",
+        "",
+        "    from mpcsim.testing import Walk",
+        "    from tests.testing.own_invariants import no_share_signs_twice",
+        "    from tests.testing.own_node import OwnNode",
+        "",
+        "    target = OwnNode()",
+        "",
+        "    walk = Walk(target, [no_share_signs_twice])",
+        "    walk.generate('alice', 'ed25519')",
+        "    walk.sign('alice', 'ed25519')",
+        "    walk.sign('alice', 'ed25519')",
+    ]
+    with OwnNode() as target, pytest.raises(own.no_share_signs_twice.Broken) as again:
+        snippet = caught.value.failure.snippet
+        exec(snippet.replace("target = OwnNode()", ""), {"target": target})
+    assert again.value.failure.steps == caught.value.failure.steps
+
+
+def test_one_that_holds_is_asked_after_every_step():
+    asked = []
+
+    @invariant
+    def present(walk: Walk) -> str | None:
+        asked.append((len(walk.story.steps), len(walk.exchanged), walk.has_key("alice", "ed25519")))
+        return None
+
+    with OwnNode() as target:
+        walk = Walk(target, [present])
+        walk.sign("alice", "ed25519")  # there is no key: no step
+        walk.generate("alice", "ed25519")
+        walk.sign("alice", "ed25519")
+        walk.sign_twice_at_once("alice", "ed25519")
+        assert asked == [(1, 1, True), (2, 2, True), (3, 4, True)]
+        assert (walk.calls, walk.races) == (4, 1)
+        assert check_wallet_service(target, HUNT.with_budget(2), seed=0, invariants=[present]) >= 2
+    assert len(asked) > 20
+
+
+def test_state_machines_of_ones_own_ask_as_well():
+    with OwnNode() as target:
+        machine = machine_for(target, HUNT, invariants=[own.no_share_signs_twice])
+        machine.TestCase.settings = settings(HUNT.settings(100), phases=(Phase.generate,))
+        with pytest.raises(own.no_share_signs_twice.Broken, match=r"1\. .* an ed25519 key"):
+            machine.TestCase("runTest").runTest()
+
+
+def test_a_check_that_trips_has_found_something():
+    with OwnNode() as target:
+        walk = Walk(target, [own.nobody_reads_errors])
+        with pytest.raises(own.nobody_reads_errors.Broken) as caught:
+            walk.generate("alice", "ed25519")
+    assert caught.value.problem == "the check raised KeyError: 'error'"
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert str(caught.value).splitlines()[:4] == [
+        "nobody reads errors.",
+        "[nobody_reads_errors]",
+        "",
+        "  1. alice generated an ed25519 key: the check raised KeyError: 'error'",
+    ]
+
+
+def test_secrets_are_masked_in_what_it_says():
+    with OwnNode() as target:
+        walk = Walk(target, [own.shares_are_told])
+        with pytest.raises(BrokenInvariant) as caught:
+            walk.generate("alice", "ed25519")
+    assert caught.value.problem == "<alice's encrypted_share> was made for <alice's token>"
+
+
+# ---------------------------------------------------------------------- protocols
+
+
+def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
+    @seed(1)
+    @settings(
+        max_examples=400,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data=st.data())
+    def hunt(data):
+        scenario = data.draw(wallets.scenarios(secp256k1=False))
+        run_protocol(
+            scenario,
+            order=data.draw(wallets.schedules(8)),
+            deviation=data.draw(st.none() | wallets.adversaries(scenario)),
+            invariants=[own.all_or_none],
+        )
+
+    with pytest.raises(own.all_or_none.Broken) as caught:
+        hunt()
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "Either every honest party has its result, or none has."
+    _, cheated, last = caught.value.failure.steps
+    assert "withheld its" in cheated, lines
+    assert last == ""
+    assert "    from tests.testing.own_invariants import all_or_none" in lines
+    assert "        invariants=(all_or_none, )," in lines
+    with pytest.raises(own.all_or_none.Broken) as again:
+        exec(caught.value.failure.snippet, dict(vars(protocols)))
+    assert str(again.value) == str(caught.value)
+
+
+def test_over_a_network_it_sees_the_trace():
+    scenario, network = frost_signing(2, 3, (1, 2)), Network.mesh((1, 2), 5.0)
+    run_over_network(scenario, network, invariants=[own.a_minute_is_enough, own.all_or_none])
+    with pytest.raises(own.a_minute_is_enough.Broken) as caught:
+        run_over_network(
+            scenario, network, faults=(delay(90_000.0),), invariants=[own.a_minute_is_enough]
+        )
+    assert "the network held back any message" in str(caught.value)
+    assert "import a_minute_is_enough\n" in caught.value.failure.snippet
+
+
+def test_without_a_reason_to_break_it_holds():
+    scenario = frost_signing(2, 3, (1, 3))
+    run_protocol(scenario, invariants=[own.all_or_none])
+    with pytest.raises(own.all_or_none.Broken):
+        run_protocol(
+            scenario, faults=(drop("SignatureShare", sender=3),), invariants=[own.all_or_none]
+        )
+
+
+# ---------------------------------------------------------------------- the documentation
+
+
+def test_the_examples_run():
+    lines = (inspect.getdoc(invariant) or "").splitlines()
+    code = textwrap.dedent("\n".join(line for line in lines if line.startswith(" ") or not line))
+    names: dict[str, Any] = {**vars(protocols), "Walk": Walk, "Done": Done, "invariant": invariant}
+    names |= {"order": Order((1, 0)), "faults": (), "scenario": frost_signing(2, 3, (1, 2))}
+    names["check_wallet_service"] = partial(
+        check_wallet_service, profile=HUNT.with_budget(2), seed=0
+    )
+    with OwnNode() as names["target"]:
+        exec(code, names)
+    found = names["no_nonce_twice"]
+    said = Answer(200, json.dumps({"signature": "ab" * 64}))
+    one, other = ({"message": text} for text in ("00", "01"))
+    asked = [(Request("POST", "/v3/wallet/sign", body), said) for body in (one, other)]
+    found(SimpleNamespace(exchanged=[asked[0], asked[0]]))
+    with pytest.raises(found.Broken, match="signed with the same nonce"):
+        found(SimpleNamespace(exchanged=asked))
+    assert isinstance(names["all_or_none"], Invariant)
+
+
+# ---------------------------------------------------------------------- what is none
+
+
+@invariant
+def upside_down(subject: object) -> str | None:
+    """Says whether it is right."""
+    return True  # type: ignore[return-value]
+
+
+def test_what_is_no_invariant_is_refused():
+    def forgot(walk: Walk) -> str | None:
+        return "never asked"
+
+    scenario, target = frost_signing(2, 3, (1, 3)), object()
+    for use in (
+        lambda given: Walk(target, given),
+        lambda given: check_wallet_service(target, invariants=given),
+        lambda given: machine_for(target, invariants=given),
+        lambda given: run_protocol(scenario, invariants=given),
+        lambda given: run_over_network(scenario, Network.mesh((1, 3)), invariants=given),
+    ):
+        with pytest.raises(UsageError, match="invariants: forgot is none; put @invariant before"):
+            use([own.all_or_none, forgot])
+    with pytest.raises(UsageError, match="upside_down returned a bool; expected a text"):
+        run_protocol(scenario, invariants=[upside_down])
+
+
+def test_the_kit_keeps_its_own_apart():
+    assert "no_share_signs_twice" not in INVARIANTS
+    assert {"agreement", "retired_share_never_signs"} <= INVARIANTS.keys()
+
+
+def test_one_made_inside_a_test_cannot_be_imported():
+    @invariant
+    def inside(run: object) -> str | None:
+        return "always"
+
+    with pytest.raises(inside.Broken) as caught:
+        run_protocol(frost_signing(2, 3, (1, 3)), invariants=[inside])
+    assert "inside = ...  # as in your test" in caught.value.failure.snippet
