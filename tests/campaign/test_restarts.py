@@ -1,0 +1,61 @@
+"""Gateway and node end, in good order or not, and begin again: what was acknowledged signs."""
+
+import asyncio
+import random
+
+import pytest
+
+from tests.campaign.callers import crowd, together
+from tests.campaign.service import GATEWAY, NODE, service
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+VICTIMS = [(GATEWAY,), (NODE,), (GATEWAY, NODE), (NODE, GATEWAY)]
+ROUNDS = 5
+
+
+async def succeeds(call):
+    answer = await call
+    assert answer is not None, "no answer"
+    assert answer.is_success, answer.text
+
+
+@pytest.mark.parametrize("gently", [True, False], ids=["asked to end", "killed"])
+def test_between_calls(tmp_path, gently):
+    """Nothing is under way, so nothing may fail."""
+    rng = random.Random(1)
+
+    async def campaign():
+        async with crowd(served, rng) as people:
+            end = served.terminate if gently else served.kill
+            for number in range(ROUNDS):
+                new = [*people.join("ed25519", 2), *people.join("secp256k1", number % 2)]
+                old = rng.sample(people.callers, len(people.callers) // 2)
+                await together(succeeds(caller.make()) for caller in new)
+                await together(succeeds(caller.make()) for caller in old)
+                victims = rng.choice(VICTIMS)
+                end(*victims)
+                await asyncio.to_thread(served.start, *victims)
+                for caller in people.callers:
+                    *_, share = caller.key.shares.values()
+                    await succeeds(caller.sign(share))
+                await people.check()
+
+    with service(tmp_path) as served:
+        asyncio.run(campaign())
+
+
+def test_asked_to_end_during_calls(tmp_path):
+    rng = random.Random(2)
+
+    async def campaign():
+        async with crowd(served, rng) as people:
+            for number in range(ROUNDS):
+                callers = [*people.callers[-2:], *people.join("ed25519", 3)]
+                victims = VICTIMS[number % len(VICTIMS)]
+                await people.strike(callers, victims, gently=True)
+                await people.check(callers)
+            await people.check()
+
+    with service(tmp_path) as served:
+        asyncio.run(campaign())
