@@ -1,0 +1,181 @@
+"""Bytes of a store are altered while nothing runs: the gateway says so, and whoever puts the file
+back has lost nothing."""
+
+import asyncio
+import random
+import re
+import shutil
+import sqlite3
+from contextlib import contextmanager
+
+import pytest
+
+from tests.campaign.callers import crowd
+from tests.campaign.model import Violation
+from tests.campaign.service import GATEWAY, Unclean, service
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+PAGE = 4096
+WRONG = "NOT AS IT SHOULD BE: "
+STORES = ["gateway.sqlite", "operator.sqlite", "institution.sqlite"]
+
+
+def altered(data, rng, begin, length):
+    """Other bytes in one place."""
+    part = bytes(byte ^ rng.randrange(1, 256) for byte in data[begin : begin + length])
+    return data[:begin] + part + data[begin + length :]
+
+
+def damages(store, rng):
+    """Ways to damage a file, with their names."""
+    data = store.read_bytes()
+    yield "empty", b""
+    yield "half of it", data[: len(data) // 2]
+    yield "a page less", data[:-PAGE]
+    yield "a byte less", data[:-1]
+    yield "its head", altered(data, rng, 0, 100)
+    for length in (1, 100, PAGE):
+        begin = rng.randrange(len(data) - length)
+        yield f"{length} bytes at {begin}", altered(data, rng, begin, length)
+    for what, value in values(store):
+        end = data.rindex(value) + len(value)
+        yield f"a bit of {what}", data[: end - 1] + bytes([data[end - 1] ^ 1]) + data[end:]
+
+
+def values(store):
+    """How the last value of every column begins: 16 bytes are in one piece."""
+    database = sqlite3.connect(store)
+    tables = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        found = database.execute(f"SELECT * FROM {table} ORDER BY rowid DESC LIMIT 1")
+        for row in found:
+            for (column, *_), value in zip(found.description, row, strict=True):
+                if isinstance(value, str | bytes):
+                    raw = value if isinstance(value, bytes) else value.encode()
+                    yield f"{table}.{column}", raw[:16]
+    database.close()
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_damaged(tmp_path, store):
+    rng = random.Random(store)
+
+    async def campaign():
+        async with crowd(served, rng) as people:
+            await settle_in(people)
+            for each in STORES:
+                write_out(served.data / each)
+            shutil.copytree(served.data, kept)
+            for what, data in damages(kept / store, rng):
+                (served.data / store).write_bytes(data)
+                report(what, await with_damage(people, kept, store))
+            served.start(GATEWAY)
+            await people.check(anew=True)
+
+    kept = tmp_path / "kept"
+    with service(tmp_path) as served, reports() as report:
+        asyncio.run(campaign())
+
+
+def test_damaged_log_of_the_registry(tmp_path):
+    """What it holds is not in the registry's own file yet. The MPC nodes keep no such log: a share
+    that was replaced must not be in one."""
+    log = "gateway.sqlite-wal"
+
+    async def campaign():
+        async with crowd(served, rng) as people:
+            await settle_in(people)
+            shutil.copytree(served.data, kept)
+            data = (kept / log).read_bytes()
+            for begin in (0, len(data) // 3, len(data) // 2, len(data) - PAGE):
+                for what, damaged in [
+                    (f"{begin} bytes of it", data[:begin]),
+                    (f"a byte at {begin}", altered(data, rng, begin, 1)),
+                ]:
+                    (served.data / log).write_bytes(damaged)
+                    report(what, await with_damage(people, kept, "gateway.sqlite"))
+            served.start(GATEWAY)
+            await people.check(anew=True)
+
+    rng, kept = random.Random(log), tmp_path / "kept"
+    with service(tmp_path) as served, reports() as report:
+        asyncio.run(campaign())
+
+
+@contextmanager
+def reports():
+    """Takes what came of each damage; in the end, none may have gone wrong."""
+    wrong = []
+
+    def report(damage, outcome):
+        print(f"{damage}: {outcome}")
+        if outcome.startswith(WRONG):
+            wrong.append(f"{damage}: {outcome}")
+
+    yield report
+    assert not wrong, "\n".join(wrong)
+
+
+async def settle_in(people):
+    """Keys on both curves, recovered; and nothing runs that writes."""
+    people.join("ed25519", 2)
+    people.join("secp256k1", 1)
+    await people.check()
+    await people.check(anew=True)
+    people.service.kill(GATEWAY)
+
+
+async def with_damage(people, kept, store):
+    """The gateway refuses to start, or says what is wrong; or nothing is. Then the store is put
+    back, and nothing is lost."""
+    service = people.service
+    before = len(service.log(GATEWAY))
+    try:
+        refusal = service.refusal()
+    except Unclean as unclean:
+        refusal = f"{WRONG}{unclean}"
+    outcome = refusal or ""
+    if refusal is None:
+        whole = await asyncio.gather(*map(intact, people.callers))
+        broken = [c.key.user for c, well in zip(people.callers, whole, strict=True) if not well]
+        service.kill(GATEWAY)
+        errors = re.findall(r"^ERROR .*", service.log(GATEWAY)[before:], re.MULTILINE)
+        outcome = f"works, {len(errors)} errors logged"
+        if broken:
+            outcome = f"broken for {broken}: {errors[0]}" if errors else f"{WRONG}{broken} broken"
+        put_back(service.data, kept, store)
+        service.start(GATEWAY)
+        await people.check()
+        service.kill(GATEWAY)
+    put_back(service.data, kept, store)
+    return outcome
+
+
+async def intact(caller):
+    """Whether a key is registered as it was, and signs; if it signs, then rightly."""
+    *_, share = caller.key.shares.values()
+    answer = await caller.call("GET", "/key")
+    assert answer is not None
+    try:
+        known = answer.is_success and caller.key.registered(caller.of_curve(answer)) == share
+    except Violation:
+        known = False
+    signed = [await caller.sign(share, signer) for signer in ("operator", "institution")]
+    assert None not in signed
+    return known and all(answer.is_success for answer in signed)
+
+
+def write_out(store):
+    """Nothing is left in its log."""
+    database = sqlite3.connect(store)
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+
+
+def put_back(folder, kept, store):
+    """A store as it was."""
+    for file in folder.glob(store + "*"):
+        file.unlink()
+    for file in kept.glob(store + "*"):
+        shutil.copy(file, folder)
