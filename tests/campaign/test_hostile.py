@@ -1,0 +1,234 @@
+"""Endless headers, requests that are never finished, too many connections: while they last, those
+who have a connection sign, and those who come get one."""
+
+import asyncio
+import contextlib
+import json
+import random
+import resource
+import socket
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.campaign.callers import ALLOWANCE_S, crowd
+from tests.campaign.service import BOTH, GATEWAY, NODE, service
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+HEADER_S, BODY_S = 10, 30
+"""How long the servers wait for a header's, and a body's, end."""
+CONNECTIONS = 1000
+"""That each of them holds at a time."""
+FLOOD = CONNECTIONS + 100
+OTHER_FILES = 80
+"""That they may have open besides."""
+FEW_FILES = 350
+"""Open files of a server that was given fewer than it has connections."""
+ENDLESS = 40 << 20
+MEMORY = 16 << 20
+"""Bytes that an endless header may cost."""
+PATHS = {NODE: "/v3/wallet/sign", GATEWAY: "/mpc/v1/sign"}
+
+
+@pytest.fixture(autouse=True)
+def open_files():
+    """As many as a flood takes here."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FLOOD + 1000
+    if resource.RLIM_INFINITY not in (soft, hard) and hard < wanted:
+        pytest.skip(f"{hard} open files are too few")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def half_header(name, token):
+    return f"POST {PATHS[name]} HTTP/1.1\r\nHost: here\r\nX-More: ".encode()
+
+
+def half_body(name, token):
+    kind = "application/json" if name == NODE else "application/octet-stream"
+    return (
+        f"POST {PATHS[name]} HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: 1000\r\n\r\n{{"
+    ).encode()
+
+
+def connect(served, name):
+    url = httpx.URL(served.address(name))
+    return socket.create_connection((url.host, url.port), timeout=ALLOWANCE_S)
+
+
+def flood(served, name, start, number, opened):
+    """Open connections, and begin a request on each; some may be refused or closed."""
+    for _ in range(number):
+        with contextlib.suppress(OSError):
+            opened.append(connect(served, name))
+            opened[-1].sendall(start)
+
+
+def closed(connection, within_s):
+    """What the server says before it closes a connection; it must do so in time."""
+    said, deadline = b"", time.monotonic() + within_s
+    with connection, contextlib.suppress(ConnectionError):
+        while True:
+            connection.settimeout(max(0.01, deadline - time.monotonic()))
+            more = connection.recv(65536)
+            if not more:
+                break
+            said += more
+    return said
+
+
+def check_refusal(said):
+    """Nothing, or an error in the one form of all errors."""
+    if said:
+        head, _, body = said.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 4"), head
+        assert json.loads(body).keys() in ({"error"}, {"code", "message"})
+
+
+def open_file_count(served, name):
+    folder = Path(f"/proc/{served.process_id(name)}/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
+
+
+def peak_memory(served, name):
+    """The most it has had since the last time this was asked; bytes."""
+    folder = Path(f"/proc/{served.process_id(name)}")
+    if not folder.is_dir():
+        return 0
+    status = (folder / "status").read_text().splitlines()
+    (line,) = (line for line in status if line.startswith("VmHWM"))
+    (folder / "clear_refs").write_text("5")  # proc(5): the peak begins anew
+    return int(line.split()[1]) << 10
+
+
+@contextlib.asynccontextmanager
+async def bystanders(served):
+    """Those who sign all the while; and a token."""
+    over = asyncio.Event()
+
+    async def go_on(caller, share):
+        while not over.is_set():
+            answer = await caller.sign(share)
+            assert answer is not None, "no answer"
+            assert answer.is_success, answer.text
+            await asyncio.sleep(0.05)
+
+    async with crowd(served, random.Random(0)) as people:
+        people.join("ed25519", 3)
+        await people.check()
+        shares = [caller.key.shares.popitem() for caller in people.callers]
+        for caller, (key_id, share) in zip(people.callers, shares, strict=True):
+            caller.key.shares[key_id] = share
+        signing = [
+            asyncio.ensure_future(go_on(caller, share))
+            for caller, (_, share) in zip(people.callers, shares, strict=True)
+        ]
+        try:
+            yield served.token("user 0")
+        finally:
+            over.set()
+            await asyncio.gather(*signing)
+        await people.check()
+
+
+async def newcomer(served, within_s):
+    """Both servers take a new connection and answer."""
+    for name, path in ((NODE, "/"), (GATEWAY, "/.well-known/jwks.json")):
+        deadline = time.monotonic() + within_s
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                async with httpx.AsyncClient(trust_env=False, timeout=within_s) as http:
+                    if (await http.get(served.address(name) + path)).status_code == 200:
+                        break
+            assert time.monotonic() < deadline, f"the {name} takes no new connection"
+            await asyncio.sleep(0.1)
+
+
+def run(tmp_path, scene, limit=""):
+    async def campaign():
+        async with bystanders(served) as token:
+            await scene(served, token)
+
+    with service(tmp_path) as served:
+        if limit:
+            served.terminate(*BOTH)
+            served.start(*BOTH, limit=limit)
+        asyncio.run(campaign())
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_header_without_end(tmp_path, name):
+    async def scene(served, token):
+        def send():
+            with connect(served, name) as connection:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(half_header(name, token))
+                    for _ in range(ENDLESS >> 16):
+                        connection.sendall(bytes([65]) * (1 << 16))
+                    connection.shutdown(socket.SHUT_WR)
+                check_refusal(closed(connection, HEADER_S + ALLOWANCE_S))
+
+        peak_memory(served, name)
+        await asyncio.sleep(0.5)
+        before = peak_memory(served, name)
+        await asyncio.to_thread(send)
+        await newcomer(served, ALLOWANCE_S)
+        assert peak_memory(served, name) - before < MEMORY
+
+    run(tmp_path, scene)
+
+
+def test_requests_that_are_never_finished(tmp_path):
+    async def scene(served, token):
+        waits = []
+        for name in BOTH:
+            for start, wait_s in ((half_header, HEADER_S), (half_body, BODY_S)):
+                connection = connect(served, name)
+                connection.sendall(start(name, token))
+                waits.append(asyncio.to_thread(closed, connection, wait_s + ALLOWANCE_S))
+        for said in await asyncio.gather(*waits):
+            check_refusal(said)
+
+    run(tmp_path, scene)
+
+
+@pytest.mark.parametrize("start", [half_header, half_body])
+@pytest.mark.parametrize("name", BOTH)
+def test_more_connections_than_there_may_be(tmp_path, name, start):
+    async def scene(served, token):
+        before, opened = open_file_count(served, name), []
+        try:
+            await asyncio.to_thread(flood, served, name, start(name, token), FLOOD, opened)
+            await newcomer(served, ALLOWANCE_S)
+            assert open_file_count(served, name) <= CONNECTIONS + OTHER_FILES
+        finally:
+            for connection in opened:
+                connection.close()
+        deadline = time.monotonic() + ALLOWANCE_S
+        while open_file_count(served, name) > before + 20:
+            assert time.monotonic() < deadline, "connections stay open"
+            await asyncio.sleep(0.1)
+
+    run(tmp_path, scene)
+
+
+def test_fewer_open_files_than_connections(tmp_path):
+    async def scene(served, token):
+        opened = []
+        try:
+            for name in BOTH:
+                start = half_header(name, token)
+                await asyncio.to_thread(flood, served, name, start, 2 * FEW_FILES, opened)
+            await newcomer(served, HEADER_S + ALLOWANCE_S)
+        finally:
+            for connection in opened:
+                connection.close()
+        await newcomer(served, ALLOWANCE_S)
+
+    run(tmp_path, scene, limit=f"-n {FEW_FILES}")
