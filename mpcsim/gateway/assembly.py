@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -206,8 +206,9 @@ def _claim(folder: Path) -> int:
             f"another gateway keeps its data in {folder}: process {holder or 'unknown'}; stop it,"
             " or choose another folder (--data, MPCSIM_DATA)"
         ) from None
-    os.truncate(claim, 0)
-    os.write(claim, f"{os.getpid()}\n".encode())
+    with suppress(OSError):  # on a full disk the stores say what is wrong
+        os.truncate(claim, 0)
+        os.write(claim, f"{os.getpid()}\n".encode())
     return claim
 
 

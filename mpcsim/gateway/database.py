@@ -101,8 +101,9 @@ class Database:
         self._writer.execute("PRAGMA foreign_keys = ON")
         # What is deleted is overwritten, whatever the library's default is.
         self._writer.execute("PRAGMA secure_delete = ON")
-        if self._writer.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise StoreFailed(self._path, StoreTrouble.DAMAGED)
+        # Not the quick one, which leaves out whether indexes say what the tables say.
+        if self._writer.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+            raise self.damaged()
         self._writer.executescript(_DEPLOYMENT + schema)
         for table, name, declaration in added:
             columns = self._writer.execute(f"SELECT name FROM pragma_table_info('{table}')")
@@ -122,6 +123,10 @@ class Database:
         with self.transaction() as cursor:
             cursor.execute("DELETE FROM deployment")
             cursor.execute("INSERT INTO deployment VALUES (?, ?)", (deployment.id, deployment.role))
+
+    def damaged(self, detail: str = "") -> StoreFailed:
+        """What to raise for contents that cannot be right."""
+        return StoreFailed(self._path, StoreTrouble.DAMAGED, detail)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """

@@ -37,6 +37,7 @@ from mpcsim.gateway.errors import (
     TIMED_OUT,
     UNAVAILABLE,
     LinkFailed,
+    NodeFailed,
     Refused,
     busy,
     do_not_fit,
@@ -514,6 +515,8 @@ class Gateway:
                 # A node may have entered it in its books a little later than we did.
                 old = self._unclosed.setdefault((party, session.key_id), {})
                 old[session.session_id] = session.expires_at + LINK_TIMEOUT_S
+        except NodeFailed:
+            pass  # It cannot drop a prepared share now, and has said so; settling will.
 
     async def _close_at(self, party: PartyId, session_id: bytes) -> None:
         await self.links[party].call("close", "", wire.Close(session_id), Times())

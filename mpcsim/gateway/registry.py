@@ -282,7 +282,8 @@ class Registry:
 
     def _secret(self, name: str) -> str:
         row = self._database.row("SELECT value FROM secrets WHERE name = ?", name)
-        assert row is not None  # made when the database was
+        if row is None:  # all were made when the database was
+            raise self._database.damaged(f"it has no {name}")
         return str(row[0])
 
     def _user(self, column: str, value: str) -> User | None:

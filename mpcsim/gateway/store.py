@@ -109,15 +109,25 @@ class ShareStore:
         ]
 
     def seal_key(self, rng: Rng) -> SealKey:
-        """The node's, made at first use."""
+        """The node's, made before its first share: secret and public half.
+
+        Raises:
+            StoreFailed: it is damaged, or there are shares without it. With another one no vault of
+                these keys would open.
+        """
         with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT OR IGNORE INTO secrets VALUES ('seal_key', ?)",
-                (SealKey.fresh(rng).secret,),
-            )
-        row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_key'")
-        assert row is not None  # inserted above
-        return SealKey(bytes(row[0]))
+            row = cursor.execute("SELECT value FROM secrets WHERE name = 'seal_key'").fetchone()
+            if row is None and cursor.execute("SELECT 1 FROM shares").fetchone():
+                raise self._database.damaged("it has no seal key")
+            key = SealKey.fresh(rng) if row is None else SealKey(bytes(row[0][:32]))
+            if row is None or len(row[0]) == 32:  # earlier versions kept the secret half alone
+                cursor.execute(
+                    "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)",
+                    (key.secret + key.public,),
+                )
+            elif key.public != row[0][32:]:
+                raise self._database.damaged("its seal key is another")
+        return key
 
     def find(self, key_id: str) -> StoredShare | None:
         row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)

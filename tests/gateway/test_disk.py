@@ -190,6 +190,87 @@ def test_a_file_that_the_system_does_not_open(tmp_path, monkeypatch, name, numbe
         reopen(tmp_path)
 
 
+def _alter(store, statement):
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "said"),
+    [
+        ("gateway", "DELETE FROM secrets WHERE name = 'signing_key'", "it has no signing_key"),
+        ("operator", "UPDATE secrets SET name = 'seal_kez'", "it has no seal key"),
+        (
+            "institution",
+            "UPDATE secrets SET value = CAST(substr(value, 1, 63) || x'00' AS BLOB)",
+            "its seal key is another",
+        ),
+        ("operator", "UPDATE secrets SET value = zeroblob(33)", "its seal key is another"),
+    ],
+)
+def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, said):
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            return await Client.of(gateway).generate("ed25519")
+
+    share = asyncio.run(work())
+    shutil.copy(tmp_path / f"{name}.sqlite", tmp_path / "kept")
+    _alter(tmp_path / f"{name}.sqlite", statement)
+    with pytest.raises(UsageError, match=rf"{name}.sqlite: it is damaged.*\({said}\)$"):
+        reopen(tmp_path)
+    shutil.copy(tmp_path / "kept", tmp_path / f"{name}.sqlite")
+
+    async def again():
+        with closing(reopen(tmp_path)) as gateway:
+            await Client.of(gateway).check_works(share)
+
+    asyncio.run(again())
+
+
+def test_a_seal_key_of_an_earlier_version_stays(tmp_path):
+    gateway = reopen(tmp_path)
+    keys = gateway.gateway.seal_keys()
+    gateway.close()
+    _alter(tmp_path / "operator.sqlite", "UPDATE secrets SET value = substr(value, 1, 32)")
+    for _ in range(2):
+        with closing(reopen(tmp_path)) as gateway:
+            assert gateway.gateway.seal_keys() == keys
+
+
+def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
+    """One bit of a name in the table, none in the index."""
+
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            await Client.of(gateway).generate("ed25519")
+
+    asyncio.run(work())
+    store = tmp_path / "operator.sqlite"
+    with closing(sqlite3.connect(store)) as database:
+        ((key_id,),) = database.execute("SELECT key_id FROM shares").fetchall()
+    data = store.read_bytes()
+    at = data.rindex(key_id.encode())
+    store.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    with pytest.raises(UsageError, match=r"operator.sqlite: it is damaged"):
+        reopen(tmp_path)
+
+
+def test_a_share_that_cannot_be_dropped_for_want_of_space_is_dropped_later(tmp_path, caplog):
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            session_id, share = await client.begin_generate("ed25519")
+            with locked(database_of(gateway, "operator")), pytest.raises(Failed) as failed:
+                await client.activate(session_id, share)
+            assert failed.value.status == 503
+            assert not gateway.gateway._sessions
+            await client.check_consistent("ed25519")
+
+    asyncio.run(work())
+    assert "Traceback" not in caplog.text
+    assert "never retrieved" not in caplog.text
+
+
 SCRIPT = """
 import asyncio, os
 from contextlib import closing
