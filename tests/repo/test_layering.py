@@ -32,7 +32,7 @@ LAYERS: list[list[str]] = [
 ]
 # The same inside the largest package.
 SIM_LAYERS: list[list[str]] = [
-    ["rich_display"],
+    ["colours", "rich_display"],
     ["network"],
     ["traces"],
     ["figures", "run"],

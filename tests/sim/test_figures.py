@@ -1,8 +1,8 @@
 """Figures show everything, nothing hides anything, and the colours can be told apart."""
 
-import base64
 import re
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
@@ -10,6 +10,7 @@ from itertools import combinations
 
 import matplotlib as mpl
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from matplotlib import image
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,6 +29,7 @@ from mpcsim.sim.figures import (
     Chart,
     critical_path,
     gantt,
+    party_colour,
     sequence_diagram,
     svg,
 )
@@ -253,6 +255,53 @@ def test_a_partys_colour_depends_on_the_party_alone() -> None:
     assert len({head("three-party signature", party) for party in (1, 2, 3)}) == 3
 
 
+@EVERY
+def test_parties_have_their_colours_in_every_chart(name: str) -> None:
+    found = trace(name)
+    diagram = {a.get_gid(): a for a in sequence_diagram(found).findobj(Rectangle)}
+    for work in found.work:
+        if f"work-{work.number}" in diagram:
+            colour = to_hex(diagram[f"work-{work.number}"].get_facecolor()).upper()
+            assert colour == party_colour(work.party).line
+    rows = {t.get_text(): t for t in gantt(found).axes[0].get_yticklabels()}
+    names = {text: label for text, label in rows.items() if text.startswith("party ")}
+    assert len(names) == len(found.endings)
+    for text, label in names.items():
+        assert to_hex(label.get_color()).upper() == party_colour(int(text.split()[1])).line
+
+
+@EVERY
+@pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
+def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(
+    name: str, kind: Callable[[Trace], Figure]
+) -> None:
+    """Below the end of the run, where there is little room."""
+    found = trace(name)
+    figure = kind(found)
+    canvas = draw(figure)
+    axes = figure.axes[0]
+    hidden = [box(canvas, t) for t in axes.texts if t.get_gid() == "label"]
+    late = {m.number for m in found.messages if m.sent_ms > 0.95 * found.finished_ms}
+    for arrow in axes.findobj(FancyArrowPatch):
+        number = int(str(arrow.get_gid()).split("-")[1])
+        start, stop = axes.transData.transform(arrow._posA_posB)  # type: ignore[attr-defined]
+        if number not in late or start[0] == stop[0]:
+            continue
+        way = [start + (stop - start) * share / 100 for share in range(100)]
+        assert not any(b.contains(*way[-1]) for b in hidden), f"message {number}: its head"
+        seen = sum(not any(b.contains(*point) for b in hidden) for point in way) / 100
+        assert seen * abs(stop[0] - start[0]) >= 20, f"message {number}: its shaft"
+
+
+def test_notices_of_an_abort_point_somewhere() -> None:
+    found = trace("aborted")
+    last = {m.number for m in found.messages if m.sent_ms == found.finished_ms}
+    arrows = {a.get_gid(): a for a in sequence_diagram(found).findobj(FancyArrowPatch)}
+    for number in last:
+        style = arrows[f"message-{number}-0"].get_arrowstyle()
+        assert type(style).__name__ == "CurveFilledB", "with a head at its end"
+
+
 def test_lifelines_and_rounds() -> None:
     figure = with_gateway(trace("key generation"))
     heads = [t.get_text() for t in figure.axes[0].texts]
@@ -341,7 +390,7 @@ def test_a_trace_in_a_notebook(name: str) -> None:
     assert trace(name).verdict.value in html
     found = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
     assert found
-    root = ET.fromstring(base64.b64decode(found[1]))
+    root = ET.fromstring(b64decode(found[1]))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "<script" not in html
 
@@ -386,10 +435,17 @@ def test_a_result_in_a_notebook() -> None:
 
 
 def test_a_figure_in_a_notebook() -> None:
+    """No wider than its frame: JupyterLab would cut an SVG of its own off."""
     figure = sequence_diagram(trace("two-party signature"))
     assert isinstance(figure, Chart)
-    assert ET.fromstring(figure._repr_svg_()).tag.endswith("svg")
-    pixels = image.imread(BytesIO(figure._repr_png_()))
+    shown, _ = DisplayFormatter().format(figure)
+    assert set(shown) == {"text/html", "image/png", "text/plain"}
+    (drawn,) = re.findall(
+        r'^<img alt="figure" style="max-width:100%" src="data:image/svg\+xml;base64,([^"]+)">$',
+        shown["text/html"],
+    )
+    assert ET.fromstring(b64decode(drawn)).tag.endswith("svg")
+    pixels = image.imread(BytesIO(shown["image/png"]))
     width, height = figure.get_size_inches()
     assert pixels.shape[:2] == (round(200 * height), round(200 * width))
     assert figure.dpi == 100

@@ -4,15 +4,10 @@ Every function returns a figure of its own and touches no global state of matplo
 in scripts, servers and notebooks alike. ``style`` and ``canvas`` are for further figures.
 """
 
-from mpcsim.sim.figures.canvas import Chart, new_chart, svg
-from mpcsim.sim.figures.critical_path import critical_path
-from mpcsim.sim.figures.gantt import gantt
-from mpcsim.sim.figures.sequence import sequence_diagram
-from mpcsim.sim.figures.style import (
+from mpcsim.sim.colours import (
     BLACK,
     BLUE,
     DARK,
-    FILLS,
     GREEN,
     GREY,
     LIGHT,
@@ -25,7 +20,13 @@ from mpcsim.sim.figures.style import (
     VERMILLION,
     WHITE,
     YELLOW,
+    party_colour,
 )
+from mpcsim.sim.figures.canvas import Chart, html, new_chart, svg
+from mpcsim.sim.figures.critical_path import critical_path
+from mpcsim.sim.figures.gantt import gantt
+from mpcsim.sim.figures.sequence import sequence_diagram
+from mpcsim.sim.figures.style import FILLS
 
 __all__ = [
     "BLACK",
@@ -47,7 +48,9 @@ __all__ = [
     "Chart",
     "critical_path",
     "gantt",
+    "html",
     "new_chart",
+    "party_colour",
     "sequence_diagram",
     "svg",
 ]

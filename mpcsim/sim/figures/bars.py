@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from mpcsim.sim.colours import BLACK, DARK, GREY, VERMILLION
 from mpcsim.sim.figures.canvas import extent
-from mpcsim.sim.figures.style import BLACK, DARK, FILLS, FONT, GREY, VERMILLION
+from mpcsim.sim.figures.style import FILLS, FONT
 from mpcsim.sim.traces.flight import Segment
 
 LEGEND_COLUMNS = 4

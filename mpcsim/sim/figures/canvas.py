@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from html import escape
 from io import BytesIO, StringIO
 from textwrap import wrap
 from typing import Any
@@ -14,7 +16,8 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.figures.style import BLACK, DARK, FONT, GREY, PARTY_COLOURS, VERMILLION, WHITE
+from mpcsim.sim.colours import BLACK, DARK, GREY, VERMILLION, WHITE, party_colour
+from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces.records import Verdict
 from mpcsim.sim.traces.trace import Trace
@@ -25,12 +28,13 @@ DPI = 100
 class Chart(Figure):
     """A figure that a notebook shows by itself, whichever backend is in use.
 
-    As SVG; and as pixels, too, for JupyterLab shows no stored SVG in a notebook that it does not
-    trust (yet), that is, in every new one until its cells are run.
+    As an HTML image with the SVG inside, which is never wider than its frame, and shown in
+    notebooks that are not trusted (yet), too: JupyterLab does neither with an SVG of its own. And
+    as pixels for what shows no HTML.
     """
 
-    def _repr_svg_(self) -> str:
-        return svg(self)
+    def _repr_html_(self) -> str:
+        return html(self)
 
     def _repr_png_(self) -> bytes:
         return png(self)
@@ -42,6 +46,13 @@ def svg(figure: Figure) -> str:
     with rc_context({"svg.hashsalt": "mpcsim", "svg.fonttype": "path"}):
         figure.savefig(out, format="svg", metadata={"Date": None})
     return out.getvalue()
+
+
+def html(figure: Figure, text: str = "figure") -> str:
+    """The figure as an HTML image that stands alone; ``text`` says what it shows."""
+    data = b64encode(svg(figure).encode()).decode()
+    said = escape(text, quote=True)
+    return f'<img alt="{said}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
 
 
 def png(figure: Figure) -> bytes:
@@ -114,12 +125,12 @@ def extent(figure: Figure, text: Text) -> Bbox:
 
 
 def party_colours(trace: Trace) -> dict[PartyId, str]:
-    """The colour of every party of a trace; a party has the same one in all traces."""
+    """The colour of every party of a trace."""
     parties = sorted(
         {e.party for e in trace.endings}
         | {i for m in trace.messages for i in (m.sender, m.receiver)}
     )
-    return {i: PARTY_COLOURS[(i - 1) % len(PARTY_COLOURS)] for i in parties}
+    return {i: party_colour(i).line for i in parties}
 
 
 def party_sites(trace: Trace) -> dict[PartyId, str]:

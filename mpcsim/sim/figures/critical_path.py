@@ -6,9 +6,10 @@ from itertools import pairwise
 
 from matplotlib.figure import Figure
 
+from mpcsim.sim.colours import DARK, LIGHT
 from mpcsim.sim.figures.bars import add_legend, draw_bar, draw_segment, legend_inches, write_inside
 from mpcsim.sim.figures.canvas import add_axes, add_title, new_chart
-from mpcsim.sim.figures.style import DARK, FILLS, FONT, LIGHT
+from mpcsim.sim.figures.style import FILLS, FONT
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces import critical_path as critical_paths
 from mpcsim.sim.traces.trace import Trace

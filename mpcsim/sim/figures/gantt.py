@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcsim.ids import PartyId
+from mpcsim.sim.colours import DARK, LIGHT, VERMILLION, WHITE
 from mpcsim.sim.figures.bars import add_legend, draw_bar, draw_segment, legend_inches, write_inside
 from mpcsim.sim.figures.canvas import (
     add_axes,
@@ -17,7 +18,6 @@ from mpcsim.sim.figures.canvas import (
     party_colours,
     party_sites,
 )
-from mpcsim.sim.figures.style import DARK, LIGHT, VERMILLION, WHITE
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.flight import flight
 from mpcsim.sim.traces.records import MessageRecord
@@ -33,20 +33,20 @@ def gantt(trace: Trace) -> Figure:
     """
     end = horizon(trace)
     sites = party_sites(trace)
-    rows: list[tuple[float, str, bool]] = []  # position, tick label, whether it is a party
+    rows: list[tuple[float, str, str]] = []  # position, tick label, a party's colour
     used: set[str] = set()
     drawn: list[tuple[float, PartyId | MessageRecord]] = []
     at = 0.0
-    for party in party_colours(trace):
+    for party, colour in party_colours(trace).items():
         at += 0.9 if rows else 0.0
-        rows.append((at, f"party {party}  {sites.get(party, '')}".rstrip(), True))
+        rows.append((at, f"party {party}  {sites.get(party, '')}".rstrip(), colour))
         drawn.append((at, party))
         at += 1.1
         for message in sorted(trace.messages, key=lambda m: (m.sent_ms, m.number)):
             if message.sender == party and message.sent_ms <= end:
                 copy = ", copy" if message.fate == "duplicate" else ""
                 text = f"{message.kind} → {message.receiver}, {size(message.size)}{copy}"
-                rows.append((at, text, False))
+                rows.append((at, text, ""))
                 drawn.append((at, message))
                 at += 0.8
 
@@ -62,8 +62,9 @@ def gantt(trace: Trace) -> Figure:
     axes.set_xlabel("time (ms)", fontsize=8.5, color=DARK)
     axes.set_yticks([row for row, _, _ in rows], [text for _, text, _ in rows])
     axes.tick_params(axis="y", length=0)
-    for tick, (_, _, is_party) in zip(axes.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("bold" if is_party else "normal")
+    for tick, (_, _, colour) in zip(axes.get_yticklabels(), rows, strict=True):
+        if colour:
+            tick.set(color=colour, fontweight="bold")
     axes.grid(axis="x", color=LIGHT, lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     for row, item in drawn:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import copysign
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from mpcsim.sim.colours import BLACK, VERMILLION, WHITE
 from mpcsim.sim.figures.canvas import extent
-from mpcsim.sim.figures.style import BLACK, FONT, VERMILLION, WHITE
+from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.figures.ways import Label, Way
 
 
@@ -33,6 +35,7 @@ def place_labels(
         ]
         for way in ways
     }
+    heads = {id(way): strokes[id(way)][-1][1] for way in ways if way.end == "stub"}
     columns = [float(axes.transData.transform((x, 0))[0]) for x in lifelines]
     taken: list[Bbox] = []
     left_out = 0
@@ -58,27 +61,24 @@ def place_labels(
         wide, high = box.width + 2, box.height + 2
         own = {id(way) for way in label.ways}
         others = [s for key, found in strokes.items() if key not in own for s in found]
+        kept_clear = crosses + [head for key, head in heads.items() if key not in own]
         best: tuple[float, float, float, float, float] | None = None
-        for (x0, y0), (x1, y1) in strokes[id(label.ways[0])]:
-            if abs(x1 - x0) < 4:
-                continue
-            for step in range(2, 39):
-                share = step / 40
-                x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+        for stroke in strokes[id(label.ways[0])]:
+            for anchor_x, y, x, aside in _spots(label.ways[0], stroke, wide):
                 for lift in range(-14, 15):
                     shift = lift * high / 2
-                    cost = abs(share - 0.5) + (1.5 + abs(lift) if lift else 0)
+                    cost = aside + (1.5 + abs(lift) if lift else 0)
                     if best is not None and cost >= best[0]:
                         continue
                     here = Bbox.from_bounds(x - wide / 2, y + shift - high / 2, wide, high)
                     if not _inside(here, frame) or any(here.overlaps(b) for b in taken):
                         continue
-                    if any(here.padded(5).contains(*cross) for cross in crosses):
+                    if any(here.padded(5).contains(*mark) for mark in kept_clear):
                         continue
                     cost += 2.5 * sum(here.x0 - 3 < c < here.x1 + 3 for c in columns)
                     cost += 1.0 * sum(_crosses(a, b, here) for a, b in others)
                     if best is None or cost < best[0]:
-                        best = (cost, x, y + shift, x, y)
+                        best = (cost, x, y + shift, anchor_x, y)
         if best is None:
             text.remove()
             left_out += 1
@@ -102,6 +102,18 @@ def place_labels(
             fontsize=FONT,
             color=VERMILLION,
         )
+
+
+def _spots(way: Way, stroke: Any, wide: float) -> Iterator[tuple[float, float, float, float]]:
+    """Points of an arrow to write at, the middle of the label there, and how unwelcome it is."""
+    (x0, y0), (x1, y1) = stroke
+    if way.end == "stub":  # too short for a label on it: points at its label
+        yield x1, y1, x1 + copysign(wide / 2, x1 - x0), 0.0
+    elif abs(x1 - x0) >= 4:
+        for step in range(2, 39):
+            share = step / 40
+            x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+            yield x, y, x, abs(share - 0.5)
 
 
 def _inside(box: Bbox, frame: Bbox) -> bool:

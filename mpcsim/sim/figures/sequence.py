@@ -14,6 +14,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.transforms import blended_transform_factory
 
 from mpcsim.ids import PartyId
+from mpcsim.sim.colours import DARK, GREY, PALE, VERMILLION, WHITE
 from mpcsim.sim.figures.canvas import (
     DPI,
     add_axes,
@@ -24,7 +25,7 @@ from mpcsim.sim.figures.canvas import (
     party_sites,
 )
 from mpcsim.sim.figures.labels import place_labels
-from mpcsim.sim.figures.style import DARK, FONT, GREEN, GREY, PALE, VERMILLION, WHITE
+from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.figures.ways import Way, forwarding_sites, labels_of, way_of
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces.trace import Trace
@@ -35,8 +36,8 @@ def sequence_diagram(trace: Trace, *, gateway: bool = False) -> Figure:
 
     Arrows have the colour of their sender and slope with the time the message took; each is
     labelled with the message's kind and size. Dropped and lost messages end in a cross; what
-    was sent just before the end hangs below it. Green bars are computation. A band begins when the
-    first party begins the round.
+    was sent just before the end hangs below it. Bars on a lifeline are computation. A band begins
+    when the first party begins the round.
 
     Args:
         gateway: also show the sites that forward messages, with every hop as an arrow.
@@ -109,8 +110,8 @@ def sequence_diagram(trace: Trace, *, gateway: bool = False) -> Figure:
                     (place[work.party] - bar / 2, work.start_ms),
                     bar,
                     stop - work.start_ms,
-                    facecolor=GREEN,
-                    edgecolor=GREEN,
+                    facecolor=colours[work.party],
+                    edgecolor=colours[work.party],
                     lw=0.4,
                     zorder=3,
                     gid=f"work-{work.number}",
@@ -193,7 +194,7 @@ def _draw_way(axes: Axes, way: Way, colour: str) -> None:
     style = ":" if faint else "-" if way.end == "arrow" else (0, (4, 2))
     legs = [(a, b) for a, b in pairwise(way.points) if a != b]
     for at, (start, stop) in enumerate(legs):
-        headless = way.end != "arrow" and at == len(legs) - 1
+        headless = way.end not in ("arrow", "stub") and at == len(legs) - 1
         axes.add_patch(
             FancyArrowPatch(
                 start,

@@ -1,11 +1,4 @@
-"""What figures look like: colours, and how stretches of time are filled.
-
-Colours are those of Okabe and Ito, which people with colour-blindness can tell apart, and neutral
-greys.
-
-Sources:
-    M. Okabe and K. Ito, Color Universal Design, 2002 (rev. 2008).
-"""
+"""What figures look like: how stretches of time are filled, how large small text is."""
 
 from __future__ import annotations
 
@@ -13,16 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-PALETTE: Final = (BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE)
-"""The eight colours of Okabe and Ito."""
-WHITE, PALE, LIGHT, GREY, DARK = "#FFFFFF", "#F3F3F3", "#D9D9D9", "#7F7F7F", "#333333"
-NEUTRALS: Final = (WHITE, PALE, LIGHT, GREY, DARK)
-"""Greys, besides the palette."""
-
-PARTY_COLOURS: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, BLACK, SKY)
-"""Of parties 1 to 7, then from the beginning again."""
+from mpcsim.sim.colours import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    WHITE,
+    YELLOW,
+)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,19 @@ from itertools import pairwise
 from statistics import median
 
 from mpcsim.ids import PartyId
+from mpcsim.sim.colours import BLACK
 from mpcsim.sim.figures.canvas import horizon
-from mpcsim.sim.figures.style import BLACK
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.flight import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord
 from mpcsim.sim.traces.trace import Trace
 
-STUB = 0.4
+STUB = 0.2
 """Length of a stub; neighbouring lifelines are 1 apart."""
+SHORT = 0.6
+"""Under this length, a label would hide an arrow that does not fall much..."""
+LATE = 0.05
+"""... as of messages sent in this last part of a run."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def way_of(
         there = message.sent_ms + _usual_flight(trace)
     points.append((goal, there))
     cut = _cut(points, end)
-    if len(cut) == 1 or (cut[-1] != points[len(cut) - 1] and abs(cut[-1][0] - start) < STUB / 4):
+    short = SHORT if message.sent_ms > (1 - LATE) * end else STUB / 2
+    if len(cut) == 1 or (cut[-1] != points[len(cut) - 1] and abs(cut[-1][0] - start) < short):
         stop = (start + (STUB if goal > start else -STUB), end + 0.7 * tail_ms)
         return Way(message, (*points[:1], stop), "stub")
     if len(cut) < len(points) or cut[-1] != points[-1]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +20,4 @@ def picture(trace: Trace) -> str:
         from mpcsim.sim import figures
     except ImportError:
         return "<div>no diagram: matplotlib is not installed</div>"
-    data = base64.b64encode(figures.svg(figures.sequence_diagram(trace)).encode()).decode()
-    text = escape(f"sequence diagram of {trace.name}", quote=True)
-    return f'<img alt="{text}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+    return figures.html(figures.sequence_diagram(trace), f"sequence diagram of {trace.name}")
