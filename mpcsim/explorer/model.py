@@ -40,6 +40,7 @@ from mpcsim.explorer.views import (
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocol import Definition, Round
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 from mpcsim.sim.traces.trace import Trace
@@ -350,6 +351,7 @@ class _Maker:
                 ending.party,
                 ROLES.get(ending.party, ""),
                 network.placement.get(ending.party, ""),
+                party_colour(ending.party),
                 ending.status,
                 ending.at_ms,
                 ending.text,

@@ -10,12 +10,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch
 
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
-from mpcsim.sim.figures import BLACK, BLUE, DARK, GREEN, GREY, PALE, VERMILLION, WHITE, Chart
+from mpcsim.sim.figures import BLACK, DARK, GREY, PALE, WHITE, Chart, party_colour
 
 _WIDTH, _HEIGHT = 9.8, 4.0
 _HALF_WIDTH, _HALF_HEIGHT = 0.83, 0.36
 _SMALL, _HEAD = 7.5, 9.5
-_COLOURS: Final = {CLIENT: BLUE, OPERATOR: VERMILLION, INSTITUTION: GREEN}
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def data_flow() -> Chart:
 
 
 def _draw(axes: Axes, station: _Station) -> None:
-    colour = GREY if station.party is None else _COLOURS[station.party]
+    colour = GREY if station.party is None else party_colour(station.party).line
     corner = station.x - _HALF_WIDTH, station.y - _HALF_HEIGHT
     style = "round,pad=0,rounding_size=0.08"
     size = 2 * _HALF_WIDTH, 2 * _HALF_HEIGHT

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mpcsim.explorer.checks import Checked
 from mpcsim.explorer.fields import Field
 from mpcsim.explorer.learning import Gained, Untold
+from mpcsim.sim.colours import PartyColour
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class PartyView:
     role: str
     """``client``, ``operator``, ``institution``; empty for others."""
     site: str
+    colour: PartyColour
     status: str
     """``done``, ``aborted`` or ``waiting``."""
     ended_ms: float

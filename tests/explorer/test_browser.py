@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("selenium", reason="selenium is not installed: no browser te
 from selenium.webdriver import Keys
 
 from mpcsim.explorer import Explorer
+from mpcsim.sim.colours import party_colour
 from tests.explorer.page import Page, browser, driver
 
 pytestmark = pytest.mark.skipif(
@@ -42,6 +44,41 @@ def text(page, selector):
 
 def focus(page):
     page.run("document.querySelector('.mx').focus()")
+
+
+@contextmanager
+def window(chrome, width, height):
+    """A page of that many pixels, the browser's own frame not counted."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def in_view(page, selector):
+    """Whether the whole of an element is to be seen without scrolling."""
+    return page.run(
+        """
+        const element = document.querySelector(arguments[0]);
+        const { top, bottom } = element.getBoundingClientRect();
+        const frames = [{ top: 0, bottom: window.innerHeight }];
+        const panel = element.parentElement.closest(".mx-panel");
+        if (panel) frames.push(panel.getBoundingClientRect());
+        return top < bottom && frames.every((f) => f.top - 1 <= top && bottom <= f.bottom + 1);
+        """,
+        selector,
+    )
+
+
+def alter(page, key, path, operation):
+    """Edit a field by mouse, and let Python answer."""
+    page.message(key).click()
+    page.click(f"[data-path='{path}']")
+    page.find(".mx-form select").send_keys(operation)
+    page.click(".mx-form [type=submit]")
+    assert page.answer() == 1
 
 
 def test_stepping_by_mouse_and_by_keyboard(page):
@@ -290,7 +327,7 @@ def test_no_label_hides_another(chrome, tmp_path, session, width, even):
     chrome.set_window_size(width, 1200)
     try:
         page = Page(chrome, session, tmp_path)
-        if page.run("return document.querySelector('.mx-toggle').ariaPressed") != str(even).lower():
+        if (text(page, ".mx-toggle") == "Draw time to scale") != even:
             page.click(".mx-toggle")
         assert page.overlaps(".mx-chip-text") == []
         assert page.overlaps(".mx-column text") == []
@@ -340,3 +377,157 @@ def test_closing_leaves_nothing_behind(page):
     page.run("window.model.set('step', 3)")
     assert text(page, ".mx-counter") == "step 0 of 10"
     assert page.errors() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_party_has_its_colour_whoever_else_signs(chrome, wallet, tmp_path, dark):
+    seen = {}
+    for signers in ((1, 3), (1, 2, 3)):
+        page = Page(chrome, Explorer.live(wallet, "sign", signers=signers), tmp_path, dark=dark)
+        page.click("[data-tab=knowledge]")
+        ground = "return getComputedStyle(arguments[0]).backgroundColor"
+        fill = "return getComputedStyle(arguments[0]).fill"
+        badges = {int(e.text): page.run(ground, e) for e in page.all(".mx-knows .mx-party")}
+        heads = {int(e.text.split()[0]): e for e in page.all(".mx-column text")}
+        columns = {
+            i: page.run(fill + ".trim()", page.run("return arguments[0].previousSibling", e))
+            for i, e in heads.items()
+        }
+        assert badges == columns
+        assert set(badges) == set(signers)
+        seen[signers] = badges
+    assert seen[1, 3] == {i: seen[1, 2, 3][i] for i in (1, 3)}
+    for i, found in seen[1, 2, 3].items():
+        own = party_colour(i).on_dark if dark else party_colour(i).on_light
+        assert found == f"rgb({', '.join(str(b) for b in bytes.fromhex(own[1:]))})"
+
+
+@pytest.mark.parametrize("width", [1024, 600])
+@pytest.mark.parametrize("key", ["1>3 Commit", "1>3 SignatureShare"])
+def test_a_click_on_a_message_brings_its_panel_into_view(chrome, wallet, tmp_path, width, key):
+    """Beside the diagram or below it, on a small screen; from the keyboard, too."""
+    with window(chrome, width, 700):
+        page = Page(chrome, Explorer.live(wallet, "sign", signers=(1, 3)), tmp_path)
+        page.run("arguments[0].scrollIntoView({block: 'center'})", page.message(key))
+        page.message(key).click()
+        assert in_view(page, "[role=tabpanel]:not([hidden])")
+        assert in_view(page, ".mx-panel:not([hidden]) .mx-h")
+        page.click("[data-tab=timing]")
+        page.run("arguments[0].focus()", page.message(key))
+        page.press(Keys.SPACE)
+        assert in_view(page, "[role=tabpanel]:not([hidden])")
+        assert page.run("return document.activeElement.dataset.key") == key
+
+
+@pytest.mark.parametrize("width", [1024, 600])
+def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
+    with window(chrome, width, 700):
+        page = Page(chrome, Explorer.live(wallet, "sign", signers=(1, 3)), tmp_path)
+        alter(page, "3>1 Respond", "R_i", "+ G")
+        assert text(page, ".mx-counter").startswith("step 8 of 10")
+        assert "aborted in round 4 (share)" in text(page, ".mx-now")
+        assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
+        assert in_view(page, ".mx-check.failed")
+        assert page.message("3>1 Respond").get_attribute("aria-pressed") == "true"
+        assert page.run("return document.activeElement.className") == "mx"
+        # The way back stays where it is.
+        page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")
+        page.answer()
+        assert text(page, ".mx-counter").startswith("step 8 of 10")
+        assert page.errors() == []
+
+
+def test_an_edit_that_is_refused_goes_nowhere(page):
+    alter(page, "3>1 Respond", "R_i", "+ G")
+    page.press(Keys.HOME)
+    page.message("1>3 Commit").click()
+    page.click("[data-path='nonce']")
+    page.find(".mx-form select").send_keys("flip a bit")
+    page.run("window.model.send = (c) => window.commands.push({...c, kind: 'Nothing'})")
+    page.click(".mx-form [type=submit]")
+    assert page.answer() == 1
+    assert "no Nothing goes" in text(page, ".mx-problem")
+    assert text(page, ".mx-counter") == "step 0 of 10"
+
+
+def test_the_switch_of_the_time_axis_says_what_it_will_do(page):
+    def rows():
+        return page.run("return document.querySelectorAll('.mx-axis').length")
+
+    switch = page.find(".mx-toggle")
+    assert switch.text == "Space events evenly"
+    assert "Now the time axis is to scale" in switch.get_attribute("title")
+    before = rows()
+    switch.click()
+    assert rows() != before
+    assert switch.text == "Draw time to scale"
+    assert "Now every event has a row" in switch.get_attribute("title")
+    assert switch.get_attribute("aria-pressed") is None, "it names an action, not a state"
+    switch.click()
+    assert rows() == before
+
+
+def test_a_sign_of_the_legend_stays_beside_its_word(page):
+    """However narrow it is."""
+    apart = """
+        const found = [];
+        for (const key of document.querySelectorAll(".mx-key")) {
+          const range = document.createRange();
+          range.selectNodeContents(key.nextSibling);
+          const sign = key.getBoundingClientRect(), word = range.getBoundingClientRect();
+          const beside = word.left - sign.right;
+          const level = word.top < sign.bottom && sign.top < word.bottom;
+          if (!level || beside < 0 || beside > 12) found.push(key.nextSibling.textContent);
+        }
+        return found;
+    """
+    for width in range(330, 620, 10):
+        page.run("document.getElementById('widget').style.width = `${arguments[0]}px`", width)
+        assert page.run(apart) == [], width
+
+
+def arrows(page):
+    """Of every arrow: its message, how many pixels of it no label hides, whether its tip shows."""
+    return page.run(
+        """
+        const chips = [...document.querySelectorAll("rect.mx-chip")].map((c) => c.getBBox());
+        const hidden = (x, y) => chips.some((c) =>
+          c.x < x && x < c.x + c.width && c.y < y && y < c.y + c.height);
+        return [...document.querySelectorAll(".mx-way")].map((way) => {
+          const line = way.querySelector(".mx-line");
+          const [x0, y0, x1, y1] = ["x1", "y1", "x2", "y2"].map((n) => +line.getAttribute(n));
+          const length = Math.hypot(x1 - x0, y1 - y0), n = Math.ceil(length);
+          let seen = 0;
+          for (let at = 0; at < n; at += 1) {
+            seen += !hidden(x0 + (x1 - x0) * at / n, y0 + (y1 - y0) * at / n);
+          }
+          return [way.dataset.key, seen, !hidden(x1, y1) && line.hasAttribute("marker-end")];
+        });
+        """
+    )
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("width", [1600, 1024, 700])
+@pytest.mark.parametrize(
+    ("signers", "edit"),
+    [
+        ((1, 3), (3, 1, "Respond", "R_i", "+ G")),
+        ((1, 2, 3), (2, 3, "Commit", "nonce", "flip a bit")),
+    ],
+)
+def test_a_notice_of_an_abort_has_its_arrow(chrome, wallet, tmp_path, signers, edit, width, even):
+    """Sent when the run is all but over, it is on its way to the last."""
+    explorer = Explorer.live(wallet, "sign", signers=signers).edit(*edit)
+    with window(chrome, width, 900):
+        page = Page(chrome, explorer, tmp_path)
+        if (text(page, ".mx-toggle") == "Draw time to scale") != even:
+            page.click(".mx-toggle")
+        focus(page)
+        page.press(Keys.END)
+        notices = [arrow for arrow in arrows(page) if "AbortNotice" in arrow[0]]
+        assert len(notices) == len([m for m in explorer.view.messages if m.kind == "AbortNotice"])
+        for key, seen, tip in notices:
+            assert seen >= 12, key
+            assert tip, key
+        assert page.overlaps(".mx-chip-text, .mx-end text") == []

@@ -81,6 +81,11 @@ function tick(span, count) {
   return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw);
 }
 
+/** Scroll to a part of the page, no farther than it takes. */
+function reveal(node) {
+  node.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
 function dark() {
   const said = document.body.dataset.jpThemeLight;
   if (said !== undefined) return said === "false";
@@ -103,6 +108,7 @@ class Explorer {
     this.editing = null;
     this.asked = 0;
     this.busy = false;
+    this.altering = false;
     this.queued = new Map();
     this.build(el);
     this.listen();
@@ -243,6 +249,8 @@ class Explorer {
     this.said();
     this.busy = false;
     this.root.removeAttribute("aria-busy");
+    if (this.altering && !this.model.get("problem") && this.aborts.length) this.visit(this.aborts[0]);
+    this.altering = false;
     for (const [key, next] of this.queued) {
       this.queued.delete(key);
       this.ask(next);
@@ -265,6 +273,35 @@ class Explorer {
     this.model.set("selected", key);
     this.model.save_changes();
     if (key) this.show("message");
+  }
+
+  /** A message and what is in it, wherever on the page that is. */
+  open(key) {
+    this.choose(key);
+    reveal(this.panels.message);
+  }
+
+  /** Where a check failed: that step, that message, that check. */
+  visit(found) {
+    const end = this.endOf(found);
+    if (end >= 0) this.go(end + 1);
+    this.panels.message.scrollTop = 0;
+    if (found.message !== null) this.choose(this.view.messages[found.message].key);
+    this.show("message");
+    reveal(this.panels.message);
+    const failed = this.checks.querySelector(".failed");
+    if (failed) reveal(failed);
+  }
+
+  /** The aborts, those of honest parties first. */
+  get aborts() {
+    const cheats = (abort) => this.view.parties.some((p) => p.id === abort.party && p.cheats);
+    return [...this.view.aborts].sort((a, b) => cheats(a) - cheats(b));
+  }
+
+  /** Index of the step in which a party aborted; -1: none of those shown. */
+  endOf(abort) {
+    return this.view.steps.findIndex((s) => s.party === abort.party && s.ended === "aborted");
   }
 
   show(name) {
@@ -296,7 +333,7 @@ class Explorer {
     };
     if (range && event.key !== "Escape") return;
     if ((event.key === "Enter" || event.key === " ") && at.closest(".mx-message")) {
-      this.choose(at.closest(".mx-message").dataset.key);
+      this.open(at.closest(".mx-message").dataset.key);
       if (event.key === "Enter") this.panels.message.focus();
     } else if (event.key === "Enter" && at === this.root && this.selected) {
       this.show("message");
@@ -361,9 +398,7 @@ class Explorer {
         `${view.good ? "✓" : "✗"} ${view.verdict}`),
       make("span", {}, `${ms(view.finished_ms)} ms`, moved),
       make("span", { class: "mx-soft mx-network" }, view.network));
-    const cheats = (abort) => view.parties.some((p) => p.id === abort.party && p.cheats);
-    const [first, ...others] = [...view.aborts].sort((a, b) => cheats(a) - cheats(b))
-      .map((abort) => this.abort(abort));
+    const [first, ...others] = this.aborts.map((abort) => this.abort(abort));
     put(this.banner, this.alterations(), first, this.stalls(), others.length ? make("details", {},
       make("summary", {}, `${others.length} more ${others.length > 1 ? "parties" : "party"} ` +
         "found a reason to break off"), others) : null);
@@ -398,7 +433,6 @@ class Explorer {
         : found.suspects.length ? `${list(found.suspects)} is suspected` : "nobody can be named";
     const cheats = view.parties.find((p) => p.id === found.party)?.cheats
       ? " Only its messages are altered: its own checks go on." : "";
-    const ends = view.steps.findIndex((s) => s.party === found.party && s.ended === "aborted");
     return make("div", { class: "mx-box mx-abort" },
       make("div", {},
         make("strong", {}, `✗ Party ${found.party} caught it ${found.where}: `),
@@ -406,12 +440,9 @@ class Explorer {
         make("div", {}, make("b", {}, "Who: "), blamed, " · ", make("b", {}, "check: "),
           make("code", {}, found.reason), " · ", make("b", {}, "what to do: "), found.what_to_do),
         make("div", { class: "mx-soft" }, `Blame: ${found.blame}: ${found.strength}.${cheats}`)),
-      make("div", { class: "mx-buttons" }, ends < 0 ? null
-        : make("button", { type: "button", class: "mx-button", onclick: () => {
-          this.go(ends + 1);
-          this.panels.message.scrollTop = 0;
-          if (found.message !== null) this.choose(this.view.messages[found.message].key);
-        } }, "Go there")));
+      make("div", { class: "mx-buttons" }, this.endOf(found) < 0 ? null
+        : make("button", { type: "button", class: "mx-button",
+          onclick: () => this.visit(found) }, "Go there")));
   }
 
   stepped() {
@@ -448,7 +479,7 @@ class Explorer {
           ? make("ol", { class: "mx-taken" }, round.steps.map((text) => make("li", {}, text)))
           : null)),
       sent.length ? make("div", {}, "sends ", sent.map((m, at) => [at ? ", " : "",
-        make("button", { type: "button", class: "mx-link", onclick: () => this.choose(m.key) },
+        make("button", { type: "button", class: "mx-link", onclick: () => this.open(m.key) },
           `${m.kind} → ${m.receiver}`)])) : null,
       make("div", { class: shown.ended === "aborted" ? "mx-bad" : "mx-soft" },
         `${shown.ended === "done" ? "✓ " : shown.ended === "aborted" ? "✗ " : "… "}` +
@@ -456,8 +487,13 @@ class Explorer {
   }
 
   badge(party) {
-    const at = this.view.parties.findIndex((p) => p.id === party);
-    return make("span", { class: `mx-party p${at % 7}` }, String(party));
+    return make("span", { class: "mx-party", style: this.colours(party) }, String(party));
+  }
+
+  /** A party's colours as a style; the theme says which of them is shown. */
+  colours(party) {
+    const colour = this.view.parties.find((p) => p.id === party)?.colour;
+    return colour ? `--on-light:${colour.on_light};--on-dark:${colour.on_dark}` : null;
   }
 
   // -------------------------------------------------------------------------- diagram
@@ -478,11 +514,10 @@ class Explorer {
       this.even = plan.hidden > 0;
       if (this.even) plan = this.plan(width, true);
     }
-    this.scale.textContent = this.even ? "Time: evenly spaced" : "Time: to scale";
+    this.scale.textContent = this.even ? "Draw time to scale" : "Space events evenly";
     this.scale.title = this.even
-      ? "Every event has a row of its own. Press for a time axis to scale."
-      : "The time axis is to scale. Press to space events evenly.";
-    this.scale.setAttribute("aria-pressed", this.even);
+      ? "Now every event has a row of its own. Press for a time axis to scale."
+      : "Now the time axis is to scale. Press to give every event a row of its own.";
     put(this.canvas, this.picture(plan), this.legend());
     this.marks();
     if (within && focused) this.focusOn(focused);
@@ -513,33 +548,61 @@ class Explorer {
     const ways = view.messages.filter((m) => x.has(m.receiver)).map((message) => {
       const x0 = x.get(message.sender), y0 = y(message.sent_ms);
       const there = message.received_ms !== null && message.received_ms <= end + 1e-6;
-      let x1 = x.get(message.receiver), y1 = y(message.received_ms ?? end);
+      const way = { message, x0, y0, x1: x.get(message.receiver), there,
+        y1: y(message.received_ms ?? end), text: (message.altered ? "✎ " : "") + message.kind };
       if (message.received_ms === null) {
-        x1 = x0 + (x1 - x0) * 0.45;
-        y1 = Math.min(y0 + 24, top + height);
+        way.x1 = x0 + (way.x1 - x0) * 0.45;
+        way.y1 = Math.min(y0 + 24, top + height);
       } else if (!there) {  // cut where the run ends
         const share = (end - message.sent_ms) / (message.received_ms - message.sent_ms);
-        x1 = x0 + (x1 - x0) * Math.max(0.4, share);
-        y1 = Math.max(top + height, y0 + 14);
+        const w = this.labelWidth(way.text), reach = Math.abs(way.x1 - x0) * share;
+        way.y1 = top + height;
+        way.stub = reach < w / 2 + 12 || reach < w + 26 && way.y1 - y0 < 40;
+        if (!way.stub) way.x1 = x0 + (way.x1 - x0) * share;
       }
-      return { message, x0, y0, x1, y1, there };
+      return way;
     });
     const plan = { width, height, top, left, right, x, y, end, even, times, ways };
+    plan.tail = this.stubs(plan);
     plan.hidden = this.label(plan);
     return plan;
   }
 
+  labelWidth(text) {
+    return widthOf(text, `600 11px ${getComputedStyle(this.root).fontFamily}`) + 12;
+  }
+
+  /** Where the run ends before an arrow has room for its label, the arrow goes on below the end and
+   * points at the label; returns how much height that takes. */
+  stubs(plan) {
+    const bottom = plan.top + plan.height, length = 26, h = 17, row = 21;
+    const rows = [];
+    for (const way of plan.ways.filter((each) => each.stub)) {
+      const right = way.x1 > way.x0;
+      way.text += ` → ${way.message.receiver}`;
+      const w = this.labelWidth(way.text);
+      const x = right ? Math.min(way.x0 + length, plan.width - 2 - w)
+        : Math.max(way.x0 - length - w, plan.left);
+      const from = Math.min(x, way.x0) - 4, to = Math.max(x + w, way.x0) + 4;
+      let at = rows.findIndex((taken) => taken.every((each) => to < each.from || each.to < from));
+      if (at < 0) at = rows.push([]) - 1;
+      rows[at].push({ from, to });
+      way.x1 = right ? x - 1 : x + w + 1;
+      way.y1 = bottom + 16 + at * row;
+      way.label = { box: { x, y: way.y1 - h / 2, w, h }, cx: way.x1, cy: way.y1, lift: 0 };
+    }
+    return rows.length * row;
+  }
+
   /** Finds a place for every label; returns how many found none. */
   label(plan) {
-    const font = `600 11px ${getComputedStyle(this.root).fontFamily}`;
     const taken = [];
     const columns = [...plan.x.values()];
     let hidden = 0;
     const lines = plan.ways;
-    for (const way of [...plan.ways].sort(
+    for (const way of plan.ways.filter((each) => !each.stub).sort(
       (a, b) => Math.abs(a.x1 - a.x0) - Math.abs(b.x1 - b.x0))) {
-      const text = (way.message.altered ? "✎ " : "") + way.message.kind;
-      const w = widthOf(text, font) + 12, h = 17;
+      const w = this.labelWidth(way.text), h = 17;
       let best = null;
       for (let share = 0.12; share <= 0.881; share += 0.04) {
         const cx = way.x0 + share * (way.x1 - way.x0), cy = way.y0 + share * (way.y1 - way.y0);
@@ -547,7 +610,7 @@ class Explorer {
           const box = { x: cx - w / 2, y: cy - h / 2 + lift * 9.5, w, h };
           let cost = 3 * Math.abs(share - 0.33) + (lift ? 1 + Math.abs(lift) : 0);
           if (best && cost >= best.cost) continue;
-          if (box.y < plan.top - 4 || box.y + h > plan.top + plan.height + 30) continue;
+          if (box.y < plan.top - 4 || box.y + h > plan.top + plan.height + 4) continue;
           if (box.x < plan.left || box.x + w > plan.width - 2) continue;
           if (taken.some((other) => overlap(box, other))) continue;
           if (columns.some((c) => box.x - 8 < c && c < box.x + w + 8)) continue;
@@ -557,7 +620,6 @@ class Explorer {
           if (!best || cost < best.cost) best = { cost, box, cx, cy, lift };
         }
       }
-      way.text = text;
       way.label = best;
       if (best) taken.push({ x: best.box.x - 2, y: best.box.y - 1, w: w + 4, h: h + 2 });
       else hidden += 1;
@@ -568,8 +630,8 @@ class Explorer {
   picture(plan) {
     const { view } = this;
     const { width, height, top, left, x, y } = plan;
-    const bottom = top + height;
-    const svg = draw("svg", { width, height: bottom + 36, viewBox: `0 0 ${width} ${bottom + 36}`,
+    const bottom = top + height, below = bottom + plan.tail + 36;
+    const svg = draw("svg", { width, height: below, viewBox: `0 0 ${width} ${below}`,
       role: "group", "aria-label": `Sequence diagram of ${view.name}` });
     svg.append(draw("defs", {},
       ["", "hot"].map((kind) => draw("marker", { id: `${this.id}-head${kind}`, viewBox: "0 0 10 10",
@@ -583,7 +645,7 @@ class Explorer {
       svg.append(draw("line", { x1: cx, x2: cx, y1: top - 6, y2: bottom, class: "mx-life" }));
     }
     svg.append(draw("path", { d: this.critical(plan), class: "mx-critical" }));
-    const ends = view.parties.map((party, at) => this.column(svg, plan, party, at));
+    const ends = view.parties.map((party) => this.column(svg, plan, party));
     // All lines lie below all labels.
     svg.append(...plan.ways.map((way) => this.arrow(way)), ...ends);
     svg.append(...plan.ways.map((way) => this.chip(way)));
@@ -640,28 +702,30 @@ class Explorer {
     }
   }
 
-  column(svg, plan, party, at) {
+  column(svg, plan, party) {
     const { x, y, top } = plan;
+    const style = this.colours(party.id);
     const cx = x.get(party.id);
     for (const step of this.view.steps) {
       if (step.party !== party.id) continue;
       const y0 = y(step.at_ms), y1 = Math.max(y(step.until_ms), y0 + (step.rounds.length ? 5 : 0));
       if (y1 > y0) {
         svg.append(draw("rect", { x: cx - 4.5, y: y0, width: 9, height: y1 - y0, rx: 2,
-          class: `mx-work p${at % 7}` }, draw("title", {},
+          class: "mx-work", style }, draw("title", {},
           `party ${party.id}: ${step.rounds.map((r) => r.name).join(", ") || "handles a message"}, ` +
           `${ms(step.until_ms - step.at_ms)} ms`)));
       }
     }
     const text = `${party.cheats ? "✎ " : ""}${party.id} ${party.role || party.site}`;
     const w = Math.min(widthOf(text, "600 12px sans-serif") + 24, 150);
-    const head = draw("g", { class: `mx-column p${at % 7}` },
+    const head = draw("g", { class: "mx-column", style },
       draw("rect", { x: cx - w / 2, y: 8, width: w, height: 24, rx: 12 }),
       draw("text", { x: cx, y: 24.5, "text-anchor": "middle" }, text),
       draw("title", {}, `party ${party.id}, ${party.role}, at ${party.site}: ${party.status}`));
     const said = { done: "✓ done", aborted: "✗ aborted" }[party.status] ?? "… waiting";
     const end = draw("g", { class: `mx-end ${party.status}`, "data-end": party.id },
-      draw("text", { x: cx, y: top + plan.height + 20, "text-anchor": "middle" }, said));
+      draw("text", { x: cx, y: top + plan.height + plan.tail + 20, "text-anchor": "middle" },
+        said));
     if (party.status !== "waiting") {
       const at = y(party.ended_ms);
       end.append(draw("circle", { cx, cy: at, r: 7.5 }), draw("path", {
@@ -697,7 +761,7 @@ class Explorer {
     const lost = !["delivered", "duplicate"].includes(message.fate) || message.received_ms === null;
     const ends = { x1: way.x0, y1: way.y0, x2: way.x1, y2: way.y1 };
     const group = draw("g", { class: "mx-way", "data-number": message.number,
-      "data-key": message.key, onclick: () => this.choose(message.key) },
+      "data-key": message.key, onclick: () => this.open(message.key) },
     draw("title", {}, `${message.kind} ${message.sender} → ${message.receiver}, ` +
       `${size(message.size)}, sent at ${ms(message.sent_ms)} ms`),
     draw("line", { ...ends, class: "mx-hit" }),
@@ -718,7 +782,7 @@ class Explorer {
         `${message.round ? `round ${message.round}, ` : ""}${message.size} bytes, ` +
         (message.received_ms === null ? message.fate : `arrives at ${ms(message.received_ms)} ms`) +
         (message.altered ? ", altered" : "") + (message.critical ? ", on the critical path" : ""),
-      onclick: () => this.choose(message.key) });
+      onclick: () => this.open(message.key) });
     group.classList.toggle("altered", message.altered);
     if (!way.label) {  // no room: a dot stands for the name
       group.append(draw("circle", { cx: way.x0 + 0.5 * (way.x1 - way.x0),
@@ -739,11 +803,9 @@ class Explorer {
 
   legend() {
     return make("div", { class: "mx-legend", "aria-hidden": "true" },
-      make("span", { class: "mx-key critical" }), "critical path ",
-      make("span", { class: "mx-key arrived" }), "arrived ",
-      make("span", { class: "mx-key flying" }), "under way ",
-      make("span", { class: "mx-key future" }), "still to come ",
-      make("span", { class: "mx-key work" }), "computing");
+      [["critical", "critical path"], ["arrived", "arrived"], ["flying", "under way"],
+        ["future", "still to come"], ["work", "computing"]].map(([key, text]) =>
+        make("span", {}, make("span", { class: `mx-key ${key}` }), text)));
   }
 
   /** What the present step changes in the diagram: classes and the line of now, nothing else. */
@@ -903,7 +965,8 @@ class Explorer {
       this.ask({ do: "edit", sender: message.sender, receiver: message.receiver,
         kind: message.kind, path: field.path, operation: choice.value,
         argument: choice.value === "replace" ? argument : "", everyone: many && everyone.checked });
-      this.root.focus();
+      this.altering = true;  // the answer leads to where it was caught
+      this.root.focus({ preventScroll: true });
     };
     return make("tr", { class: "editing" }, make("td", { colspan: 4 },
       make("form", { class: "mx-form", onsubmit: submit },
