@@ -84,7 +84,7 @@ def create_app(
         Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
         *extra_routes(api.authenticate),
     ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
         exception_handlers={
             Refused: _refused,
@@ -95,6 +95,8 @@ def create_app(
             Exception: _bug,
         },
     )
+    app.router.redirect_slashes = False
+    return app
 
 
 class _Api:

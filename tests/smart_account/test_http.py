@@ -130,6 +130,8 @@ def test_nothing_is_answered_without_authorization(url, endpoint):
         (b"[" * 100_000, "the body is not JSON"),
         (b'{"to": ' + b"9" * 10_000 + b"}", "the body is not JSON"),
         (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
+        (b'{"to": "0x12", "value": 1, "\\ud800": 1}', "the body is not JSON"),
+        (b'{"to": "0x12", "value": "\\udfff"}', "the body is not JSON"),
         (b"[]", "the body is not a JSON object"),
         (b'"0x"', "the body is not a JSON object"),
         (b"{}", "to: missing"),

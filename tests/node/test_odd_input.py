@@ -1,0 +1,156 @@
+"""Odd requests to node and gateway: each gets a 4xx with the one form of all errors."""
+
+import json
+
+import pytest
+
+from tests.node.harness import PASSWORD, PLACES, answer, running, system
+
+ACCOUNTS = "/core/evm/v2/erc4337"
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+SHARE = {"key_id": "0" * 64, "encrypted_share": "A" * 60, "secret_store": "A" * 60}
+NEW = {"curve": "ed25519", "password": PASSWORD}
+UNPRICED = {"sender": SOMEBODY, "nonce": 0, "init_code": "0x", "call_data": "0x"}
+GAS = dict.fromkeys(("call_gas_limit", "verification_gas_limit", "pre_verification_gas"), 1)
+FEES = {"max_fee_per_gas": 10**12, "max_priority_fee_per_gas": 1}
+PRICED = {**UNPRICED, **GAS, **FEES, "paymaster_and_data": "0x"}
+
+BODIES = {
+    "node": {
+        "/v3/wallet/generate": NEW,
+        "/v3/wallet/recover": NEW,
+        "/v3/wallet/sign": {**SHARE, "curve": "ed25519", "message": "00"},
+        "/v3/wallet/publickey": {**SHARE, **NEW},
+        "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": "A" * 60},
+        "/v3/wallet/validate/share": {"encrypted_share": "A" * 60, "secret_store": "A" * 60},
+    },
+    "gateway": {
+        "/member/user-management/v3/signup": {"username": "zoe"},
+        f"{ACCOUNTS}/calldata/init": {"owner": SOMEBODY},
+        f"{ACCOUNTS}/calldata/execute": {"to": SOMEBODY, "value": 1, "data": "0x"},
+        f"{ACCOUNTS}/gas/info": UNPRICED,
+        f"{ACCOUNTS}/paymaster/sponsor": UNPRICED,
+        f"{ACCOUNTS}/userop/hash": PRICED,
+        f"{ACCOUNTS}/userop/send": {**PRICED, "signature": "0x"},
+    },
+}
+"""Of every JSON endpoint, with nothing odd about them."""
+
+ODD_TEXTS = [
+    b"",
+    b"null",
+    b"true",
+    b"[]",
+    b'"{}"',
+    b"{} {}",
+    b"{",
+    b"\xff\xfe",
+    b"[" * 3000,
+    b'{"a":' * 600,
+    b"9" * 3800,
+    b"9" * 5000,
+]
+"""No JSON objects."""
+
+ODD_VALUES = [
+    b"null",
+    b"true",
+    b"-1",
+    b"1.5",
+    b"NaN",
+    b"-Infinity",
+    b"1e999999",
+    b"9" * 10_000,
+    b"{}",
+    b"[" * 300 + b"]" * 300,
+    b'"\\ud800"',
+    b'"\xed\xa0\x80"',
+]
+"""No field's values; sign-up's limit on its body is below the longest."""
+
+ODD_NAMES = [b'"\\ud800"', b'"\\udfff\\ud800"', b'"\xed\xa0\x80"', b'""', b'"\\u0000"']
+
+PATHS = {
+    "node": [
+        *("/", "/v3", "/v3/wallet", "/v3/wallet/key", "/v3/wallet/token", "/v3/wallet/generate"),
+        *("/api", "/api/docs"),
+    ],
+    "gateway": [
+        *("/", "/wallet/v1", "/wallet/v1/user", "/wallet/v1/token", "/wallet/v1/address"),
+        *("/mpc/v1", "/mpc/v1/nodes", "/mpc/v1/sign", "/.well-known/jwks.json"),
+        *("/member/user-management/v3/signup", "/auth/auth-service/v3/login"),
+        *(ACCOUNTS, f"{ACCOUNTS}/{SOMEBODY}", f"{ACCOUNTS}/{SOMEBODY}/info"),
+        *(f"{ACCOUNTS}/gas/info", f"{ACCOUNTS}/userop/0x{'11' * 32}/receipt"),
+    ],
+}
+
+ODD_ENDS = ["/", "/%2f", "/%ff", "/%ed%a0%80", "/%00", "%00", "/nowhere"]
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """Both over sockets, as ``alice``."""
+    with system(PLACES[1]) as behind, running(behind.gateway.app, PLACES[1]) as gateway:
+        token = behind.gateway.token("alice")
+        yield {"node": behind.user(), "gateway": gateway.as_user(token)}
+
+
+def post(api, path, content):
+    return api.post(path, content=content, headers={"content-type": "application/json"})
+
+
+def text(members):
+    """A JSON object of names and values that are JSON already."""
+    return b"{" + b",".join(name + b":" + value for name, value in members.items()) + b"}"
+
+
+@pytest.mark.parametrize(
+    ("server", "path"), [(server, path) for server, bodies in BODIES.items() for path in bodies]
+)
+def test_odd_bodies(servers, server, path):
+    def said(content, *statuses):
+        response = post(servers[server], path, content)
+        assert response.status_code in statuses, (content[:80], response.text)
+        return answer(response, response.status_code)
+
+    plain = {
+        json.dumps(name).encode(): json.dumps(value).encode()
+        for name, value in BODIES[server][path].items()
+    }
+    too_long = 413 if path.endswith("/signup") else 400
+    for content in ODD_TEXTS:
+        said(content, 400, too_long)
+    for name in plain:
+        for value in ODD_VALUES:
+            said(text({**plain, name: value}), 400, too_long)
+    for name in ODD_NAMES:
+        # Unknown members of an operation are refused, others left alone: never a 5xx.
+        response = post(servers[server], path, text({**plain, name: b"1"}))
+        assert response.is_success or response.is_client_error, (name, response.text)
+        assert isinstance(response.json().get("error", ""), str)
+
+
+@pytest.mark.parametrize("server", PATHS)
+def test_odd_paths(servers, server):
+    api = servers[server]
+    for path in PATHS[server][1:]:
+        for end in ODD_ENDS:
+            for method in ("GET", "POST", "DELETE", "BREW"):
+                response = api.request(method, path + end)
+                assert 400 <= response.status_code < 500, (method, path, end, response.text)
+                answer(response, response.status_code)
+
+
+@pytest.mark.parametrize("server", PATHS)
+def test_odd_methods(servers, server):
+    for path in PATHS[server]:
+        for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+            response = servers[server].request(method, path)
+            assert response.status_code in (404, 405), (method, path, response.text)
+            answer(response, response.status_code)
+
+
+def test_the_flows_prefix_alone_is_an_unknown_path(servers):
+    for path in (ACCOUNTS, ACCOUNTS + "/"):
+        assert answer(servers["gateway"].get(path), 404) == "Not Found"
