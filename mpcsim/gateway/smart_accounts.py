@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
@@ -19,10 +20,13 @@ from mpcsim.errors import UsageError
 from mpcsim.rng import Rng
 
 if TYPE_CHECKING:
-    from mpcsim.smart_account.service import SmartAccountService
+    from mpcsim.smart_account.endpoints import Endpoint
+    from mpcsim.smart_account.service import Reply, SmartAccountService
 
 PREFIX: Final = "/core/evm/v2/erc4337"
 KEY_BYTES: Final = 32
+PATIENCE_S: Final = 60.0
+"""How long a request waits for the service to be made."""
 
 MakeService = Callable[[], "SmartAccountService"]
 Authorize = Callable[[Request], object]
@@ -34,27 +38,42 @@ class SmartAccounts:
     def __init__(self, make: MakeService) -> None:
         """
         Args:
-            make: called once, at the first request.
+            make: called at the first request, and again at later ones until it succeeds.
         """
         self._make = make
-        self._service: SmartAccountService | None = None
+        self._making: Future[SmartAccountService] | None = None
         self._lock = threading.Lock()
 
     def service(self) -> SmartAccountService:
-        """The service, made if need be.
+        """The service, made if need be; whoever asks meanwhile gets the same outcome.
 
         Raises:
             ChainUnavailable: its node cannot be reached, or the contracts are not installed.
         """
-        from mpcsim.smart_account.errors import ChainUnavailable
+        return _outcome(self._current())
 
+    def answer(self, endpoint: Endpoint, request: Mapping[str, object]) -> Reply:
+        """As ``SmartAccountService.answer``. A chain that was begun anew, as development nodes are
+        when they restart, gets its contracts again; what was known of the old one is forgotten."""
+        from mpcsim.smart_account.errors import NoContract
+
+        making = self._current()
+        service = _outcome(making)
+        try:
+            return service.answer(endpoint, request)
+        except NoContract:
+            with self._lock:
+                if self._making is making:  # else somebody was faster
+                    self._make, self._making = service.renewed, None
+        return self.service().answer(endpoint, request)
+
+    def _current(self) -> Future[SmartAccountService]:
         with self._lock:
-            if self._service is None:
-                try:
-                    self._service = self._make()
-                except UsageError as error:
-                    raise ChainUnavailable(str(error)) from None
-            return self._service
+            making = self._making
+            if making is None or (making.done() and making.exception() is not None):
+                making = self._making = Future()
+                threading.Thread(target=_fulfil, args=(making, self._make), daemon=True).start()
+            return making
 
     def route(self, authorize: Authorize) -> Route:
         """Everything below the flow's prefix.
@@ -82,7 +101,25 @@ class _Endpoints:
     def _load(self) -> Router:
         from mpcsim.smart_account.http import routes
 
-        return Router(routes(self._accounts.service, self._authorize), redirect_slashes=False)
+        return Router(routes(self._accounts.answer, self._authorize), redirect_slashes=False)
+
+
+def _fulfil(making: Future[SmartAccountService], make: MakeService) -> None:
+    try:
+        making.set_result(make())
+    except BaseException as error:
+        making.set_exception(error)
+
+
+def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
+    from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable
+
+    try:
+        return making.result(PATIENCE_S)
+    except TimeoutError:
+        raise ChainTimeout("the contracts are still being deployed") from None
+    except UsageError as error:
+        raise ChainUnavailable(str(error)) from None
 
 
 def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:

@@ -16,10 +16,13 @@ from typing import Any, Final
 
 from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
+from eth_typing import ChecksumAddress
 from eth_utils.abi import collapse_if_tuple
 from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
+from mpcsim.smart_account.chain import Chain, Reverted
+from mpcsim.smart_account.errors import NoContract
 
 INSTALLED: Final = Path(sys.prefix) / "share" / "mpcsim" / "npm"
 """Where the npm packages are installed."""
@@ -80,6 +83,17 @@ class Abi:
         values = decode(self._functions[function].outputs, data)
         return values[0] if len(values) == 1 else values
 
+    def view(self, chain: Chain, address: ChecksumAddress, function: str, *args: object) -> Any:
+        """What a view function of the contract at ``address`` returns.
+
+        Raises:
+            NoContract: none is there, or another one.
+        """
+        try:
+            return self.result(function, chain.call(address, self.call(function, *args)))
+        except (Reverted, DecodingError):
+            raise NoContract(address) from None
+
     def constructor(self, *args: object) -> bytes:
         """The constructor's arguments, to be appended to the creation code."""
         return encode(self._constructor.inputs, args)
@@ -108,7 +122,7 @@ class Abi:
             return None
         try:
             return known.name, decode(known.inputs, data[4:])
-        except DecodingError:
+        except (DecodingError, UnicodeDecodeError):  # a contract may say anything
             return None
 
     def reason(self, data: bytes) -> str:

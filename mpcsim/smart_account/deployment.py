@@ -135,6 +135,5 @@ def _deploy_paymaster(
 
 
 def _deposit_of(chain: Chain, entry_point: ChecksumAddress, account: ChecksumAddress) -> int:
-    abi = contracts.entry_point().abi
-    held: int = abi.result("balanceOf", chain.call(entry_point, abi.call("balanceOf", account)))
+    held: int = contracts.entry_point().abi.view(chain, entry_point, "balanceOf", account)
     return held

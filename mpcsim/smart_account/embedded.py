@@ -10,9 +10,11 @@ gas); and it is pure Python, where the binding has no build for Python 3.13 outs
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, cast
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar, cast
 
 from eth_typing import Address, BlockNumber, ChecksumAddress
 from eth_utils.address import to_canonical_address, to_checksum_address
@@ -51,6 +53,23 @@ BLOCK_GAS: Final = 30_000_000
 FORK: Final = CancunVM
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(
+    method: Callable[Concatenate[EmbeddedChain, P], R],
+) -> Callable[Concatenate[EmbeddedChain, P], R]:
+    """One thread at a time: py-evm's state is not made for more."""
+
+    @wraps(method)
+    def alone(self: EmbeddedChain, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
 @contextmanager
 def _shallow() -> Iterator[None]:
     """py-evm recurses with the contracts' calls: about a hundred levels fit the limit."""
@@ -61,7 +80,7 @@ def _shallow() -> Iterator[None]:
 
 
 class EmbeddedChain:
-    """The chain; ``balances`` in wei are those of its first block.
+    """The chain, for any number of threads; ``balances`` in wei are those of its first block.
 
     ``clock`` gives the time of new blocks in seconds since 1970; without one, each block is a
     second after the one before it, so that a run repeats exactly.
@@ -76,6 +95,7 @@ class EmbeddedChain:
     ) -> None:
         self.chain_id = chain_id
         self._clock = clock
+        self._lock = threading.RLock()
         chain = MiningChain.configure(
             "EmbeddedChain", vm_configuration=((BlockNumber(0), FORK),), chain_id=chain_id
         )
@@ -105,6 +125,7 @@ class EmbeddedChain:
         now = int(self._clock()) if self._clock else earliest
         self._chain.set_header_timestamp(max(earliest, now))
 
+    @_alone
     def call(
         self,
         to: ChecksumAddress,
@@ -136,22 +157,28 @@ class EmbeddedChain:
             raise Reverted(computation.output)
         return computation.output
 
+    @_alone
     def code(self, address: ChecksumAddress) -> bytes:
         return self._chain.get_vm().state.get_code(to_canonical_address(address))
 
+    @_alone
     def balance(self, address: ChecksumAddress) -> int:
         return self._chain.get_vm().state.get_balance(to_canonical_address(address))
 
+    @_alone
     def transaction_count(self, address: ChecksumAddress) -> int:
         return self._chain.get_vm().state.get_nonce(to_canonical_address(address))
 
+    @_alone
     def fees(self) -> Fees:
         return Fees(self._chain.header.base_fee_per_gas or 0, PRIORITY_FEE)
 
+    @_alone
     def timestamp(self) -> int:
         self._stamp()
         return self._chain.header.timestamp
 
+    @_alone
     def send_raw(self, raw: bytes, check: Check | None = None) -> bytes:
         self._stamp()
         before = self._chain.header
@@ -212,9 +239,11 @@ class EmbeddedChain:
             for index, log in enumerate(receipt.logs)
         )
 
+    @_alone
     def receipt(self, transaction_hash: bytes) -> TransactionReceipt | None:
         return self._receipts.get(transaction_hash)
 
+    @_alone
     def logs(self, address: ChecksumAddress, topics: Sequence[bytes]) -> list[Log]:
         wanted = tuple(topics)
         return [

@@ -42,3 +42,19 @@ class ChainUnavailable(SmartAccountError):
     """The chain's node cannot be reached, or answers with an error of its own."""
 
     status = 502
+
+
+class ChainTimeout(ChainUnavailable):
+    """The chain's node does not answer in time."""
+
+    status = 504
+
+
+class NoContract(ChainUnavailable):
+    """Where a contract was deployed there is none: another chain, or the same one begun anew."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the contract at {address} does not answer: the chain is another one than before, "
+            "or was begun anew"
+        )

@@ -16,7 +16,7 @@ from eth_typing import ChecksumAddress
 
 from mpcsim.smart_account import contracts
 from mpcsim.smart_account.chain import ZERO_ADDRESS, Chain, Reverted
-from mpcsim.smart_account.errors import BadRequest, Refused
+from mpcsim.smart_account.errors import BadRequest, NoContract, Refused
 from mpcsim.smart_account.fields import Value
 from mpcsim.smart_account.operation import ABI_TYPE, UserOperation
 
@@ -64,6 +64,7 @@ def simulate(
 
     Raises:
         Refused: the EntryPoint refused it, with the revert code.
+        NoContract: there is no EntryPoint, which always reverts.
     """
     abi = contracts.entry_point().abi
     data = abi.call("simulateHandleOp", operation.abi_tuple(), target, calldata)
@@ -74,7 +75,7 @@ def simulate(
             case ("ExecutionResult", (pre_op_gas, paid, _, _, success, result)):
                 return Simulated(pre_op_gas, paid, success, result)
         raise Refused(abi.reason(reverted.data)) from None
-    raise Refused("the EntryPoint did not answer a simulation")
+    raise NoContract(entry_point)
 
 
 def check_call(
@@ -206,7 +207,6 @@ def _solvent(
     gas = (
         operation.call_gas_limit + operation.verification_gas_limit + operation.pre_verification_gas
     )
-    abi = contracts.entry_point().abi
-    held = chain.call(entry_point, abi.call("balanceOf", operation.sender))
-    missing = max(0, gas * operation.max_fee_per_gas - abi.result("balanceOf", held))
+    held = contracts.entry_point().abi.view(chain, entry_point, "balanceOf", operation.sender)
+    missing = max(0, gas * operation.max_fee_per_gas - held)
     return {operation.sender: chain.balance(operation.sender) + missing}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Final
 
@@ -16,15 +16,15 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import BadRequest, SmartAccountError
 from mpcsim.smart_account.fields import MAX_BYTES
-from mpcsim.smart_account.service import SmartAccountService
+from mpcsim.smart_account.service import Reply
 from mpcsim.strict_json import DuplicateMember
 
 Authorize = Callable[[Request], Awaitable[object] | object]
 """Raises (its own exception, with its own 401) unless the caller may; called before the body is
 read."""
 
-Provider = Callable[[], SmartAccountService]
-"""Gives the service; called in a worker thread at each request, so it may make it at the first."""
+Answer = Callable[[Endpoint, Mapping[str, object]], Reply]
+"""``SmartAccountService.answer``; called in a worker thread."""
 
 MAX_BODY_BYTES: Final = 8 * MAX_BYTES + 4096
 """Three byte fields of the greatest length, in hex, with room to spare."""
@@ -36,16 +36,16 @@ class TooLarge(SmartAccountError):
     status = 413
 
 
-def routes(service: Provider, authorize: Authorize) -> list[Route]:
+def routes(answer: Answer, authorize: Authorize) -> list[Route]:
     """One route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
     """
-    return [_route(endpoint, service, authorize) for endpoint in Endpoint]
+    return [_route(endpoint, answer, authorize) for endpoint in Endpoint]
 
 
-def _route(endpoint: Endpoint, service: Provider, authorize: Authorize) -> Route:
+def _route(endpoint: Endpoint, answer: Answer, authorize: Authorize) -> Route:
     async def handle(request: Request) -> Response:
         allowed = authorize(request)
         if isawaitable(allowed):
@@ -53,9 +53,11 @@ def _route(endpoint: Endpoint, service: Provider, authorize: Authorize) -> Route
         try:
             members = await _members(request) if endpoint.method == "POST" else {}
             members |= request.path_params
-            reply = await run_in_threadpool(lambda: service().answer(endpoint, members))
+            reply = await run_in_threadpool(answer, endpoint, members)
         except SmartAccountError as refused:
-            return JSONResponse({"error": str(refused)}, refused.status)
+            # The chain's own words may hold half of a surrogate pair: UTF-8 has none.
+            text = str(refused).encode(errors="backslashreplace").decode()
+            return JSONResponse({"error": text}, refused.status)
         return JSONResponse(reply)
 
     return Route(endpoint.path, handle, methods=[endpoint.method], name=endpoint.name.lower())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx
 from eth_account import Account
@@ -24,9 +25,12 @@ from mpcsim.smart_account.chain import (
     Reverted,
     TransactionReceipt,
 )
-from mpcsim.smart_account.errors import ChainUnavailable
+from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable
+
+T = TypeVar("T")
 
 TIMEOUT_S: Final = 10.0
+"""For the whole answer to one call."""
 
 LOG_BLOCKS: Final = 10_000
 """How far back logs are looked for: nodes bound what one query may span."""
@@ -48,10 +52,12 @@ class JsonRpcError(ChainUnavailable):
 
 
 class JsonRpcChain:
-    """The chain; one connection, kept alive.
+    """The chain; for any number of threads, with connections that are kept alive.
 
     Raises:
-        ChainUnavailable: from any method: no answer, or an error of the node's own.
+        ChainUnavailable: from any method: no answer, one that makes no sense, or an error of the
+            node's own.
+        ChainTimeout: from any method: no answer in ``timeout_s``.
     """
 
     def __init__(
@@ -60,27 +66,57 @@ class JsonRpcChain:
         *,
         client: httpx.Client | None = None,
         clock: Callable[[], float] = time.time,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._url = url
         self._clock = clock
-        self._client = client or httpx.Client(timeout=TIMEOUT_S)
+        self._timeout_s = timeout_s
+        self._client = client or httpx.Client()
         self._ids = itertools.count(1)
-        self.chain_id = _number(self.request("eth_chainId"))
+        self.request("eth_chainId")  # is anybody there?
 
     def request(self, method: str, *params: object) -> Any:
         """One JSON-RPC call; its result."""
         body = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         try:
-            reply = self._client.post(self._url, json=body).json()
-        except (httpx.HTTPError, ValueError) as failed:
-            raise ChainUnavailable(
+            reply = json.loads(self._post(body))
+        except (httpx.HTTPError, ValueError, RecursionError) as failed:
+            kind = ChainTimeout if isinstance(failed, httpx.TimeoutException) else ChainUnavailable
+            raise kind(
                 f"the chain's node did not answer {method}: {type(failed).__name__}"
             ) from None
-        if not isinstance(reply, dict) or ("error" not in reply and "result" not in reply):
-            raise ChainUnavailable(f"the chain's node did not answer {method} in JSON-RPC")
-        if reply.get("error") is not None:
-            raise JsonRpcError(method, reply["error"])
-        return reply["result"]
+        match reply:
+            case {"error": dict(error)}:
+                raise JsonRpcError(method, error)
+            case {"result": result, **rest} if rest.get("error") is None:
+                return result
+        raise ChainUnavailable(f"the chain's node did not answer {method} in JSON-RPC")
+
+    def _post(self, body: Mapping[str, object]) -> bytes:
+        """The whole answer. httpx bounds each wait for a part of it, not their sum."""
+        within_s, received = self._timeout_s, bytearray()
+        until = time.monotonic() + within_s
+        with self._client.stream("POST", self._url, json=body, timeout=within_s) as response:
+            for chunk in response.iter_bytes():
+                received += chunk
+                if time.monotonic() > until:
+                    raise httpx.ReadTimeout("in parts")
+        return bytes(received)
+
+    def _ask(self, read: Callable[[Any], T], method: str, *params: object) -> T:
+        """The same, with the result as ``read`` understands it."""
+        result = self.request(method, *params)
+        try:
+            return read(result)
+        except (TypeError, ValueError, LookupError, AttributeError):
+            raise ChainUnavailable(
+                f"the chain's node answered {method} with something else"
+            ) from None
+
+    @property
+    def chain_id(self) -> int:
+        """Asked anew every time: a node may have been restarted as another chain."""
+        return self._ask(_number, "eth_chainId")
 
     def close(self) -> None:
         self._client.close()
@@ -100,28 +136,27 @@ class JsonRpcChain:
         return self._call(message, *([overrides] if overrides else []))
 
     def code(self, address: ChecksumAddress) -> bytes:
-        return _bytes(self.request("eth_getCode", address, "latest"))
+        return self._ask(_bytes, "eth_getCode", address, "latest")
 
     def balance(self, address: ChecksumAddress) -> int:
-        return _number(self.request("eth_getBalance", address, "latest"))
+        return self._ask(_number, "eth_getBalance", address, "latest")
 
     def transaction_count(self, address: ChecksumAddress) -> int:
-        return _number(self.request("eth_getTransactionCount", address, "pending"))
+        return self._ask(_number, "eth_getTransactionCount", address, "pending")
 
     def fees(self) -> Fees:
-        history = self.request("eth_feeHistory", hex(1), "latest", [])
-        priority = _number(self.request("eth_maxPriorityFeePerGas"))
-        return Fees(_number(history["baseFeePerGas"][-1]), priority)
+        base_fee = self._ask(_next_base_fee, "eth_feeHistory", hex(1), "latest", [])
+        return Fees(base_fee, self._ask(_number, "eth_maxPriorityFeePerGas"))
 
     def timestamp(self) -> int:
-        newest = _number(self.request("eth_getBlockByNumber", "latest", False)["timestamp"])
+        newest = self._ask(_timestamp, "eth_getBlockByNumber", "latest", False)
         # A development chain that nobody uses makes no blocks: its newest may be old.
         return max(newest, int(self._clock()))
 
     def send_raw(self, raw: bytes, check: Check | None = None) -> bytes:
         if check is not None:
             check(self._outcome(raw))
-        return _bytes(self.request("eth_sendRawTransaction", _hex(raw)))
+        return self._ask(_bytes, "eth_sendRawTransaction", _hex(raw))
 
     def _outcome(self, raw: bytes) -> Outcome:
         """What a typed transaction would do. A message call shows no events."""
@@ -140,23 +175,22 @@ class JsonRpcChain:
 
     def _call(self, message: Mapping[str, str], *overrides: object) -> bytes:
         try:
-            return _bytes(self.request("eth_call", message, "latest", *overrides))
+            return self._ask(_bytes, "eth_call", message, "latest", *overrides)
         except JsonRpcError as failed:
             raise _reverted(failed) or failed from None
 
     def receipt(self, transaction_hash: bytes) -> TransactionReceipt | None:
-        found = self.request("eth_getTransactionReceipt", _hex(transaction_hash))
-        return None if found is None else _receipt(found)
+        return self._ask(_receipt, "eth_getTransactionReceipt", _hex(transaction_hash))
 
     def logs(self, address: ChecksumAddress, topics: Sequence[bytes]) -> list[Log]:
-        newest = _number(self.request("eth_blockNumber"))
+        newest = self._ask(_number, "eth_blockNumber")
         wanted = {
             "address": address,
             "topics": [_hex(topic) for topic in topics],
             "fromBlock": hex(max(0, newest - LOG_BLOCKS + 1)),
             "toBlock": "latest",
         }
-        return [_log(entry) for entry in self.request("eth_getLogs", wanted)]
+        return self._ask(_logs, "eth_getLogs", wanted)
 
 
 def _reverted(failed: JsonRpcError) -> Reverted | None:
@@ -166,7 +200,10 @@ def _reverted(failed: JsonRpcError) -> Reverted | None:
     """
     data = failed.data.get("data") if isinstance(failed.data, dict) else failed.data
     if isinstance(data, str) and (start := data.find("0x")) >= 0:
-        return Reverted(bytes.fromhex(data[start + 2 :]))
+        try:
+            return Reverted(bytes.fromhex(data[start + 2 :]))
+        except ValueError:
+            pass  # of no form we know
     if failed.code == _REVERTED or any(halt in failed.text.lower() for halt in _HALTS):
         return Reverted(b"")
     return None
@@ -177,11 +214,23 @@ def _hex(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    return bytes.fromhex(text[2:])
+    return bytes.fromhex(text.removeprefix("0x"))
 
 
 def _number(text: str) -> int:
     return int(text, 16)
+
+
+def _next_base_fee(history: Mapping[str, Any]) -> int:
+    return _number(history["baseFeePerGas"][-1])
+
+
+def _timestamp(block: Mapping[str, Any]) -> int:
+    return _number(block["timestamp"])
+
+
+def _logs(entries: Sequence[Mapping[str, Any]]) -> list[Log]:
+    return [_log(entry) for entry in entries]
 
 
 def _log(entry: Mapping[str, Any]) -> Log:
@@ -195,7 +244,9 @@ def _log(entry: Mapping[str, Any]) -> Log:
     )
 
 
-def _receipt(entry: Mapping[str, Any]) -> TransactionReceipt:
+def _receipt(entry: Mapping[str, Any] | None) -> TransactionReceipt | None:
+    if entry is None:
+        return None
     to, created = entry.get("to"), entry.get("contractAddress")
     return TransactionReceipt(
         transaction_hash=_bytes(entry["transactionHash"]),
@@ -209,6 +260,6 @@ def _receipt(entry: Mapping[str, Any]) -> TransactionReceipt:
         gas_used=_number(entry["gasUsed"]),
         cumulative_gas_used=_number(entry["cumulativeGasUsed"]),
         effective_gas_price=_number(entry["effectiveGasPrice"]),
-        logs=tuple(_log(log) for log in entry["logs"]),
+        logs=tuple(_logs(entry["logs"])),
         logs_bloom=_bytes(entry["logsBloom"]),
     )

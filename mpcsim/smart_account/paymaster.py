@@ -48,9 +48,9 @@ class Sponsor:
         """
         until = self._until()
         unsigned = replace(operation, paymaster_and_data=self._data(until, self._filler))
-        abi = contracts.paymaster().abi
-        call = abi.call("getHash", unsigned.abi_tuple(), until, ANY_TIME)
-        covered = abi.result("getHash", self._chain.call(self._address, call))
+        covered = contracts.paymaster().abi.view(
+            self._chain, self._address, "getHash", unsigned.abi_tuple(), until, ANY_TIME
+        )
         signature = _sign(self._signer, covered)
         return replace(operation, paymaster_and_data=self._data(until, signature))
 

@@ -23,7 +23,13 @@ from mpcsim.smart_account import contracts, gas, receipts
 from mpcsim.smart_account.chain import Chain, Outcome, TransactionReceipt
 from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT, Deployment, deploy
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import BadRequest, Inconsistent, Refused, UnknownOperation
+from mpcsim.smart_account.errors import (
+    BadRequest,
+    Inconsistent,
+    NoContract,
+    Refused,
+    UnknownOperation,
+)
 from mpcsim.smart_account.fields import (
     GAS,
     UNPRICED,
@@ -65,6 +71,8 @@ class _Known:
 class SmartAccountService:
     """The flow over one chain, EntryPoint v0.6. Safe to call from several threads.
 
+    Requests are answered side by side; only what the bundler sends goes one after the other.
+
     ``bundler`` pays for transactions and is paid by the operations; ``sponsor`` signs for the
     paymaster. The contracts that the chain lacks are deployed first.
 
@@ -82,6 +90,7 @@ class SmartAccountService:
         deposit: int = DEFAULT_DEPOSIT,
     ) -> None:
         self.chain = chain
+        self._made_with = bundler, sponsor, deposit
         self.bundler = TransactionSender(chain, bundler)
         self.deployment: Deployment = deploy(self.bundler, sponsor, deposit=deposit)
         self._sponsor = Sponsor(chain, self.deployment.paymaster, sponsor)
@@ -90,6 +99,7 @@ class SmartAccountService:
         self._any_signature = bytes(signed.signature)
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._lock = threading.Lock()
+        """Of what is known: held for a look at it, never while the chain is asked."""
         self._answers: Mapping[Endpoint, Callable[[Mapping[str, object]], Reply]] = {
             Endpoint.ADDRESS: self._address,
             Endpoint.INFO: self._info,
@@ -107,16 +117,25 @@ class SmartAccountService:
         """Answer one request: path parameters and body members alike, by name.
 
         Raises:
-            SmartAccountError: it is refused; its class knows the HTTP status.
+            SmartAccountError: it is refused; its class knows the HTTP status. ``NoContract``: this
+                service is of no use any more, and ``renewed`` makes the one that is.
         """
-        with self._lock:
-            return self._answers[endpoint](request)
+        return self._answers[endpoint](request)
+
+    def renewed(self) -> SmartAccountService:
+        """A service like this one, for when the chain was begun anew: nothing is remembered, and
+        what is missing is deployed.
+
+        Raises:
+            UsageError, ChainUnavailable: as when this one was made.
+        """
+        bundler, sponsor, deposit = self._made_with
+        return SmartAccountService(self.chain, bundler, sponsor, deposit=deposit)
 
     def owner_account(self, owner: ChecksumAddress) -> ChecksumAddress:
         """The address of an owner's account, deployed or not."""
-        abi = contracts.account_factory().abi
-        reply = self.chain.call(self.deployment.factory, abi.call("getAddress", owner, SALT))
-        return to_checksum_address(abi.result("getAddress", reply))
+        abi, factory = contracts.account_factory().abi, self.deployment.factory
+        return to_checksum_address(abi.view(self.chain, factory, "getAddress", owner, SALT))
 
     # --- steps 1 and 2: the account, and what it shall do ----------------------------------------
 
@@ -154,9 +173,8 @@ class SmartAccountService:
         return self._supply(Endpoint.EXECUTE, {"call_data": call_data})
 
     def _next_nonce(self, sender: ChecksumAddress) -> int:
-        abi = contracts.entry_point().abi
-        reply = self.chain.call(self.deployment.entry_point, abi.call("getNonce", sender, 0))
-        nonce: int = abi.result("getNonce", reply)
+        abi, entry_point = contracts.entry_point().abi, self.deployment.entry_point
+        nonce: int = abi.view(self.chain, entry_point, "getNonce", sender, 0)
         return nonce
 
     def _init_code(self, owner: ChecksumAddress, sender: ChecksumAddress) -> bytes:
@@ -207,10 +225,11 @@ class SmartAccountService:
             priced = self._sponsor.sign(priced)
         priced = replace(priced, signature=b"")
         result = self._hash(priced)
-        self._known.setdefault(result, _Known(priced))
-        self._known.move_to_end(result)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        with self._lock:
+            self._known.setdefault(result, _Known(priced))
+            self._known.move_to_end(result)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
         return {**self._supply(endpoint, dict(priced.items())), "result": to_wire(result)}
 
     # --- steps 4 to 6: digest, send, receipt ------------------------------------------------------
@@ -218,29 +237,33 @@ class SmartAccountService:
     def _digest(self, request: Mapping[str, object]) -> Reply:
         operation = UserOperation.from_request(request, signed=False)
         digest = self._hash(operation)
-        known = self._known.get(digest)
-        if known is None:
-            self._refuse(operation, self._known.values(), "the digest query", "the gas step")
-            raise UnknownOperation(
-                f"no gas step has answered for sender {operation.sender}, "
-                f"nonce {hex(operation.nonce)}"
-            )
-        known.digested = True
+        with self._lock:
+            known = self._known.get(digest)
+            if known is None:
+                self._refuse(operation, self._known.values(), "the digest query", "the gas step")
+                raise UnknownOperation(
+                    f"no gas step has answered for sender {operation.sender}, "
+                    f"nonce {hex(operation.nonce)}"
+                )
+            known.digested = True
         return {"digest": to_wire(digest)}
 
     def _send(self, request: Mapping[str, object]) -> Reply:
         operation = UserOperation.from_request(request, signed=True)
         user_op_hash = self._hash(operation)
-        known = self._known.get(user_op_hash)
-        if known is None or not known.digested:
-            digested = (other for other in self._known.values() if other.digested)
-            self._refuse(operation, digested, "send", "the digest query")
-            raise UnknownOperation(
-                f"no digest was queried for sender {operation.sender}, nonce {hex(operation.nonce)}"
-            )
-        if known.transaction is not None and self.chain.receipt(known.transaction) is None:
-            raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
-        known.transaction = self._bundle(operation)
+        with self._lock:
+            known = self._known.get(user_op_hash)
+            if known is None or not known.digested:
+                digested = (other for other in self._known.values() if other.digested)
+                self._refuse(operation, digested, "send", "the digest query")
+                raise UnknownOperation(
+                    f"no digest was queried for sender {operation.sender}, "
+                    f"nonce {hex(operation.nonce)}"
+                )
+        with self.bundler.turn():
+            if known.transaction is not None and self.chain.receipt(known.transaction) is None:
+                raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
+            known.transaction = self._bundle(operation)
         return {"user_op_hash": to_wire(user_op_hash)}
 
     def _receipt(self, request: Mapping[str, object]) -> Reply:
@@ -260,6 +283,8 @@ class SmartAccountService:
             raise UnknownOperation(f"no operation {to_wire(result)}")
         if sent is not None:
             return receipts.lost(result, known.operation, entry_point, sent)
+        if not self.chain.code(entry_point):
+            raise NoContract(entry_point)
         return receipts.pending(result, known.operation, entry_point)
 
     def _find(self, result: bytes) -> TransactionReceipt | None:

@@ -80,7 +80,7 @@ def balances(
     chain, entry_point = service.chain, service.deployment.entry_point
 
     def held(at: ChecksumAddress, abi: contracts.Abi, owner: ChecksumAddress) -> int:
-        amount: int = abi.result("balanceOf", chain.call(at, abi.call("balanceOf", owner)))
+        amount: int = abi.view(chain, at, "balanceOf", owner)
         return amount
 
     return {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from eth_account.signers.local import LocalAccount
@@ -11,17 +13,20 @@ from eth_account.types import TransactionDictType
 from eth_typing import ChecksumAddress
 
 from mpcsim.smart_account.chain import Chain, Check, TransactionReceipt
-from mpcsim.smart_account.errors import ChainUnavailable, Refused
+from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable, Refused
 
 POLL_S: Final = 0.25
 PATIENCE_S: Final = 60.0
+
+TURN_S: Final = 30.0
+"""How long a transaction waits until those before it are handed in."""
 
 TRANSFER_GAS: Final = 60_000
 """Enough for an account contract that takes note of it."""
 
 
 class TransactionSender:
-    """Sends from one account, in order. Amounts in wei."""
+    """Sends from one account, in order, for any number of threads. Amounts in wei."""
 
     def __init__(
         self, chain: Chain, account: LocalAccount, *, sleep: Callable[[float], None] = time.sleep
@@ -29,10 +34,25 @@ class TransactionSender:
         self.chain = chain
         self._account = account
         self._sleep = sleep
+        self._turn = threading.RLock()
 
     @property
     def address(self) -> ChecksumAddress:
         return self._account.address
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Meanwhile no other thread sends: the account counts its transactions.
+
+        Raises:
+            ChainTimeout: it was others' turn for ``TURN_S``.
+        """
+        if not self._turn.acquire(timeout=TURN_S):
+            raise ChainTimeout("the chain's node is slow: other transactions are still waiting")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def send(
         self,
@@ -47,21 +67,22 @@ class TransactionSender:
 
         Without ``to`` it creates a contract.
         """
-        fees = self.chain.fees()
-        transaction: TransactionDictType = {
-            "type": 2,
-            "chainId": self.chain.chain_id,
-            "nonce": self.chain.transaction_count(self.address),
-            "gas": gas,
-            "maxFeePerGas": fees.maximum,
-            "maxPriorityFeePerGas": fees.priority,
-            "value": value,
-            "data": data,
-        }
-        if to is not None:
-            transaction["to"] = to
-        raw = self._account.sign_transaction(transaction).raw_transaction
-        return self.chain.send_raw(raw, check)
+        with self.turn():
+            fees = self.chain.fees()
+            transaction: TransactionDictType = {
+                "type": 2,
+                "chainId": self.chain.chain_id,
+                "nonce": self.chain.transaction_count(self.address),
+                "gas": gas,
+                "maxFeePerGas": fees.maximum,
+                "maxPriorityFeePerGas": fees.priority,
+                "value": value,
+                "data": data,
+            }
+            if to is not None:
+                transaction["to"] = to
+            raw = self._account.sign_transaction(transaction).raw_transaction
+            return self.chain.send_raw(raw, check)
 
     def wait(self, transaction_hash: bytes) -> TransactionReceipt:
         """Until a block holds the transaction.

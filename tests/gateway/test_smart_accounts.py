@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.smart_accounts import over_rpc
+from mpcsim.rng import SeededRng
+from mpcsim.smart_account import setup
 from mpcsim.smart_account.client import HttpTransport, RequestRefused, SmartAccountClient
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import ChainTimeout
+from mpcsim.smart_account.fields import UNPRICED
+from mpcsim.smart_account.service import SmartAccountService
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
+from tests.helpers.anvil import ANVIL_KEY, anvil, free_port
 
 CURVE = "secp256k1"
 RECIPIENT = "0x000000000000000000000000000000000000bEEF"
@@ -85,3 +98,173 @@ def test_a_chain_that_cannot_be_reached():
 def test_a_bundlers_key_that_is_none(key):
     with pytest.raises(UsageError, match="bundler"):
         over_rpc("http://127.0.0.1:9", key)
+
+
+# ---------------------------------------------------------------------- a chain begun anew
+
+
+@contextmanager
+def on_node(url: str) -> Iterator[httpx.Client]:
+    """A client of a gateway whose chain is that node's."""
+    chain = over_rpc(url, ANVIL_KEY.hex())
+    with LocalService(smart_accounts=chain, clock="real") as service:
+        yield service.gateway_user("alice")
+        service.gateway.smart_accounts.service().chain.close()
+
+
+def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Response:
+    body = request if endpoint.method == "POST" else None
+    return client.request(endpoint.method, endpoint.path.format(**request), json=body)
+
+
+class Payer:
+    """An owner with a whole key: who signs does not matter here."""
+
+    def __init__(self) -> None:
+        self._key = setup.account(SeededRng("payer").bytes(32))
+        self.address = self._key.address
+
+    def sign(self, message_hash: bytes) -> bytes:
+        return bytes(self._key.unsafe_sign_hash(message_hash).signature)
+
+
+def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
+    """A whole sponsored operation; its receipt."""
+    flow_client, owner = SmartAccountClient(HttpTransport(client), chain_id=chain_id), Payer()
+    flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
+    return dict(flow_client.run(flow, owner.sign))
+
+
+@pytest.mark.parametrize("first", [e for e in Endpoint if e is not Endpoint.EXECUTE])
+def test_a_chain_that_lost_its_contracts_gets_them_again(first):
+    with anvil() as url, on_node(url) as client:
+        flow_client, owner = SmartAccountClient(HttpTransport(client)), Payer()
+        flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
+        while "signature" not in flow.fields:
+            flow_client.step(flow, owner.sign)
+        fields, of_owner = flow._body(), {"address": owner.address}
+        unpriced = {name: fields[name] for name in UNPRICED}
+        requests: dict[Endpoint, dict[str, Any]] = {
+            Endpoint.ADDRESS: of_owner,
+            Endpoint.INFO: of_owner,
+            Endpoint.NONCE: of_owner,
+            Endpoint.INIT: {"owner": owner.address},
+            Endpoint.GAS: unpriced,
+            Endpoint.SPONSOR: unpriced,
+            Endpoint.DIGEST: {name: fields[name] for name in fields if name != "signature"},
+            Endpoint.SEND: fields,
+            Endpoint.RECEIPT: {"result": flow.result},
+        }
+        rpc = {"jsonrpc": "2.0", "id": 1, "method": "anvil_reset", "params": []}
+        assert httpx.post(url, json=rpc).json()["result"] is None
+
+        answer = ask(client, first, **requests[first])
+
+        if first in (Endpoint.SEND, Endpoint.RECEIPT):
+            # The operation was one of the old chain.
+            assert answer.status_code == 404, answer.text
+            assert list(answer.json()) == ["error"]
+        elif first is not Endpoint.DIGEST:  # the operation's digest is the same on any such chain
+            assert answer.status_code == 200, answer.text
+        assert operation(client)["status"] == "included"
+
+
+def test_a_node_that_comes_back_as_another_chain():
+    port = free_port()
+    with ExitStack() as gateway:
+        with anvil(port=port) as url:
+            client = gateway.enter_context(on_node(url))
+            assert [operation(client)["nonce"] for _ in range(2)] == ["0x0", "0x1"]
+        answer = ask(client, Endpoint.NONCE, address=RECIPIENT)
+        assert (answer.status_code, list(answer.json())) == (502, ["error"])
+        with anvil("--chain-id", "4242", port=port):
+            assert operation(client, chain_id=4242)["nonce"] == "0x0"
+
+
+# ---------------------------------------------------------------------- a chain that is slow
+
+
+class Door:
+    """A proxy before a node; while it is shut, requests wait."""
+
+    def __init__(self, node: str) -> None:
+        self.opened = threading.Event()
+        self.opened.set()
+        self.waiting = threading.Semaphore(0)
+        self._node = httpx.Client()
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if not door.opened.is_set():
+                    door.waiting.release()
+                    door.opened.wait(60)
+                json = {"content-type": "application/json"}
+                answer = door._node.post(node, content=body, headers=json)
+                self.send_response(answer.status_code)
+                self.send_header("content-length", str(len(answer.content)))
+                self.end_headers()
+                self.wfile.write(answer.content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Door:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.set()
+        self._server.shutdown()
+        self._thread.join(10)
+        self._server.server_close()
+        self._node.close()
+
+
+def test_queries_do_not_wait_for_each_other():
+    with anvil() as node, Door(node) as door, on_node(door.url) as client:
+        assert ask(client, Endpoint.NONCE, address=RECIPIENT).status_code == 200
+        door.opened.clear()
+        with ThreadPoolExecutor(5) as pool:
+            asked = [
+                pool.submit(ask, client, endpoint, address=RECIPIENT)
+                for endpoint in [Endpoint.NONCE, Endpoint.ADDRESS, Endpoint.INFO] * 2
+            ][:5]
+            at_once = sum(door.waiting.acquire(timeout=5) for _ in asked)
+            door.opened.set()
+        assert at_once == 5
+        assert {answer.result().status_code for answer in asked} == {200}
+
+
+def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
+    tried, failing = threading.Semaphore(0), threading.Event()
+
+    def make() -> SmartAccountService:
+        tried.release()
+        failing.wait(60)
+        raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
+
+    with (
+        LocalService(smart_accounts=make, clock="real") as service,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        client = service.gateway_user("alice")
+        asked = [pool.submit(ask, client, Endpoint.NONCE, address=RECIPIENT) for _ in range(4)]
+        assert tried.acquire(timeout=30)
+        time.sleep(0.3)  # for the others to come
+        failing.set()
+        answers = [answer.result() for answer in asked]
+        assert {answer.status_code for answer in answers} == {504}
+        assert {answer.json()["error"] for answer in answers} == {
+            "the chain's node did not answer eth_chainId: ReadTimeout"
+        }
+        assert not tried.acquire(blocking=False)
+        assert ask(client, Endpoint.NONCE, address=RECIPIENT).status_code == 504
+        assert tried.acquire(blocking=False), "a later request tries again"

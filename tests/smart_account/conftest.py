@@ -1,8 +1,5 @@
 """Chains to run the flow on: the embedded one, and a real node where it is installed."""
 
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,15 +14,11 @@ from mpcsim.runner import results, run
 from mpcsim.smart_account import contracts, setup
 from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.deployment import deploy_token, mint
-from mpcsim.smart_account.errors import ChainUnavailable
-from mpcsim.smart_account.jsonrpc import JsonRpcChain
 from mpcsim.smart_account.service import SmartAccountService
+from tests.helpers.anvil import ANVIL_KEY, anvil
 from tests.helpers.keys import keys, session_id
 
 ETHER = 10**18
-
-# The first account of every anvil: funded there, and known to everybody.
-ANVIL_KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 
 
 class Owner:
@@ -143,31 +136,8 @@ def world(name: str, service: SmartAccountService) -> World:
 @pytest.fixture(scope="session")
 def anvil_url() -> Iterator[str]:
     """The address of a local node of its own."""
-    yield from run_anvil()
-
-
-def run_anvil(*arguments: str) -> Iterator[str]:
-    found = sorted((contracts.INSTALLED / "node_modules/@foundry-rs").glob("anvil-*/bin/anvil"))
-    if not found:
-        pytest.skip("anvil is not installed: no npm package of it for this platform")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(found[0]), "--port", str(port), "--hardfork", "cancun", "--silent", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(200):
-            try:
-                JsonRpcChain(url).close()
-                break
-            except ChainUnavailable:
-                assert process.poll() is None, "anvil ended by itself"
-                time.sleep(0.05)
+    with anvil() as url:
         yield url
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def app(service, *, awaits=False):
         return JSONResponse({"error": error.detail}, error.status_code)
 
     return Starlette(
-        routes=routes(lambda: service, check_later if awaits else check),
+        routes=routes(service.answer, check_later if awaits else check),
         exception_handlers={HTTPException: refuse},
     )
 
@@ -193,6 +193,16 @@ def test_a_chain_that_does_not_answer_is_a_502(embedded, http, monkeypatch):
     reply = http.get(f"/core/evm/v2/erc4337/{SOMEBODY}/info")
     assert reply.status_code == 502
     assert reply.json() == {"error": "the chain's node did not answer eth_call: ConnectError"}
+
+
+def test_whatever_the_chain_says_can_be_passed_on(embedded, http, monkeypatch):
+    def odd(*_, **__):
+        raise ChainUnavailable("the chain's node refused eth_call: \ud800")
+
+    monkeypatch.setattr(embedded.service, "owner_account", odd)
+    reply = http.get(f"/core/evm/v2/erc4337/{SOMEBODY}/info")
+    assert reply.status_code == 502
+    assert reply.json() == {"error": "the chain's node refused eth_call: \\ud800"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """The chain behind JSON-RPC: a node's moods, and what only a real node does."""
 
 import json
+import socket
+import threading
 
 import httpx
 import pytest
@@ -9,7 +11,7 @@ from mpcsim.smart_account import contracts
 from mpcsim.smart_account.chain import Reverted
 from mpcsim.smart_account.client import RequestRefused
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import ChainUnavailable, SmartAccountError
+from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable, SmartAccountError
 from mpcsim.smart_account.jsonrpc import JsonRpcChain
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -63,6 +65,63 @@ def test_reverts_in_the_dialects_of_nodes(error, data):
 def test_a_node_that_fails_is_unavailable(reply, says):
     with pytest.raises(ChainUnavailable, match=says):
         chain_that_answers(reply).call(SOMEBODY, b"")
+
+
+@pytest.mark.parametrize("result", [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda chain: chain.code(SOMEBODY),
+        lambda chain: chain.balance(SOMEBODY),
+        lambda chain: chain.fees(),
+        lambda chain: chain.timestamp(),
+        lambda chain: chain.call(SOMEBODY, b""),
+        lambda chain: chain.logs(SOMEBODY, []),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_none(result, ask):
+    with pytest.raises(ChainUnavailable, match=r"answered eth_\w+ with something else"):
+        ask(chain_that_answers({"result": result}))
+
+
+@pytest.mark.parametrize("error", ["text", 7, ["list"], True])
+def test_an_error_that_makes_no_sense_is_none(error):
+    with pytest.raises(ChainUnavailable, match="did not answer eth_call in JSON-RPC"):
+        chain_that_answers({"error": error}).call(SOMEBODY, b"")
+
+
+def test_a_revert_that_makes_no_sense_is_an_error():
+    error = {"code": -32000, "message": "no", "data": "see 0xzz"}
+    with pytest.raises(ChainUnavailable, match="refused eth_call: no"):
+        chain_that_answers({"error": error}).call(SOMEBODY, b"")
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_node_that_hangs_is_given_up(drops):
+    """It says nothing, or a byte now and then and never all of it."""
+    ended = threading.Event()
+
+    def hang(listening):
+        accepted, _ = listening.accept()
+        with accepted:
+            accepted.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n" if drops else b"")
+            while not ended.wait(0.05):
+                accepted.sendall(b" " if drops else b"")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=hang, args=[listening])
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            with (
+                httpx.Client() as client,
+                pytest.raises(ChainTimeout, match="eth_chainId: ReadTimeout") as hung,
+            ):
+                JsonRpcChain(url, client=client, timeout_s=0.3)
+            assert hung.value.status == 504
+        finally:
+            ended.set()
+            thread.join(10)
 
 
 def test_no_node_at_all():

@@ -1,15 +1,19 @@
 """What the service answers, and what it refuses; a refusal changes nothing."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from eth_abi.abi import encode
 
 from mpcsim.rng import SeededRng
-from mpcsim.smart_account import contracts, gas, setup
+from mpcsim.smart_account import contracts, gas, setup, transactions
 from mpcsim.smart_account.chain import Fees
 from mpcsim.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.embedded import EmbeddedChain
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import (
     BadRequest,
+    ChainTimeout,
     Inconsistent,
     Refused,
     SmartAccountError,
@@ -419,9 +423,53 @@ def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monk
         ask(embedded, Endpoint.SEND, **flow._body())
 
 
-def test_every_refusal_is_a_4xx_or_502():
+def test_a_reason_that_is_no_text_is_shown_in_hex():
+    said = bytes.fromhex("08c379a0") + encode(("bytes",), (b"\xff\xfe",))
+    assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
+
+
+# --- several at a time ---------------------------------------------------------------------------
+
+
+def test_operations_side_by_side(on, new_owner):
+    """Each in a thread of its own; one account sends them all, so each needs its own nonce."""
+
+    def run(name):
+        return on.run(new_owner(name), to=SOMEBODY, sponsored=True).receipt["status"]
+
+    with ThreadPoolExecutor(6) as pool:
+        ran = list(pool.map(run, [f"{n} of six" for n in range(6)]))
+    assert ran == ["included"] * 6
+
+
+def test_an_operation_is_sent_once_however_often_at_once(on, owner):
+    fields = on.until_send(owner, to=SOMEBODY, sponsored=True)._body()
+    before = on.chain.transaction_count(on.service.bundler.address)
+
+    def send(_):
+        try:
+            return ask(on, Endpoint.SEND, **fields)["user_op_hash"]
+        except (Inconsistent, Refused) as refused:
+            return type(refused)
+
+    with ThreadPoolExecutor(4) as pool:
+        sent = list(pool.map(send, range(4)))
+    assert len([answer for answer in sent if isinstance(answer, str)]) == 1, sent
+    assert on.chain.transaction_count(on.service.bundler.address) == before + 1
+
+
+def test_a_turn_to_send_is_not_waited_for_without_end(embedded, monkeypatch):
+    monkeypatch.setattr(transactions, "TURN_S", 0.05)
+    with embedded.service.bundler.turn(), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(embedded.service.bundler.pay, SOMEBODY, 1)
+        with pytest.raises(ChainTimeout, match="other transactions are still waiting"):
+            waiting.result(30)
+        embedded.service.bundler.pay(SOMEBODY, 1)
+
+
+def test_every_refusal_is_a_4xx_or_the_chains():
     def kinds(kind):
         return {kind}.union(*(kinds(sub) for sub in kind.__subclasses__()))
 
     statuses = {kind.status for kind in kinds(SmartAccountError)}
-    assert {400, 404, 409, 422} <= statuses <= {400, 404, 409, 413, 422, 502}
+    assert {400, 404, 409, 422} <= statuses <= {400, 404, 409, 413, 422, 502, 504}

@@ -1,0 +1,47 @@
+"""A local node of an EVM chain, where it is installed."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from mpcsim.smart_account import contracts
+from mpcsim.smart_account.errors import ChainUnavailable
+from mpcsim.smart_account.jsonrpc import JsonRpcChain
+
+# The first account of every anvil: funded there, and known to everybody.
+ANVIL_KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def anvil(*arguments: str, port: int | None = None) -> Iterator[str]:
+    """A node with an empty chain; its address."""
+    found = sorted((contracts.INSTALLED / "node_modules/@foundry-rs").glob("anvil-*/bin/anvil"))
+    if not found:
+        pytest.skip("anvil is not installed: no npm package of it for this platform")
+    port = port or free_port()
+    command = [str(found[0]), "--port", str(port), "--hardfork", "cancun", "--silent", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            try:
+                JsonRpcChain(url).close()
+                break
+            except ChainUnavailable:
+                assert process.poll() is None, "anvil ended by itself"
+                time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
