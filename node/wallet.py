@@ -8,15 +8,17 @@ immutable objects goes when the memory is used again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from mpcsim.errors import UsageError
+from mpcsim.gateway.errors import recovered_meanwhile
 from mpcsim.gateway.tokens import Claims
+from mpcsim.gateway.wire import Recovering
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, SESSION_ID_BYTES, PartyId
-from mpcsim.keyshare import KeyShare
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
@@ -47,6 +49,7 @@ from node.client_party import ClientParty, Mail, OnCheat, Post, give_up, leaves_
 from node.errors import (
     ApiError,
     BadRequest,
+    Conflict,
     NotFound,
     OutcomeUnknown,
     Unreachable,
@@ -170,19 +173,42 @@ class Wallet:
     ) -> tuple[Party[Any, KeyShare | None], Sequence[bytes]]:
         """The client's party, and its first mail. Nothing stays open if this fails."""
         token, curve = caller.token, registered.curve
+        beginning: Recovering | None = None
         try:
             with timing.span("round1"):
                 beginning = await self._gateway.recover(token, session_id, curve)
-            record = agreed_record(beginning.records, registered)
+            record = await self._agreed(token, beginning.records, registered)
             agreed = reshare.setup(record, MPC_NODES, receivers=HOLDERS, threshold=THRESHOLD)
             party = reshare.party(agreed, CLIENT, session_id=session_id, rng=self._rng)
         except BaseException as error:
-            if leaves_open(error):
+            if beginning is not None or leaves_open(error):
                 exchange, others = self._exchange(token, session_id), dict.fromkeys(MPC_NODES)
                 number = reshare.RESHARE.number
                 self._workers.later(give_up(exchange, number, session_id, others, self._rng))
             raise
         return party, beginning.messages
+
+    async def _agreed(
+        self, token: str, records: Mapping[PartyId, bytes], registered: RegisteredKey
+    ) -> PublicKeyRecord:
+        """The record of the key to recover. Between the look at the registry and the session's
+        beginning another recovery may have been completed, so a record that does not fit is held
+        against what is registered now.
+
+        Raises:
+            Conflict: it does not fit that either.
+            ApiError: the registry says the same as before.
+        """
+        try:
+            return agreed_record(records, registered)
+        except ApiError:
+            newer = await self._gateway.key(token, registered.curve)
+            if newer is None or newer.key_id == registered.key_id:
+                raise
+        try:
+            return agreed_record(records, newer)
+        except ApiError:
+            raise Conflict(str(recovered_meanwhile())) from None
 
     async def _finish(
         self,

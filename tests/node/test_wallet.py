@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -527,6 +528,51 @@ def test_recovery(curve):
         assert await failing(BadRequest, house.sign(new, encrypted_share=old.encrypted_share))
         for signer in ("operator", "institution"):
             check(curve, old.public_key, HASH, await house.sign(new, HASH, signer=signer))
+
+    anew(test)
+
+
+def test_recoveries_that_overtake_each_other():
+    """Another one is completed after the look at the registry and before the session's begin."""
+
+    async def test(house: House) -> None:
+        old, others = await house.generate("ed25519"), []
+
+        async def overtake(name: str, go_on: Pass) -> Reply:
+            stale = await go_on()
+            others.append(await house.recover("ed25519"))
+            return stale
+
+        house.transport.hook = on("/wallet/v1/keys", overtake)
+        newest = await house.recover("ed25519")
+        assert len({old.key_id, others[0].key_id, newest.key_id}) == 3
+        assert newest.public_key == old.public_key
+        await house.sign(newest)
+        assert await failing(NotFound, house.sign(others[0])) == "no such key"
+
+    anew(test)
+
+
+def test_a_recovery_that_is_overtaken_again_is_a_conflict():
+    async def test(house: House) -> None:
+        await house.generate("ed25519")
+
+        async def older(name: str, go_on: Pass) -> Reply:
+            """What the registry said, of one key before or after."""
+            reply = await go_on()
+            keys = json.loads(reply.body)
+            keys["keys"][0]["key_id"] = f"{house.transport.seen.count(name):064x}"
+            return replace(reply, body=json.dumps(keys).encode())
+
+        async def hook(name: str, go_on: Pass) -> Reply:
+            return await (older(name, go_on) if name == "/wallet/v1/keys" else go_on())
+
+        house.transport.hook = hook
+        said = await failing(Conflict, house.recover("ed25519"))
+        assert said == "the key has been recovered meanwhile"
+        house.transport.hook = None
+        await settled(house)
+        await house.recover("ed25519")  # the session was called off, the key is free
 
     anew(test)
 
