@@ -254,6 +254,18 @@ class ErrorsOfTheFramework(Faulty):
         return said
 
 
+class AnswersTooLate(Faulty):
+    """A proxy gives up on what takes long, and the service does it all the same: no mistake."""
+
+    late = False
+
+    async def answer(self, asked: Asked) -> Said:
+        said = await self.right(asked)
+        if self.late and asked.operation in ("generate", "recover"):
+            return Said.of(504, {"error": "Gateway Timeout"})
+        return said
+
+
 class FailedRecoveryForgetsKey(Faulty):
     """Drops the old key before the new one is there."""
 

@@ -29,6 +29,9 @@ TROUBLE: Final = frozenset({409, 500, 502, 504})
 """What any request may be answered while parts of the system are down or messages get lost. (409:
 what has failed before may still be in progress.)"""
 
+UNKNOWN: Final = frozenset({502, 504})
+"""After these, what makes a key may have made it all the same."""
+
 
 class Skipped(Exception):
     """The step makes no sense now.
@@ -94,6 +97,8 @@ class BaseWalk:
         """What is out of order just now."""
         self._unsettled = False
         """A request failed because of it."""
+        self._in_doubt: dict[tuple[str, str], None] = {}
+        """User and curve of keys that may have been made or recovered without an answer."""
 
     def play(self, calls: Sequence[Call]) -> None:
         """Take the steps of a drawn sequence, one after another.
@@ -146,7 +151,7 @@ class BaseWalk:
         return user
 
     def _share(self, user: str, curve: str, share: int) -> tuple[User, Key, IssuedShare]:
-        if not self.has_key(user, curve):
+        if not self.has_key(user, curve) or (user, curve) in self._in_doubt:
             raise Skipped
         who = self._user(user)
         key = who.keys[curve]
@@ -183,6 +188,11 @@ class BaseWalk:
             return False
         checks.answer_is_as_specified(answer, expected, why)
         return True
+
+    def _doubt(self, answer: Answer, user: str, curve: str) -> None:
+        """Note a request to make or recover a key if nobody knows what has come of it."""
+        if answer.status in UNKNOWN:
+            self._in_doubt[user, curve] = None
 
     def _check_logs(self) -> None:
         if isinstance(self.target, ShowsLogs):

@@ -56,6 +56,7 @@ class CrowdSteps(KeySteps, SigningSteps):
         )
         if self._expect(recovered, [200, 500]) and recovered.status == 200:
             key.replace(self._recovered(who, key, recovered, password))
+        self._doubt(recovered, user, curve)
         if self._expect(signed, [200, 400, 404, 500]) and signed.status == 200:
             self._check_signature(key, HASH, signed)
         self._one_succeeded([signed, recovered])
@@ -63,6 +64,7 @@ class CrowdSteps(KeySteps, SigningSteps):
     @step
     def generate_twice_at_once(self, user: str, curve: str, password: str = PASSWORD) -> None:
         """Two requests to generate the same key at the same time: exactly one succeeds."""
+        self._sure(user, curve)
         if self.has_key(user, curve):
             raise Skipped
         who = self._user(user)
@@ -75,6 +77,7 @@ class CrowdSteps(KeySteps, SigningSteps):
         made = [answer for answer in answers if answer.status == 200]
         for answer in answers:
             self._expect(answer, [200, 409, 500])
+            self._doubt(answer, user, curve)
         if len(made) > 1:
             checks.answer_is_as_specified(
                 made[1], [409], "a user has one key a curve, and both succeeded"
@@ -97,6 +100,7 @@ class CrowdSteps(KeySteps, SigningSteps):
         answers = self._posts(who, [("recover", body), ("recover", body)])
         for answer in answers:
             self._expect(answer, [200, 404, 409, 500])
+            self._doubt(answer, user, curve)
         self._one_succeeded(answers)
         made = [a for a in answers if a.status == 200]
         shares = [self._recovered(who, key, answer, password) for answer in made]

@@ -9,12 +9,13 @@ from mpcsim.testing.walk.base import (
     Skipped,
     step,
 )
+from mpcsim.testing.walk.keys import KeySteps
 from mpcsim.testing.walk.registered import RegisteredSteps
 
 __tracebackhide__ = is_told
 
 
-class TroubleSteps(RegisteredSteps):
+class TroubleSteps(KeySteps, RegisteredSteps):
     """Disturb the service, and put it in order."""
 
     @step
@@ -28,7 +29,7 @@ class TroubleSteps(RegisteredSteps):
 
     @step
     def start(self, part: Part) -> None:
-        """Let it come back; what failed meanwhile has changed nothing."""
+        """Let it come back; what was refused meanwhile has changed nothing."""
         if not isinstance(self.target, Outages) or part not in self._trouble:
             raise Skipped
         self._tell(f"the {part} came back")
@@ -71,10 +72,12 @@ class TroubleSteps(RegisteredSteps):
         self._check_registry()
 
     def _check_registry(self) -> None:
-        """What is registered is what the model has, whatever failed meanwhile."""
+        """What is registered is what the model has, whatever failed meanwhile; where a 502 or 504
+        left that open, whichever it is."""
         if self._trouble:
             return
         self._unsettled = False
+        self._settle_doubts()
         for who in self.model.users.values():
             answer = self._get(who, "key")
             if self._expect(answer, [200]):
