@@ -156,8 +156,8 @@ def damaged_share_never_signs(answer: Answer) -> str | None:
 
 @invariant
 def failed_request_changes_nothing(problem: str | None) -> str | None:
-    """A request that failed has changed nothing: what was registered before is registered now.
-    (502 and 504 of a request that makes or recovers a key say that nobody knows.)"""
+    """A request that failed has changed nothing, unless it was one for a key and the answer 502 or
+    504, which leave that open: what was registered before is registered now."""
     return problem
 
 
