@@ -373,6 +373,21 @@ def test_a_generation_whose_place_was_taken_does_not_come_into_force():
     run(work, clock=clock)
 
 
+def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation():
+    """However it came there: sessions do not let it happen."""
+
+    async def work(gateway, client):
+        session_id, share = await client.begin_generate("ed25519")
+        registry, key_id = gateway.gateway.registry, os.urandom(32).hex()
+        public_key = share.public_key.encode()
+        registry.register(await client.user_id(), key_id, "ed25519", public_key)
+        assert await refusal(client.activate(session_id, share)) == (409, EXISTS)
+        assert await client.key_ids() == {"ed25519": key_id}
+        assert nothing_open(gateway)
+
+    run(work)
+
+
 def test_one_activation_twice_at_once_counts_once():
     async def work(gateway, client):
         begun = await client.begin_generate("ed25519")
