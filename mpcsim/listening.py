@@ -140,6 +140,8 @@ class Connections:
         self.transfers = Waiting(limits.body_s)
         """A body is not here whole, or an answer is not taken."""
         self.idle = Waiting(None)
+        self.pipelining = Waiting(None)
+        """Several requests are here; they need not leave a place between two of them."""
         self.closed: Counter[Limit] = Counter()
         """How many connections were closed, by reason."""
         self._last: dict[Limit, str] = {}
@@ -160,7 +162,8 @@ class Connections:
         It comes from the longest queue. Whoever fills the server with one kind of connection
         competes with those alone; everybody else's stay.
         """
-        victim = max((self.headers, self.transfers, self.idle), key=len).longest()
+        queues = (self.headers, self.transfers, self.idle, self.pipelining)
+        victim = max(queues, key=len).longest()
         if victim is None:
             return False
         victim.abort(Limit.DISPLACED)
@@ -336,6 +339,8 @@ class HttpConnection(HttpToolsProtocol):
         queue: Waiting | None = None
         if not self._whole or self.flow.write_paused or self.transport.is_closing():
             queue = among.transfers
+        elif self.pipeline:
+            queue = among.pipelining
         elif cycle is None:
             queue = among.headers
         elif cycle.response_complete:

@@ -93,7 +93,8 @@ class Upstream(ApiError):
         detail: its own text; shortened, and printable on one line.
         party: the MPC node that failed, where the gateway says so.
         retry_after: seconds after which the same call may succeed, where the gateway says so.
-        explained: whether the gateway itself has answered, not something before it.
+        final: whether this is the gateway's own word on what has happened: not if something before
+            it has answered, or it does not know itself.
     """
 
     def __init__(
@@ -104,13 +105,13 @@ class Upstream(ApiError):
         party: PartyId | None = None,
         *,
         retry_after: str | None = None,
-        explained: bool = True,
+        final: bool = True,
     ) -> None:
         text = f"Upstream returned {status} {reason}: {_one_line(detail)}"
         super().__init__(500, text, _retry(retry_after))
         self.upstream_status = status
         self.party = party
-        self.explained = explained
+        self.final = final
 
 
 class Unreachable(ApiError):

@@ -216,7 +216,7 @@ def _refusal(reply: Reply) -> ApiError:
         return Unauthorized(said)
     text = said.get("error")
     if not isinstance(text, str):
-        return Upstream(reply.status, reply.reason, "no explanation", explained=False)
+        return Upstream(reply.status, reply.reason, "no explanation", final=False)
     if reply.status == NOT_FOUND:
         return NotFound(text)
     if reply.status == CONFLICT and text in _CONFLICTS:
@@ -228,6 +228,7 @@ def _refusal(reply: Reply) -> ApiError:
         text,
         party if party in MPC_NODES else None,
         retry_after=reply.retry_after,
+        final=said.get("undecided") is not True,
     )
 
 

@@ -254,7 +254,7 @@ class Wallet:
         counted from the arrival of the request, and nobody knows when that was.
 
         Raises:
-            OutcomeUnknown: something between here and the gateway has answered in its place.
+            OutcomeUnknown: the gateway does not know, or something before it has answered.
             Unreachable: of unknown outcome, too; as ``UpstreamTimeout``.
             ApiError: the gateway has refused.
         """
@@ -271,7 +271,7 @@ class Wallet:
                 return  # it said that it did
             registered = None
         if registered is None or registered.key_id != made.key_id:
-            if isinstance(failure, Upstream) and not failure.explained:
+            if isinstance(failure, Upstream) and not failure.final:
                 raise OutcomeUnknown(failure)
             raise failure or ApiError(500, "The gateway has not registered the new key")
         if registered.public_key != made.public_key:

@@ -33,7 +33,9 @@ from mpcsim.gateway.errors import (
     UNAVAILABLE,
     NodeFailed,
     Refused,
+    Undecided,
     no_such_key,
+    no_such_user,
 )
 from mpcsim.gateway.gateway import Asking, Gateway
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
@@ -175,7 +177,7 @@ class _Api:
         claims = await self._whole_wallet(request)
         user = self._registry.user(claims.user_id)
         if user is None:
-            raise Refused(404, "no such user")
+            raise no_such_user()
         return await self._json(vars(user))
 
     async def keys(self, request: Request) -> Response:
@@ -317,6 +319,8 @@ def _refused(request: Request, error: Exception) -> Response:
     document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, NodeFailed):
         document["party"] = error.party
+    if isinstance(error, Undecided):
+        document["undecided"] = True
     after = error.retry_after_s
     return JSONResponse(document, error.status, {"Retry-After": str(after)} if after else None)
 

@@ -53,6 +53,11 @@ class StoreFailed(MpcError):
         """What may be told to anyone."""
 
 
+class CommitInDoubt(StoreFailed):
+    """The disk failed while a change was written: this process goes on without the change, and the
+    next one that opens the file may find it there."""
+
+
 @dataclass(frozen=True)
 class Deployment:
     """What a store is part of; written into it at its first start and never changed."""
@@ -147,17 +152,31 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
-        """All of it or nothing; durable when the block is left."""
+        """All of it or nothing; durable when the block is left.
+
+        Raises:
+            CommitInDoubt: all or nothing, but only the next start will see which.
+        """
         with self._writing, self._explaining():
             cursor = self._writer.cursor()
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
                 cursor.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")
+                if _may_be_written(error) and not self._emptied_log():
+                    raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
                 raise
+
+    def _emptied_log(self) -> bool:
+        """Take what a failed commit has left in the log out of it; whether that was possible."""
+        try:
+            (busy, *_) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error:
+            return False
+        return not busy
 
     def forget(self) -> None:
         """Leave nothing of what was deleted in the log of writes either."""
@@ -220,6 +239,12 @@ _BY_CODE: Final = {
     sqlite3.SQLITE_PERM: StoreTrouble.READ_ONLY,
 }
 """By the primary code, the low byte (sqlite.org/rescode.html)."""
+
+
+def _may_be_written(error: BaseException) -> bool:
+    """Whether a change that failed so may be in the log: the disk has it, but not for sure."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def _no_space(folder: Path) -> bool:

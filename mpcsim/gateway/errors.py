@@ -37,6 +37,11 @@ class Refused(MpcError):
         """When the same request may succeed."""
 
 
+class Undecided(Refused):
+    """The registry could not say whether it has taken a new key. What is in force will be seen at
+    the gateway's next start."""
+
+
 class NodeFailed(Refused):
     """An MPC node cannot do its part, which is no fault of the caller's."""
 
@@ -65,13 +70,21 @@ def do_not_fit() -> Refused:
     return Refused(
         UNAVAILABLE,
         "the stores of the gateway and the MPC nodes do not fit together for this key; nothing is "
-        "dropped, and the gateway's log says which file to put back",
+        "dropped, and the gateway's log says what to do",
     )
 
 
 def no_such_key() -> Refused:
     """One text for unknown, another user's and retired: they cannot be told apart."""
     return Refused(NOT_FOUND, "no such key")
+
+
+def no_such_user() -> Refused:
+    return Refused(NOT_FOUND, "no such user")
+
+
+def undecided(text: str) -> Undecided:
+    return Undecided(UNAVAILABLE, text)
 
 
 def no_such_session() -> Refused:

@@ -16,6 +16,9 @@ registry older, users     both MPC nodes hold another set of       WARNING; **th
 known to it               shares of the registered key (by their   the MPC nodes**, and all keys
                           count of recoveries no older), or of a   work
                           key it lacks; at one at least in force
+registry older, key just  votes that it never asked for            WARNING; the voted shares stay
+made as the MPC nodes                                              until the key is next generated
+were cut off                                                       or recovered
 registry older, user      shares of a user it does not have        ERROR; these keys cannot be used
 unknown to it
 one MPC node older        its share of a key is of fewer           ERROR; these keys cannot be used
@@ -147,6 +150,8 @@ class _Key:
     """What is known of a user's key on a curve."""
 
     registered: RegisteredKey | None = None
+    intended: str | None = None
+    """The ``key_id`` that the registry last asked the MPC nodes to vote for."""
     held: dict[PartyId, list[Holding]] = field(
         default_factory=lambda: {party: [] for party in MPC_NODES}
     )
@@ -171,18 +176,23 @@ def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> 
     for registered in registry.all_keys():
         keys[registered.user_id, registered.curve].registered = registered
         taken.add(registered.key_id)
+    for at, key_id in registry.intended().items():
+        keys[at].intended = key_id
     empty = {party for party in MPC_NODES if not held[party]}
     for party in MPC_NODES:
         for holding in held[party]:
             keys[holding.user_id, holding.curve].held[party].append(holding)
     fit = Fit()
     misfits: dict[_Misfit, list[At]] = defaultdict(list)
+    alone: list[At] = []
     for at, key in keys.items():
         if at[0] not in users:
             if any(map(_counting, key.held.values())):
                 misfits[_unknown_user(key, bool(users))].append(at)
         elif _in_line(key):
-            if _undecided(key) and not _left_alone(key):
+            if _left_alone(key):
+                alone.append(at)
+            elif _undecided(key):
                 fit.unsettled.append(at)
         elif (agreed := _agreed(key)) and agreed.key_id not in taken:
             fit.follow.append(agreed)
@@ -200,6 +210,14 @@ def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> 
             misfit.text,
             "file" if len(misfit.files) == 1 else "files",
             _examples(places),
+        )
+    if alone:
+        LOG.warning(
+            "%s: it may be older than the MPC nodes' stores, which have votes for %s that it never "
+            "asked for. If so, put the right file back before these are generated or recovered. %s",
+            file_of(REGISTRY),
+            _how_many(alone),
+            _examples(alone),
         )
     if followed := [(key.user_id, key.curve) for key in fit.follow]:
         LOG.warning(
@@ -259,13 +277,12 @@ def _undecided(key: _Key) -> bool:
 
 
 def _left_alone(key: _Key) -> bool:
-    """Whether one MPC node has voted for newer shares of which the other has none at all: its file
-    may be the only one that is not old. They go when the key is next made or recovered."""
+    """Whether an MPC node has voted for newer shares, and not for this registry: they may be in
+    force by the one that is lost. They go when the key is next made or recovered."""
     newest = key.registered.recoveries if key.registered else -1
-    one, other = key.held.values()
     return any(
-        h.state == VOTED and h.recoveries > newest and h.key_id not in {k.key_id for k in others}
-        for shares, others in ((one, other), (other, one))
+        h.state == VOTED and h.recoveries > newest and h.key_id != key.intended
+        for shares in key.held.values()
         for h in shares
     )
 

@@ -27,6 +27,7 @@ from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway import fitting, wire
 from mpcsim.gateway.conditions import GATEWAY, Conditions
+from mpcsim.gateway.database import CommitInDoubt
 from mpcsim.gateway.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -44,8 +45,10 @@ from mpcsim.gateway.errors import (
     key_exists,
     no_such_key,
     no_such_session,
+    no_such_user,
     recovered_meanwhile,
     timed_out,
+    undecided,
 )
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
 from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S
@@ -209,6 +212,8 @@ class Gateway:
         _whole_wallet(asking.claims)
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
+        if self.registry.user(user_id) is None:  # it is older than the token
+            raise no_such_user()
         async with self._decision(user_id, curve):
             if self.registry.key(user_id, curve):
                 raise key_exists(curve)
@@ -299,7 +304,7 @@ class Gateway:
             await self._stop([holder])
             holder = self._holder(turns, place)
         relief = None
-        if holder is not None and turns.queue:
+        if turns.queue and turns.taken(place):
             relief = self._start(self._relieve(turns, place))
         try:
             return await turns.take(place)
@@ -314,11 +319,14 @@ class Gateway:
     async def _relieve(self, turns: Turns, place: Hashable) -> None:
         """For somebody who waits for a place: end the session that has it once its caller is
         silent for too long."""
-        while (holder := self._holder(turns, place)) is not None:
-            left = self._lease_left(holder)
-            if left <= 0:
+        soon = min(CALLING_OFF_S, self._lease_s)
+        while turns.taken(place):
+            holder = self._holder(turns, place)  # none while one is being called off
+            left = soon if holder is None else self._lease_left(holder)
+            if holder is not None and left <= 0:
                 self._start(self._call_off(holder))
-            await asyncio.sleep(left if left > 0 else CALLING_OFF_S)
+                left = soon
+            await asyncio.sleep(left)
 
     def _holder(self, turns: Turns, place: Hashable) -> _Session | None:
         """The session that has a place."""
@@ -403,7 +411,8 @@ class Gateway:
             except BaseException:
                 await self._stop([session])
                 raise
-            if any(envelope.kind == ABORT_KIND for envelope, _ in sent):
+            struck_out = self._sessions.get(session.session_id) is not session
+            if struck_out or any(envelope.kind == ABORT_KIND for envelope, _ in sent):
                 await self._stop([session])  # the client will not go on, whoever else would
             elif not session.open_at:
                 self._end(session)
@@ -594,6 +603,7 @@ class Gateway:
 
         Raises:
             Refused: the registry is as it was. A node may have voted; settling takes that back.
+                ``Undecided``: the registry's disk failed at the worst moment.
         """
         user_id, curve, key_id = session.user_id, session.curve, body.key_id.hex()
         present = self.registry.key(user_id, curve)
@@ -601,16 +611,23 @@ class Gateway:
             raise key_exists(curve)
         if session.key_id is not None and (present is None or present.key_id != session.key_id):
             raise recovered_meanwhile()
+        await in_thread(self.registry.intend, user_id, curve, key_id)
         replies = await _all([self._ask(asking, p, "vote", body) for p in MPC_NODES])
         keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
         if len(keys) != 1:
             raise Refused(CONFLICT, "the MPC nodes hold shares of different keys")
         if self._clock() > deadline:
             raise Refused(TIMED_OUT, "the MPC nodes' votes came too late")
-        if session.key_id is None:
-            await in_thread(self.registry.register, user_id, key_id, curve, keys.pop())
-        else:
-            await in_thread(self.registry.replace, user_id, curve, session.key_id, key_id)
+        try:
+            if session.key_id is None:
+                await in_thread(self.registry.register, user_id, key_id, curve, keys.pop())
+            else:
+                await in_thread(self.registry.replace, user_id, curve, session.key_id, key_id)
+        except CommitInDoubt as error:
+            # Only the next start sees what was decided. Until then, no share may be dropped.
+            self._misfits.add((user_id, curve))
+            LOG.error("%s key of user %s: restart the gateway: %s", curve, user_id, error)
+            raise undecided(error.told) from error
 
     async def _settle(self, user_id: str, curve: str, times: Times) -> None:
         """Bring both MPC nodes' stores in line with the registry; under the decision's lock."""

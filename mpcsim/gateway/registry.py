@@ -39,6 +39,12 @@ CREATE TABLE IF NOT EXISTS keys (
     recoveries INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (user_id, curve)
 );
+CREATE TABLE IF NOT EXISTS intended (
+    user_id    TEXT NOT NULL,
+    curve      TEXT NOT NULL,
+    key_id     TEXT NOT NULL,
+    PRIMARY KEY (user_id, curve)
+);
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 _ADDED: Final = [("keys", "recoveries", "INTEGER NOT NULL DEFAULT 0")]
@@ -199,6 +205,19 @@ class Registry:
     def owns(self, user_id: str, key_id: str) -> bool:
         """Whether that is a present key of the user: not another user's, not a retired one."""
         return any(key.key_id == key_id for key in self.keys(user_id))
+
+    def intend(self, user_id: str, curve_name: str, key_id: str) -> None:
+        """Remember which key the MPC nodes are about to vote for: votes for any other were asked
+        for by a registry that is newer than this one."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO intended VALUES (?, ?, ?)", (user_id, curve_name, key_id)
+            )
+
+    def intended(self) -> dict[tuple[str, str], str]:
+        """The key last voted for, by user and curve; whether or not it came into force."""
+        rows = self._database.rows("SELECT user_id, curve, key_id FROM intended")
+        return {(user_id, curve_name): key_id for user_id, curve_name, key_id in rows}
 
     def register(
         self, user_id: str, key_id: str, curve_name: str, public_key: bytes

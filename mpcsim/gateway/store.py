@@ -117,6 +117,8 @@ class ShareStore:
         """
         with self._database.transaction() as cursor:
             row = cursor.execute("SELECT value FROM secrets WHERE name = 'seal_key'").fetchone()
+            if row is not None and not isinstance(row[0], bytes):
+                raise self._database.damaged("its seal key is another")
             if row is None and cursor.execute("SELECT 1 FROM shares").fetchone():
                 raise self._database.damaged("it has no seal key")
             key = SealKey.fresh(rng) if row is None else SealKey(bytes(row[0][:32]))

@@ -15,6 +15,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway import database as databases
+from mpcsim.gateway import wire
 from mpcsim.gateway.database import Database, StoreFailed, StoreTrouble
 from mpcsim.ids import INSTITUTION, OPERATOR
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
@@ -190,6 +191,66 @@ def test_a_file_that_the_system_does_not_open(tmp_path, monkeypatch, name, numbe
         reopen(tmp_path)
 
 
+class FailingDisk:
+    """A connection that writes what is intended; the disk fails while the decision is written,
+    which is undone, or is in the file for all that."""
+
+    def __init__(self, database, emptied):
+        self.connection, self.emptied = database._writer, emptied
+        self.commits = 0
+        database._writer = self
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+    def cursor(self):
+        return self
+
+    def execute(self, statement, *values):
+        self.commits += statement == "COMMIT"
+        if statement == "COMMIT" and self.commits == 2:
+            self.connection.execute("ROLLBACK" if self.emptied else "COMMIT")
+        elif self.emptied or "checkpoint" not in statement:
+            return self.connection.execute(statement, *values)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_IOERR, "SQLITE_IOERR"
+        raise error
+
+
+@pytest.mark.parametrize("emptied", [True, False], ids=["log emptied", "in doubt"])
+def test_a_disk_that_fails_while_the_registry_decides(tmp_path, caplog, emptied):
+    """What it wrote can be undone, or nobody knows before the next start."""
+
+    async def before():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            old = await client.generate("ed25519")
+            session_id, new = await client.begin_recover("ed25519")
+            registry = gateway.gateway.registry._database
+            whole = registry._writer
+            FailingDisk(registry, emptied)
+            response = await client.post("activate", wire.Activate(session_id, new.record.epoch))
+            registry._writer = whole
+            assert response.status_code == 503
+            assert response.json().get("undecided", False) != emptied
+            if emptied:
+                await client.check_works(old)
+                await client.check_works(await client.recover("ed25519"))
+            else:
+                with pytest.raises(Failed, match="do not fit together"):
+                    await client.recover("ed25519")
+                for rows in shares_of(gateway).values():
+                    assert len(rows) == 2  # whichever it is, nothing is dropped
+            return old
+
+    async def after(old):
+        with closing(reopen(tmp_path)) as gateway:
+            await Client.of(gateway).check_consistent("ed25519", old.public_key.encode())
+
+    asyncio.run(after(asyncio.run(before())))
+    assert ("restart the gateway" in caplog.text) != emptied
+
+
 def _alter(store, statement):
     with closing(sqlite3.connect(store)) as database, database:
         database.execute(statement)
@@ -206,6 +267,7 @@ def _alter(store, statement):
             "its seal key is another",
         ),
         ("operator", "UPDATE secrets SET value = zeroblob(33)", "its seal key is another"),
+        ("operator", "UPDATE secrets SET value = 'text'", "its seal key is another"),
     ],
 )
 def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, said):

@@ -230,12 +230,12 @@ def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
             assert datetime.fromisoformat(key.created_at)
 
 
-async def deaf(gateway, party, work):
-    """Work while an MPC node does not hear what comes into force."""
+async def deaf(gateway, parties, work):
+    """Work while MPC nodes do not hear what comes into force."""
     original = Link.call
 
     async def call(link, verb, *arguments, **options):
-        link.down = link.node.me == party and verb == "settle" and "vote" in voted
+        link.down = link.node.me in parties and verb == "settle" and "vote" in voted
         voted.add(verb)
         return await original(link, verb, *arguments, **options)
 
@@ -245,7 +245,8 @@ async def deaf(gateway, party, work):
         return await work
     finally:
         Link.call = original
-        gateway.links[party].down = False
+        for party in parties:
+            gateway.links[party].down = False
 
 
 def recovered_behind_its_back(folder, party):
@@ -257,7 +258,7 @@ def recovered_behind_its_back(folder, party):
         shutil.copytree(folder, folder.with_name("old"))
         with closing(reopen(folder)) as gateway:
             client = Client.of(gateway)
-            new = await deaf(gateway, party, client.recover("ed25519"))
+            new = await deaf(gateway, [party], client.recover("ed25519"))
             assert sorted(row[3] for row in shares_of(gateway)[party]) == ["active", "voted"]
         shutil.copytree(folder, folder.with_name("new"))
         return old, new
@@ -285,6 +286,33 @@ def test_shares_voted_for_at_one_and_in_force_at_the_other_outlive_an_older_regi
         assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
             (new.record.epoch.hex(), "active")
         ]
+
+
+@pytest.mark.parametrize("work", ["generate", "recover"])
+def test_shares_in_force_that_both_have_only_voted_for_outlive_an_older_registry(tmp_path, work):
+    """Neither MPC node has heard what came into force; then the registry that knew it is lost."""
+    data = tmp_path / "data"
+
+    async def make():
+        with closing(reopen(data)) as gateway:
+            if work == "recover":
+                await Client.of(gateway).generate("ed25519")
+            else:
+                gateway.token("alice")
+        shutil.copytree(data, tmp_path / "old")
+        with closing(reopen(data)) as gateway:
+            making = getattr(Client.of(gateway), work)("ed25519")
+            share = await deaf(gateway, MPC_NODES, making)
+            for rows in shares_of(gateway).values():
+                assert (share.record.epoch.hex(), "voted") in {(row[2], row[3]) for row in rows}
+        shutil.copytree(data, tmp_path / "new")
+        return share
+
+    share = asyncio.run(make())
+    put(tmp_path, tmp_path / "mixed", **{**NEW, "gateway": "old"})
+    reopen(tmp_path / "mixed").close()
+    put_right(tmp_path, tmp_path / "mixed", {"gateway"})
+    check_works(tmp_path / "mixed", share)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)

@@ -271,6 +271,35 @@ def test_who_waits_in_line_gets_the_place_of_a_silent_caller():
     run(work, queue=3, lease_s=0.2)
 
 
+def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_others():
+    """The one before in the line is lost as well."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        for link in gateway.links.values():
+            link.call = far(link.call)
+        requests = [client.begin_sign(share)[1] for _ in range(3)]
+        await client.ask("sign", requests[0])
+        first = asyncio.create_task(client.ask("sign", requests[1]))
+        while not gateway.gateway._signing._lines:
+            await asyncio.sleep(0)
+        while gateway.gateway._sessions:
+            await asyncio.sleep(0)
+        assert gateway.gateway._signing._lines  # the turn is not free yet
+        async with asyncio.timeout(8):
+            await client.ask("sign", requests[2])
+        await first
+
+    def far(call):
+        async def slow(*arguments, **options):
+            await asyncio.sleep(0.1)
+            return await call(*arguments, **options)
+
+        return slow
+
+    run(work, queue=2, lease_s=0.5)
+
+
 def test_the_recovery_of_a_lost_client_expires():
     clock = Clock()
 
@@ -371,6 +400,18 @@ def test_a_generation_whose_place_was_taken_does_not_come_into_force():
         assert nothing_open(gateway)
 
     run(work, clock=clock)
+
+
+def test_who_is_not_signed_up_makes_no_key():
+    """The token is genuine, and the registry is older than it."""
+
+    async def work(gateway, client):
+        client.token = gateway.issuer.access("0" * 32, "alice", 60)
+        assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
+        assert not any(shares_of(gateway).values())
+        assert nothing_open(gateway)
+
+    run(work)
 
 
 def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation():

@@ -775,6 +775,7 @@ def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(
     ("reply", "error"),
     [
         (Reply(502, b"<html>a proxy</html>"), OutcomeUnknown),
+        (Reply(503, b'{"error": "the disk failed", "undecided": true}'), OutcomeUnknown),
         (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), Upstream),
         (Reply(410, b'{"error": "no such session, or it has expired"}'), Upstream),
         (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Conflict),

@@ -338,6 +338,24 @@ def test_when_all_are_busy():
         assert server.health() == 200
 
 
+def test_whoever_sends_many_requests_at_once_makes_room():
+    """They may never leave a moment between two answers."""
+    app = Slow()
+    with serving(app, FEW) as server, ExitStack() as stack:
+        for _ in range(FEW.connections):
+            connection = stack.enter_context(server.connect())
+            connection.sendall(server.ask() * 3)
+            assert app.begun.acquire(timeout=PATIENCE_S)
+        wait_for(lambda: len(server.connections.pipelining) == FEW.connections)
+        app.go.set()
+        app.go = threading.Event()  # those are at their second request
+        honest = stack.enter_context(server.connect())
+        honest.sendall(server.ask())
+        wait_for(lambda: server.connections.closed == {Limit.DISPLACED: 1})
+        app.go.set()
+        assert answer(honest)[0] == 200
+
+
 def test_what_follows_a_request_does_not_cost_its_answer():
     """Some clients end a body with an empty line too many."""
     for more, closed in (
