@@ -100,7 +100,7 @@ def test_state_machines_of_ones_own_ask_as_well():
     with OwnNode() as target:
         machine = machine_for(target, HUNT, invariants=[own.no_share_signs_twice])
         machine.TestCase.settings = settings(HUNT.settings(100), phases=(Phase.generate,))
-        with pytest.raises(own.no_share_signs_twice.Broken, match=r"1\. .* an ed25519 key"):
+        with pytest.raises(own.no_share_signs_twice.Broken, match=r"(?s)1\. .* an ed25519 key"):
             machine.TestCase("runTest").runTest()
 
 
