@@ -166,22 +166,26 @@ class Database:
             except BaseException as error:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")
-                if _may_be_written(error) and not self._emptied_log():
+                if _may_be_written(error) and not self._undone():
                     raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
                 raise
 
-    def _emptied_log(self) -> bool:
+    def _undone(self) -> bool:
         """Take what a failed commit has left in the log out of it; whether that was possible."""
         try:
-            (busy, *_) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return self._empty_log()
         except sqlite3.Error:
             return False
+
+    def _empty_log(self) -> bool:
+        """Move all of the log of writes into the file; False if a reader was in the way."""
+        (busy, *_) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
 
     def forget(self) -> None:
         """Leave nothing of what was deleted in the log of writes either."""
         with self._writing, self._explaining():
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._empty_log()
 
     def close(self) -> None:
         with self._writing, self._reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.invariants import is_told
-from mpcsim.testing.model import Key, User
+from mpcsim.testing.model import Key
 from mpcsim.testing.service import Answer, Request
 from mpcsim.testing.story import Call
 from mpcsim.testing.walk.base import (
@@ -147,9 +147,3 @@ class CrowdSteps(KeySteps, SigningSteps):
             refused = answer.error.startswith("Upstream returned 4")
             if answer.status == 500 and not refused:
                 checks.answer_is_as_specified(answer, [200], "or a refusal by the gateway")
-
-    def _registered(self, who: User, curve: str) -> str | None:
-        """The present key_id, as the service lists it."""
-        document = self._get(who, "key").document
-        listed = document.get("keys", []) if isinstance(document, dict) else []
-        return next((key["key_id"] for key in listed if key.get("curve") == curve), None)

@@ -11,7 +11,6 @@ from mpcsim.testing.service import Answer
 from mpcsim.testing.walk.base import (
     PASSWORD,
     BaseWalk,
-    Skipped,
     article,
     step,
 )
@@ -52,23 +51,14 @@ class KeySteps(BaseWalk):
             return
         key.replace(self._recovered(who, key, answer, password))
 
-    def _sure(self, user: str, curve: str) -> None:
-        if (user, curve) in self._in_doubt:
-            raise Skipped
-
     def _settle_doubts(self) -> None:
         """Look which keys have been made or replaced after all, and recover those: nobody has a
         share of them."""
         for user, curve in list(self._in_doubt):
-            who = self.model.users[user]
-            listed = self._get(who, "key")
-            if not self._expect(listed, [200]):
-                return
             del self._in_doubt[user, curve]
-            keys = listed.document.get("keys") if isinstance(listed.document, dict) else None
-            found = next((key for key in keys or () if key.get("curve") == curve), None)
-            key = who.keys.get(curve)
-            if found is None or (key and found.get("key_id") == key.present.key_id):
+            who = self.model.users[user]
+            found, key = self._registered(who, curve), who.keys.get(curve)
+            if found is None or (key and found == key.present.key_id):
                 continue  # nothing has come of it, as the model has it
             answer = self._post(who, "recover", {"curve": curve, "password": PASSWORD})
             checks.answer_is_as_specified(answer, [200], "of a key that is listed")
@@ -76,6 +66,12 @@ class KeySteps(BaseWalk):
                 key.replace(self._recovered(who, key, answer, PASSWORD))
             else:
                 self._new_key(who, curve, answer, PASSWORD)
+
+    def _registered(self, who: User, curve: str) -> str | None:
+        """The present key_id, as the service lists it."""
+        document = self._get(who, "key").document
+        listed = document.get("keys", []) if isinstance(document, dict) else []
+        return next((key["key_id"] for key in listed if key.get("curve") == curve), None)
 
     def _new_key(self, who: User, curve: str, answer: Answer, password: str) -> None:
         document = self._record(answer, curve)
