@@ -263,7 +263,7 @@ def _alter(store, statement):
         ("operator", "UPDATE secrets SET name = 'seal_kez'", "it has no seal key"),
         (
             "institution",
-            "UPDATE secrets SET value = CAST(substr(value, 1, 63) || x'00' AS BLOB)",
+            "UPDATE secrets SET value = CAST(substr(value, 1, 32) || zeroblob(32) AS BLOB)",
             "its seal key is another",
         ),
         ("operator", "UPDATE secrets SET value = zeroblob(33)", "its seal key is another"),
