@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,9 @@ from tests.helpers import secrecy  # noqa: E402
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Started by nohup, all processes of a test would ignore the hang-ups that it sends them.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 secrecy.watch()
 
