@@ -70,3 +70,26 @@ def test_a_key_that_is_gone_after_a_504_is_a_finding():
         with pytest.raises(BrokenInvariant) as caught:
             walk.lose_nothing()
         assert caught.value.name == "failed_request_changes_nothing"
+
+
+def test_who_looks_what_came_of_a_504_and_gets_no_answer_says_so():
+    """And does not take it for the answer that nothing has come of it."""
+
+    class Hides(Service):
+        async def answer(self, asked):
+            said = await super().answer(asked)
+            if asked.operation == "key":
+                return faulty.Said.of(500, {"error": "cannot look"})
+            return said
+
+    with OwnNode(Hides) as target:
+        walk = Walk(target)
+        walk.lose(1000)
+        Service.made.late = True
+        walk.generate("alice", "ed25519")
+        Service.made.late = False
+        with pytest.raises(BrokenInvariant, match="cannot look") as caught:
+            walk.lose_nothing()
+        assert caught.value.name == "answer_is_as_specified"
+        assert walk.exchanged[-1][1].status == 500
+        assert sum(asked.path.endswith("/key") for asked, _ in walk.exchanged) == 1

@@ -55,9 +55,9 @@ class KeySteps(BaseWalk):
         """Look which keys have been made or replaced after all, and recover those: nobody has a
         share of them."""
         for user, curve in list(self._in_doubt):
-            del self._in_doubt[user, curve]
             who = self.model.users[user]
             found, key = self._registered(who, curve), who.keys.get(curve)
+            del self._in_doubt[user, curve]
             if found is None or (key and found == key.present.key_id):
                 continue  # nothing has come of it, as the model has it
             answer = self._post(who, "recover", {"curve": curve, "password": PASSWORD})
@@ -68,10 +68,13 @@ class KeySteps(BaseWalk):
                 self._new_key(who, curve, answer, PASSWORD)
 
     def _registered(self, who: User, curve: str) -> str | None:
-        """The present key_id, as the service lists it."""
-        document = self._get(who, "key").document
-        listed = document.get("keys", []) if isinstance(document, dict) else []
-        return next((key["key_id"] for key in listed if key.get("curve") == curve), None)
+        """The present key_id, as the service lists it; whether the list is as specified, the steps
+        that compare it with the model see."""
+        answer = self._get(who, "key")
+        self._expect(answer, [200])
+        listed = answer.document.get("keys") if isinstance(answer.document, dict) else None
+        found: dict[str, str] = next((k for k in listed or () if k.get("curve") == curve), {})
+        return found.get("key_id")
 
     def _new_key(self, who: User, curve: str, answer: Answer, password: str) -> None:
         document = self._record(answer, curve)
