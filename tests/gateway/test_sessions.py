@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from contextlib import closing, suppress
+from functools import partial
 
 import pytest
 
@@ -313,6 +314,36 @@ def test_the_recovery_of_a_lost_client_expires():
         assert (await refusal(client.activate(session_id, made)))[0] == 410
         await client.check_works(new)
         assert nothing_open(gateway)
+
+    run(work, clock=clock)
+
+
+def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there():
+    """It took longer on its way than the word that it was off."""
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        arrived, go = asyncio.Event(), asyncio.Event()
+        original = Link.call
+
+        async def call(link, verb, *arguments, **options):
+            if verb == "recover":
+                arrived.set()
+                await go.wait()
+            return await original(link, verb, *arguments, **options)
+
+        for link in gateway.links.values():
+            link.call = partial(call, link)
+        recovery = asyncio.create_task(client.begin_recover("ed25519"))
+        await arrived.wait()
+        clock.now += 60
+        await client.sign(share)
+        assert nothing_open(gateway)
+        go.set()
+        assert await refusal(recovery) == (410, GONE)
+        assert nothing_open(gateway)
+        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
 
     run(work, clock=clock)
 
