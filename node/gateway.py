@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ValidationError
 
+from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway import wire
@@ -206,12 +207,8 @@ class GatewayClient:
 
 def _refusal(reply: Reply) -> ApiError:
     """What an error of the gateway is to a caller of the node."""
-    try:
-        said = json.loads(reply.body)
-    except ValueError:
-        said = None
     # Of an answer that is not the gateway's, nothing is passed on: who knows what is in it.
-    said = said if isinstance(said, dict) else {}
+    said = _members(reply.body) or {}
     if reply.status == 401 and {"code", "message"} <= said.keys():
         return Unauthorized(said)
     text = said.get("error")
@@ -252,13 +249,18 @@ def _model(kind: type[M], data: bytes) -> M:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
+    found = _members(data)
+    if found is None:
         raise _unintelligible("a JSON object")
-    return value
+    return found
+
+
+def _members(data: bytes) -> dict[str, Any] | None:
+    """Of a JSON object; None for anything else."""
+    with suppress(InvalidEncoding):
+        value = strict_json.parse(data)
+        return value if isinstance(value, dict) else None
+    return None
 
 
 def _seal_keys(data: bytes) -> Mapping[PartyId, bytes]:

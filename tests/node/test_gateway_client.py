@@ -132,7 +132,14 @@ def test_only_mpc_nodes_are_named(party):
 
 
 @pytest.mark.parametrize("status", [302, 401, 404, 409, 502, 599])
-@pytest.mark.parametrize("body", [b"", b"<h1>secret</h1>", b"[]", b'{"error": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"<h1>secret</h1>", b"[]", b'{"error": 1}', b"\xff"),
+        *(b"[" * 100_000, b'{"error": "busy", "error": "secret"}'),
+    ],
+    ids=range(7),
+)
 def test_answers_of_something_else_are_not_passed_on(status, body):
     error = refusal(status, body)
     assert type(error) is Upstream
@@ -162,7 +169,7 @@ def test_answers_that_make_no_sense(call, body):
     assert error.message.startswith("Upstream returned 200 OK: the answer is not ")
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"no"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"no", b'{"keys":' * 100_000])
 def test_keys_of_tokens_that_make_no_sense(body):
     assert ask(Reply(200, b'{"keys": []}'), lambda c: c.jwks()) == {"keys": []}
     error = refusal(200, body, lambda c: c.jwks())
