@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.gateway.tokens import TokenError, TokenVerifier, UnknownSigningKey, bearer
+from mpcsim.rpc.tokens import TokenError, TokenVerifier, UnknownSigningKey, bearer
 from node.errors import Unauthorized, Upstream
 from node.gateway import GatewayClient
 from node.wallet import Caller

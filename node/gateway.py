@@ -13,8 +13,9 @@ from pydantic import BaseModel, ValidationError
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
-from mpcsim.gateway import wire
-from mpcsim.gateway.errors import (
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
     GENERATION,
@@ -24,7 +25,6 @@ from mpcsim.gateway.errors import (
     key_exists,
     recovered_meanwhile,
 )
-from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from node.errors import (
     ApiError,
     BadRequest,

@@ -54,10 +54,10 @@ import numpy as np
 from fastapi import FastAPI
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway import OpenGateway, open_gateway
-from mpcsim.gateway.conditions import begin_session
 from mpcsim.rng import Rng, SeededRng, SystemRng
+from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.sim.call_times import CallTimes
+from mpcsim.sim.conditions import begin_session
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.rich_display import counted

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from mpcsim.gateway.wire import MAX_MESSAGE_BYTES
+from mpcsim.rpc.wire import MAX_MESSAGE_BYTES
 
 MAX_PASSWORD: Final = 256
 """Characters."""

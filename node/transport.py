@@ -16,7 +16,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from mpcsim.gateway.wire import MAX_BODY_BYTES, MEDIA_TYPE
+from mpcsim.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 from node.errors import Unreachable, UpstreamTimeout
 
 KEPT_S: Final = 30.0

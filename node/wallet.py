@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.errors import recovered_meanwhile
-from mpcsim.gateway.tokens import Claims
-from mpcsim.gateway.wire import Recovering
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, SESSION_ID_BYTES, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc.errors import recovered_meanwhile
+from mpcsim.rpc.tokens import Claims
+from mpcsim.rpc.wire import Recovering
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,

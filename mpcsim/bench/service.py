@@ -27,8 +27,8 @@ import aiohttp
 import httptools
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.assembly import REGISTRY_FILE
 from mpcsim.gateway.registry import Registry
+from mpcsim.service.assembly import REGISTRY_FILE
 from mpcsim.system import access_token, free_port, gateway_program, node_program, running
 
 KEYS: Final = 32

@@ -15,12 +15,13 @@ from statistics import median
 from typing import Final
 
 from mpcsim.bench.protocols import keys
-from mpcsim.gateway import open_gateway
-from mpcsim.gateway.assembly import REGISTRY_FILE
 from mpcsim.gateway.registry import Registry
-from mpcsim.gateway.store import ACTIVE, PREPARED, ShareStore, StoredShare
 from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.rng import SystemRng
+from mpcsim.rpc.holdings import ACTIVE, PREPARED
+from mpcsim.service import open_gateway
+from mpcsim.service.assembly import REGISTRY_FILE
 from mpcsim.system import free_port, gateway_program, running
 
 KEYS: Final = 10_000

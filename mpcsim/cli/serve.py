@@ -18,12 +18,12 @@ from typing import Any, Final, TypeVar
 from mpcsim.cli.network import add_network, parse
 from mpcsim.cli.token import GATEWAY_PORT, add_data, credentials
 from mpcsim.errors import UsageError
-from mpcsim.gateway import open_gateway
 from mpcsim.gateway.gateway import LEASE_S
-from mpcsim.gateway.serving import serve as serve_gateway
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.lifetime import ending_with_its_starter, stopped_once
 from mpcsim.listening import ConnectionLimits
+from mpcsim.service import open_gateway
+from mpcsim.service.serving import serve as serve_gateway
 from mpcsim.settings import describe, read
 from mpcsim.system import (
     DATA_FOLDER,

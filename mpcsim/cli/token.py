@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.assembly import REGISTRY_FILE
 from mpcsim.gateway.registry import Credentials, Registry
+from mpcsim.service.assembly import REGISTRY_FILE
 from mpcsim.system import DATA_FOLDER, HOST, access_token
 
 GATEWAY_PORT: Final = 9090

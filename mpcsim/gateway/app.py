@@ -22,11 +22,14 @@ from starlette.routing import Route
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.gateway import wire
 from mpcsim.gateway.addresses import addresses
-from mpcsim.gateway.conditions import GATEWAY
-from mpcsim.gateway.database import StoreFailed
-from mpcsim.gateway.errors import (
+from mpcsim.gateway.gateway import Asking, Gateway
+from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES
+from mpcsim.rpc import wire
+from mpcsim.rpc.carrier import GATEWAY
+from mpcsim.rpc.database import StoreFailed
+from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
     TOO_LARGE,
@@ -37,10 +40,8 @@ from mpcsim.gateway.errors import (
     no_such_key,
     no_such_user,
 )
-from mpcsim.gateway.gateway import Asking, Gateway
-from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
-from mpcsim.gateway.threads import in_thread
-from mpcsim.gateway.tokens import (
+from mpcsim.rpc.threads import in_thread
+from mpcsim.rpc.tokens import (
     Claims,
     TokenError,
     TokenFault,
@@ -49,7 +50,6 @@ from mpcsim.gateway.tokens import (
     UnknownSigningKey,
     bearer,
 )
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
@@ -227,12 +227,12 @@ class _Api:
 
     async def _whole_wallet(self, request: Request) -> Claims:
         """Authenticate a request that a token for one key does not allow."""
-        await self._gateway.conditions.carry(CLIENT, GATEWAY, 0)
+        await self._gateway.carrier.carry(CLIENT, GATEWAY, 0)
         return self.authenticate(request)
 
     async def _json(self, document: Any) -> Response:
         response = JSONResponse(document)
-        await self._gateway.conditions.carry(GATEWAY, CLIENT, len(response.body))
+        await self._gateway.carrier.carry(GATEWAY, CLIENT, len(response.body))
         return response
 
     # ------------------------------------------------------------------ MPC

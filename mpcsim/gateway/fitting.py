@@ -43,23 +43,20 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import combinations, islice
-from typing import Final, Protocol
+from itertools import islice
+from typing import Final
 
-from mpcsim.errors import UsageError
-from mpcsim.gateway.database import Deployment
 from mpcsim.gateway.registry import RegisteredKey, Registry
-from mpcsim.gateway.store import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.rpc.database import REGISTRY, file_of
+from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.sim.rich_display import counted
 
 LOG = logging.getLogger(__name__)
 
-REGISTRY: Final = "gateway"
-"""The registry's role, beside those of the MPC nodes."""
 EXAMPLES: Final = 3
 """Keys named in a line of the log."""
 
@@ -73,61 +70,6 @@ MISSING: Final = " (the file was missing or empty)"
 
 At = tuple[str, str]
 """User and curve."""
-
-
-def file_of(role: str) -> str:
-    """The name of a store's file."""
-    return f"{role}.sqlite"
-
-
-# ---------------------------------------------------------------------- whose they are
-
-
-class Store(Protocol):
-    """A registry or a share store, as far as it matters whose it is."""
-
-    def deployment(self) -> Deployment | None: ...
-    def join(self, deployment: Deployment) -> None: ...
-    def user_ids(self) -> frozenset[str]: ...
-
-
-def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> None:
-    """See that stores are of one deployment; those that know of none become part of it.
-
-    Args:
-        stores: by role.
-
-    Raises:
-        UsageError: they are not; nothing has changed.
-    """
-    known = {role: store.deployment() for role, store in stores.items()}
-    for role, found in known.items():
-        if found and found.role != role:
-            raise UsageError(
-                f"{file_of(role)} is a copy of {file_of(found.role)}: put the right one back"
-            )
-    users = {} if all(known.values()) else {r: store.user_ids() for r, store in stores.items()}
-    alien: dict[str, list[str]] = defaultdict(list)
-    for one, other in combinations(stores, 2):
-        mine, theirs = known[one], known[other]
-        if mine and theirs:
-            apart = mine.id != theirs.id
-        else:  # made by an earlier version, or new
-            apart = bool(users[one] and users[other]) and not users[one] & users[other]
-        if apart:
-            alien[one].append(other)
-            alien[other].append(one)
-    if alien:
-        odd = max(alien, key=lambda role: len(alien[role]))
-        others = " and ".join(map(file_of, alien[odd]))
-        raise UsageError(
-            f"{file_of(odd)} is of another deployment than {others}: put back files that belong "
-            "together"
-        )
-    ours = next((found.id for found in known.values() if found), None) or make_id()
-    for role, found in known.items():
-        if found is None:
-            stores[role].join(Deployment(ours, role))
 
 
 # ---------------------------------------------------------------------- what they hold

@@ -25,10 +25,17 @@ from weakref import WeakValueDictionary
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
-from mpcsim.gateway import fitting, wire
-from mpcsim.gateway.conditions import GATEWAY, Conditions
-from mpcsim.gateway.database import CommitInDoubt
-from mpcsim.gateway.errors import (
+from mpcsim.gateway import fitting
+from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
+from mpcsim.gateway.registry import Registry
+from mpcsim.gateway.turns import Turns
+from mpcsim.ids import CLIENT, MPC_NODES, SESSION_ID_BYTES, PartyId
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.rpc import wire
+from mpcsim.rpc.carrier import GATEWAY, Carrier
+from mpcsim.rpc.database import CommitInDoubt
+from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
     GENERATION,
@@ -50,15 +57,9 @@ from mpcsim.gateway.errors import (
     timed_out,
     undecided,
 )
-from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
-from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S
-from mpcsim.gateway.registry import Registry
-from mpcsim.gateway.threads import in_thread, to_the_end
-from mpcsim.gateway.tokens import Claims
-from mpcsim.gateway.turns import Turns
-from mpcsim.ids import CLIENT, MPC_NODES, SESSION_ID_BYTES, PartyId
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.threads import in_thread, to_the_end
+from mpcsim.rpc.tokens import Claims
 
 LOG = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Gateway:
         self,
         registry: Registry,
         links: Mapping[PartyId, Link],
-        conditions: Conditions,
+        carrier: Carrier,
         *,
         clock: Callable[[], float],
         queue: int = 0,
@@ -134,7 +135,7 @@ class Gateway:
         """
         self.registry = registry
         self.links = links
-        self.conditions = conditions
+        self.carrier = carrier
         self._clock = clock
         self._sessions: dict[bytes, _Session] = {}
         self._signing_s = signing_s
@@ -176,13 +177,13 @@ class Gateway:
             Refused: with an HTTP status.
             TokenError: an MPC node does not accept the token.
         """
-        await self.conditions.carry(CLIENT, GATEWAY, len(data))
+        await self.carrier.carry(CLIENT, GATEWAY, len(data))
         try:
             reply = await self._verbs[verb](asking, data)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         found: bytes = b"" if reply is None else reply.to_bytes()
-        await self.conditions.carry(GATEWAY, CLIENT, len(found))
+        await self.carrier.carry(GATEWAY, CLIENT, len(found))
         return found
 
     # ------------------------------------------------------------------ vault
@@ -454,7 +455,7 @@ class Gateway:
                 if not answer.open:
                     session.open_at.discard(party)
             verb, first = "exchange", None
-        return await self.conditions.strike(mail), records
+        return await self.carrier.strike(mail), records
 
     async def _deliver(
         self,
@@ -467,7 +468,7 @@ class Gateway:
     ) -> wire.Answer:
         try:
             async with asyncio.timeout(self.links[party].timeout_s):
-                messages = await self.conditions.strike(box)
+                messages = await self.carrier.strike(box)
         except TimeoutError:
             raise timed_out(party) from None
         request: wire.Body = wire.Exchange(session.session_id, messages)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from mpcsim.gateway import wire
-from mpcsim.gateway.conditions import GATEWAY, Conditions
-from mpcsim.gateway.errors import timed_out, unreachable
-from mpcsim.gateway.store import Holding
-from mpcsim.gateway.threads import in_thread
 from mpcsim.ids import ROLES, PartyId
+from mpcsim.rpc import wire
+from mpcsim.rpc.carrier import GATEWAY, Carrier
+from mpcsim.rpc.errors import timed_out, unreachable
+from mpcsim.rpc.holdings import Holding
+from mpcsim.rpc.threads import in_thread
 
 LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
@@ -50,7 +50,7 @@ class Link:
     def __init__(
         self,
         node: Handler,
-        conditions: Conditions,
+        carrier: Carrier,
         *,
         timer: Callable[[], float],
         timeout_s: float = LINK_TIMEOUT_S,
@@ -64,13 +64,8 @@ class Link:
         self.timeout_s = timeout_s
         self.down = False
         """True: nothing gets through."""
-        self._conditions = conditions
+        self._carrier = carrier
         self._timer = timer
-        self._version = -1
-        self._handled = 0
-        """Requests under the present conditions."""
-        self._back_ms: dict[int, float] = {}
-        """When the node is back from a crash, by the crash's position among the conditions."""
 
     async def call(
         self, verb: str, token: str, body: wire.Body, times: Times, *, quick: bool = False
@@ -85,14 +80,14 @@ class Link:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
             TokenError: the node does not accept the token.
         """
-        party, conditions = self.node.me, self._conditions
-        if self.down or self._crashed():
+        party, carrier = self.node.me, self._carrier
+        if self.down or carrier.down(party, self.node.restart):
             raise unreachable(party)
         data = body.to_bytes()
         began, compute = self._timer(), 0.0
         try:
             async with asyncio.timeout(self.timeout_s):
-                await conditions.carry(GATEWAY, party, len(data))
+                await carrier.carry(GATEWAY, party, len(data))
                 called = self._timer()
                 try:
                     if quick:
@@ -101,27 +96,11 @@ class Link:
                         reply = await in_thread(self.node.handle, verb, token, data)
                 finally:
                     compute = self._timer() - called
-                    self._handled += 1
-                await conditions.carry(party, GATEWAY, len(reply))
+                    carrier.handled(party)
+                await carrier.carry(party, GATEWAY, len(reply))
         except TimeoutError:
             raise timed_out(party) from None
         finally:
             times.add(ROLES[party], compute * 1000)
             times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
         return reply
-
-    def _crashed(self) -> bool:
-        """Whether a crash among the conditions keeps the node down at this moment."""
-        conditions = self._conditions
-        if self._version != conditions.version:
-            self._version, self._handled, self._back_ms = conditions.version, 0, {}
-        for index, crash in enumerate(conditions.crashes):
-            if crash.party != self.node.me or self._handled < crash.after_messages:
-                continue
-            now = conditions.now_ms()
-            if index not in self._back_ms:
-                self._back_ms[index] = now + crash.down_ms
-                self.node.restart()
-            if now < self._back_ms[index]:
-                return True
-        return False

@@ -18,9 +18,9 @@ from typing import Final
 
 from mpcsim.algebra.curves import curve
 from mpcsim.errors import MpcError, UsageError
-from mpcsim.gateway.database import IN_MEMORY, Database, Deployment, StoreFailed
-from mpcsim.gateway.tokens import make_signing_key
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
+from mpcsim.rpc.tokens import make_signing_key
 
 MAX_USERNAME_CHARS: Final = 64
 

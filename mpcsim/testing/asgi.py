@@ -1,6 +1,6 @@
 """An ASGI application in this process as a target, without sockets; its logs are read, too.
 
-from mpcsim.gateway import open_gateway
+from mpcsim.service import open_gateway
 
 gateway = open_gateway()                       # in memory, with both MPC nodes
 app = our_node(gateway.app)                    # any ASGI application

@@ -8,7 +8,7 @@ from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples
 from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
 from mpcsim.bench.starting import table as starting_table
 from mpcsim.cli import main
-from mpcsim.gateway import open_gateway
+from mpcsim.service import open_gateway
 
 PROMISED = {
     "scalar_mult_us",

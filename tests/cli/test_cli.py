@@ -21,10 +21,10 @@ from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import main
 from mpcsim.cli.network import parse
 from mpcsim.errors import UsageError
-from mpcsim.gateway import open_gateway
-from mpcsim.gateway.tokens import TokenVerifier
 from mpcsim.listening import listen
 from mpcsim.platforms import require_posix
+from mpcsim.rpc.tokens import TokenVerifier
+from mpcsim.service import open_gateway
 from mpcsim.system import HOST, Program, free_port, gateway_program, node_program, running
 
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.gateway import open_gateway, wire
-from mpcsim.gateway.store import ShareStore
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.store import ShareStore
+from mpcsim.rpc import wire
+from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.adversary import on
 from tests.helpers.gateway import (

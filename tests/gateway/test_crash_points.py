@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mpcsim.gateway.database import Database
+from mpcsim.rpc.database import Database
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
 
 NEVER = 10**9

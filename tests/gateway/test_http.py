@@ -8,11 +8,12 @@ from contextlib import closing
 
 import pytest
 
-from mpcsim.gateway import open_gateway, wire
 from mpcsim.gateway.addresses import addresses
-from mpcsim.gateway.mpc_node import MpcNode
-from mpcsim.gateway.serving import Discreet
-from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier, make_signing_key
+from mpcsim.mpc_node.node import MpcNode
+from mpcsim.rpc import wire
+from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
+from mpcsim.service import open_gateway
+from mpcsim.service.serving import Discreet
 from tests.helpers.gateway import CURVES, Client
 
 SIGN_UP = "/member/user-management/v3/signup"

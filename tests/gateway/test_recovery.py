@@ -7,13 +7,14 @@ from functools import partial
 
 import pytest
 
-from mpcsim.gateway import open_gateway, wire
 from mpcsim.gateway.links import Link
-from mpcsim.gateway.mpc_node import MpcNode
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.mpc_node.node import MpcNode
 from mpcsim.protocols import ecdsa, frost
+from mpcsim.rpc import wire
 from mpcsim.runner import run as run_parties
+from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,

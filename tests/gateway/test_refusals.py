@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.gateway import open_gateway, wire
-from mpcsim.gateway.errors import Refused, unreachable
 from mpcsim.gateway.gateway import Asking
 from mpcsim.gateway.links import Link
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused, unreachable
+from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     MESSAGE,
     Client,

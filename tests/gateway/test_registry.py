@@ -37,8 +37,8 @@ from mpcsim.gateway.registry import (
     UnknownUser,
     UsernameTaken,
 )
-from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
 from mpcsim.rng import SeededRng
+from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
 from tests.helpers.repo import ROOT
 
 PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}

@@ -8,15 +8,16 @@ from functools import partial
 
 import pytest
 
-from mpcsim.gateway import open_gateway, wire
 from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.links import Link
-from mpcsim.gateway.mpc_node import MpcNode
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.mpc_node.node import MpcNode
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
+from mpcsim.rpc import wire
+from mpcsim.service import open_gateway
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.gateway import open_gateway, wire
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.service import open_gateway
 from mpcsim.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
     CURVES,

@@ -14,13 +14,14 @@ from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted
-from mpcsim.gateway import OpenGateway, open_gateway, wire
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import INTERACTIVE, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 

@@ -101,7 +101,7 @@ def watch() -> None:
     vault.stretch = _watched(vault.stretch, seen_password)
     vault.seal_share = _watched(vault.seal_share, seen_share)
 
-    from mpcsim.gateway.tokens import TokenIssuer  # imports the above
+    from mpcsim.rpc.tokens import TokenIssuer  # imports the above
 
     TokenIssuer._issue = _watched(TokenIssuer._issue, seen_token)  # type: ignore[method-assign]
 

@@ -26,8 +26,8 @@ SOURCES = (
     "mpcsim/protocol",
     "mpcsim/protocols",
     "mpcsim/vault.py",
-    "mpcsim/gateway/tokens.py",
-    "mpcsim/gateway/mpc_node.py",
+    "mpcsim/rpc/tokens.py",
+    "mpcsim/mpc_node/node.py",
     "mpcsim/gateway/gateway.py",
     "node/checks.py",
 )

@@ -31,7 +31,7 @@ WARM = (
     "mpcsim.attacks.catalogue",
     "mpcsim.runner",
     "mpcsim.vault",
-    "mpcsim.gateway.tokens",
+    "mpcsim.rpc.tokens",
     "node.app",
 )
 """Imported for what they import."""

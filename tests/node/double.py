@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mpcsim.gateway.tokens import TokenIssuer, make_signing_key
+from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from node.errors import Conflict, NotFound
 from node.models import (
     EXAMPLE_KEY_ID,

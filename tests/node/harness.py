@@ -15,8 +15,8 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from mpcsim.gateway import OpenGateway, open_gateway
 from mpcsim.listening import ConnectionLimits, listen, options
+from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import Argon2Cost
 from node.app import create_app
 from node.gateway import GatewayClient

@@ -16,9 +16,9 @@ import pytest
 from nacl.signing import VerifyKey
 
 import mpcsim
-from mpcsim.gateway import open_gateway
-from mpcsim.gateway.tokens import TokenIssuer
 from mpcsim.ids import OPERATOR
+from mpcsim.rpc.tokens import TokenIssuer
+from mpcsim.service import open_gateway
 from mpcsim.sim import Network
 from node.app import create_app
 from node.gateway import GatewayClient

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from mpcsim.gateway import OpenGateway, open_gateway, wire
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.rpc import wire
+from mpcsim.service import OpenGateway, open_gateway
 from node.errors import (
     ApiError,
     BadRequest,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from mpcsim.gateway.tokens import TokenIssuer, make_signing_key
 from mpcsim.ids import OPERATOR
+from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from node.app import create_app
 from node.errors import (
     BadRequest,

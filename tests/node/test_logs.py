@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mpcsim.gateway.tokens import TokenIssuer, make_signing_key
+from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from node import logs
 from node.app import create_app
 from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE

@@ -18,11 +18,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 import node.stretching
 import node.wallet
-from mpcsim.gateway import mpc_node, open_gateway, wire
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node import node as mpc_node
 from mpcsim.protocols import ecdsa, frost
 from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.service import open_gateway
 from mpcsim.vault import (
     EncryptedShare,
     ReplyKey,

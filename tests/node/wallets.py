@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpcsim.gateway import OpenGateway, open_gateway
-from mpcsim.gateway.tokens import TokenVerifier
+from mpcsim.rpc.tokens import TokenVerifier
+from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import Argon2Cost
 from node.gateway import GatewayClient
 from node.models import KeyShareRecord

@@ -18,7 +18,7 @@ import httpx
 import pytest
 import yaml
 
-from mpcsim.gateway.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
+from mpcsim.service.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
 from mpcsim.system import HOST, Program, free_port, running
 from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
 from tests.helpers.repo import ROOT

@@ -22,10 +22,12 @@ LAYERS: list[list[str]] = [
     ["keyshare"],
     ["protocol"],
     ["protocols"],
-    ["vault", "lifetime", "listening"],
+    ["vault", "lifetime", "listening", "rpc"],
     ["runner", "sim"],
     ["smart_account"],
-    ["gateway"],
+    # An MPC node believes nobody, the gateway least of all: neither imports the other.
+    ["mpc_node", "gateway"],
+    ["service"],
     ["system"],
     ["attacks", "bench", "explorer", "testing"],
     ["cli", "__main__"],
@@ -37,7 +39,7 @@ SIM_LAYERS: list[list[str]] = [
     ["traces"],
     ["figures", "run"],
     ["replay", "call_times"],
-    ["simulation"],
+    ["simulation", "conditions"],
     ["sweep"],
 ]
 # A trace has methods that draw it; they load the figures, and matplotlib, when called.

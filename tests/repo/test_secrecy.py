@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from mpcsim.gateway import open_gateway
 from mpcsim.rng import SystemRng
+from mpcsim.service import open_gateway
 from mpcsim.vault import Argon2Cost, SealKey, new_salt, seal_share, stretch
 from tests.helpers.secrecy import LEDGER
 

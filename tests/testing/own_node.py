@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcsim.gateway.tokens import TokenIssuer
 from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.rpc.tokens import TokenIssuer
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from mpcsim.testing import AsgiService, AsgiTarget, Part

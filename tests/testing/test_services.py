@@ -17,7 +17,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from mpcsim.gateway import open_gateway
+from mpcsim.service import open_gateway
 from mpcsim.testing import (
     AsgiService,
     AsgiTarget,

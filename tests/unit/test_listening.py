@@ -18,8 +18,8 @@ import pytest
 import uvicorn
 import uvloop
 
-from mpcsim.gateway import open_gateway
 from mpcsim.listening import PIPELINED, ConnectionLimits, Connections, Limit, listen, options
+from mpcsim.service import open_gateway
 from mpcsim.settings import SettingsError, describe, read
 from node.app import create_app
 from node.settings import Settings

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway import database as databases
-from mpcsim.gateway import wire
-from mpcsim.gateway.database import Database, StoreFailed, StoreTrouble
 from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.rpc import database as databases
+from mpcsim.rpc import wire
+from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
 from tests.helpers.repo import ROOT
 
@@ -337,7 +337,7 @@ SCRIPT = """
 import asyncio, os
 from contextlib import closing
 from mpcsim.errors import UsageError
-from mpcsim.gateway import open_gateway
+from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client, Failed
 
 def fill():

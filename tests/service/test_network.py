@@ -7,9 +7,9 @@ from contextlib import closing, suppress
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway import open_gateway
-from mpcsim.gateway.conditions import GATEWAY, Conditions, begin_session
 from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.service import open_gateway
+from mpcsim.sim.conditions import GATEWAY, Conditions, begin_session
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
@@ -156,10 +156,10 @@ def test_the_same_seed_gives_the_same_faults():
 
 def test_a_holder_must_have_a_site():
     with closing(open_gateway()) as gateway:
-        before = gateway.conditions.version
+        before = gateway.conditions.network
         with pytest.raises(UsageError):
             gateway.conditions.change(Network.mesh((1, 2), 5.0))
-        assert gateway.conditions.version == before
+        assert gateway.conditions.network is before
 
 
 def test_a_message_that_is_delayed_for_longer_is_one_too():

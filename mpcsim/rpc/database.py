@@ -24,6 +24,9 @@ BUSY_S: Final = 5.0
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
+REGISTRY: Final = "gateway"
+"""The role of the gateway's store, beside those of the MPC nodes."""
+
 _DEPLOYMENT: Final = """
 CREATE TABLE IF NOT EXISTS deployment (id TEXT NOT NULL, role TEXT NOT NULL);
 """
@@ -66,6 +69,11 @@ class Deployment:
     """32 hex digits; the same in all stores of a gateway and its MPC nodes."""
     role: str
     """Whose store it is there."""
+
+
+def file_of(role: str) -> str:
+    """The name of a store's file."""
+    return f"{role}.sqlite"
 
 
 class Database:

@@ -12,11 +12,11 @@ import pytest
 
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
-from mpcsim.gateway.database import Database
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
+from mpcsim.rpc.database import Database
 from node.errors import ApiError, Upstream
 from tests.helpers.gateway import Client, reopen, shares_of
 from tests.node.wallets import House

@@ -32,9 +32,16 @@ from typing import Any, Final
 
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
-from mpcsim.gateway import wire
-from mpcsim.gateway.database import StoreFailed
-from mpcsim.gateway.errors import (
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.protocol import Done, Output, Party, Prepared, Send
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.database import StoreFailed
+from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
     NOT_FOUND,
@@ -48,14 +55,9 @@ from mpcsim.gateway.errors import (
     no_such_session,
     store_failed,
 )
-from mpcsim.gateway.store import ACTIVE, PREPARED, VOTED, Holding, ShareStore, StoredShare
-from mpcsim.gateway.tokens import Claims, TokenVerifier
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Done, Output, Party, Prepared, Send
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
-from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, rewrap_half
 
@@ -63,10 +65,6 @@ LOG = logging.getLogger(__name__)
 
 THRESHOLD: Final = 2
 HOLDERS: Final = (CLIENT, *MPC_NODES)
-SIGNING_S: Final = 15.0
-"""How long a signing session may take: a few round trips, with a slow network to spare."""
-MAKING_S: Final = 60.0
-"""The same for key generation and recovery, which wait for a password to be stretched, too."""
 MAX_SESSIONS: Final = 4096
 """Open at once; a session keeps at most a few hundred kB."""
 DECODED_SHARES: Final = 1024

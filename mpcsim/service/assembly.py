@@ -15,18 +15,19 @@ from starlette.applications import Starlette
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
-from mpcsim.gateway.conditions import Conditions
-from mpcsim.gateway.database import IN_MEMORY, StoreFailed
-from mpcsim.gateway.fitting import REGISTRY, bring_together, file_of
 from mpcsim.gateway.gateway import LEASE_S, Gateway
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
-from mpcsim.gateway.mpc_node import MAKING_S, SIGNING_S, MpcNode
 from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.gateway.smart_accounts import MakeService, SmartAccounts, embedded
-from mpcsim.gateway.store import ShareStore
-from mpcsim.gateway.tokens import TokenIssuer, TokenVerifier
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.mpc_node.node import MpcNode
+from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import Drbg, Rng, SystemRng
+from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed, file_of
+from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
+from mpcsim.service.deployment import bring_together
+from mpcsim.sim.conditions import Conditions
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Fault
 from mpcsim.trace import Listener, silent

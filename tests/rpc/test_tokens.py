@@ -16,8 +16,9 @@ from joserfc import jwk as jose_jwk
 from joserfc import jwt as jose_jwt
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.gateway import tokens
-from mpcsim.gateway.tokens import (
+from mpcsim.rng import SeededRng
+from mpcsim.rpc import tokens
+from mpcsim.rpc.tokens import (
     ACCESS_AUDIENCE,
     KEY_AUDIENCE,
     MAX_TOKEN_CHARS,
@@ -29,7 +30,6 @@ from mpcsim.gateway.tokens import (
     bearer,
     make_signing_key,
 )
-from mpcsim.rng import SeededRng
 
 NOW = 1_800_000_000
 KEY_ID = "5a" * 32

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.database import IN_MEMORY, Database, Deployment, StoreFailed
 from mpcsim.rng import Rng
+from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
+from mpcsim.rpc.holdings import Holding
 from mpcsim.vault import SealKey
-
-PREPARED: Final = "prepared"
-VOTED: Final = "voted"
-ACTIVE: Final = "active"
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shares (
@@ -60,17 +57,6 @@ class StoredShare:
     def replaces(self, other: StoredShare) -> bool:
         """Whether it is of the same key, and no older."""
         return self.public_key == other.public_key and self.recoveries >= other.recoveries
-
-
-class Holding(NamedTuple):
-    """That a share is there, without the share."""
-
-    key_id: str
-    user_id: str
-    curve: str
-    public_key: bytes
-    state: str
-    recoveries: int
 
 
 class ShareStore:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -23,14 +23,11 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rpc.carrier import GATEWAY, End
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.transport import Connection, Draws, Pipe
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
-
-GATEWAY: Final = None
-"""The end of a link that is not a share holder."""
-End = PartyId | None
 
 _KINDS: Final = {
     definition.number: tuple(sends.kind for _, sends in definition.kinds())
@@ -56,8 +53,6 @@ class Conditions:
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
     ) -> None:
         """As ``change``."""
-        self.version = 0
-        """Counts the changes."""
         self.change(network, faults, seed)
 
     def change(
@@ -76,7 +71,6 @@ class Conditions:
                 has no effect here: ``cpu_factor`` or ``cores``.
         """
         ways = {} if network is None else _ways(network)
-        self.version += 1
         self.network = network
         self.faults = tuple(faults)
         self.seed = seed
@@ -86,6 +80,9 @@ class Conditions:
         self._draws = SeededDraws(seed)
         self._ways = ways
         self._since: float | None = None
+        self._handled: defaultdict[PartyId, int] = defaultdict(int)
+        self._back_ms: dict[int, float] = {}
+        """When a node is back from a crash, by the crash's position."""
 
     def now_ms(self) -> float:
         """Since these conditions came into force (were first asked)."""
@@ -123,6 +120,23 @@ class Conditions:
         if wait:
             await asyncio.sleep(wait / 1000)
         return tuple(kept)
+
+    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+        """Whether a crash keeps an MPC node down at this moment."""
+        for index, crash in enumerate(self.crashes):
+            if crash.party != party or self._handled[party] < crash.after_messages:
+                continue
+            now = self.now_ms()
+            if index not in self._back_ms:
+                self._back_ms[index] = now + crash.down_ms
+                restart()
+            if now < self._back_ms[index]:
+                return True
+        return False
+
+    def handled(self, party: PartyId) -> None:
+        """An MPC node has handled a request under these conditions."""
+        self._handled[party] += 1
 
 
 @dataclass(eq=False)

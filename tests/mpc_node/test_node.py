@@ -9,16 +9,18 @@ from contextlib import closing
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway import open_gateway, wire
-from mpcsim.gateway.database import Database
-from mpcsim.gateway.errors import Refused
-from mpcsim.gateway.mpc_node import MAX_SESSIONS
-from mpcsim.gateway.store import PREPARED, ShareStore, StoredShare
-from mpcsim.gateway.tokens import TokenError
 from mpcsim.ids import OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.node import MAX_SESSIONS
+from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.protocol import Done
 from mpcsim.rng import SeededRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.database import Database
+from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.holdings import PREPARED
+from mpcsim.rpc.tokens import TokenError
+from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     MESSAGE,
@@ -158,7 +160,7 @@ def test_another_signer_is_not_played():
 
 
 def test_sessions_are_bounded(monkeypatch):
-    monkeypatch.setattr("mpcsim.gateway.mpc_node.MAX_SESSIONS", 2)
+    monkeypatch.setattr("mpcsim.mpc_node.node.MAX_SESSIONS", 2)
     assert MAX_SESSIONS > 2
 
     async def work(gateway, client):

@@ -8,9 +8,9 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.gateway.assembly import OpenGateway
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits, affordable, listen, options
+from mpcsim.service.assembly import OpenGateway
 
 SHUTDOWN_S: Final = 15
 

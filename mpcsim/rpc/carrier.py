@@ -1,0 +1,59 @@
+"""The port for whatever carries bytes between the ends of the service.
+
+By itself nothing takes time here and nothing gets lost. The simulator fills the port with networks
+and faults (``mpcsim.sim.conditions``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from mpcsim.ids import PartyId
+from mpcsim.protocol.envelope import Envelope
+
+GATEWAY: Final = None
+"""The end of a link that is not a share holder."""
+End = PartyId | None
+
+
+class Carrier(Protocol):
+    """What happens to bytes on their way."""
+
+    async def carry(self, source: End, target: End, size: int) -> None:
+        """Take as long as ``size`` bytes need from one end of a link to the other."""
+        ...
+
+    async def strike(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+        """What is left of messages that travel together."""
+        ...
+
+    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+        """Whether an MPC node is down at this moment.
+
+        Args:
+            restart: takes its sessions from it, once for each time it went down.
+        """
+        ...
+
+    def handled(self, party: PartyId) -> None:
+        """An MPC node has handled a request."""
+        ...
+
+
+class Direct:
+    """Everything arrives at once."""
+
+    async def carry(self, source: End, target: End, size: int) -> None:
+        """See ``Carrier``."""
+
+    async def strike(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+        """See ``Carrier``."""
+        return tuple(data for _, data in messages)
+
+    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+        """See ``Carrier``."""
+        return False
+
+    def handled(self, party: PartyId) -> None:
+        """See ``Carrier``."""
