@@ -44,6 +44,13 @@ class Tag(Enum):
     VAULT_KEYS = "mpcsim/vault/keys/v1"
     VAULT_SHARE = "mpcsim/vault/share/v1"
     VAULT_HALF = "mpcsim/vault/half/v1"
+    GRANT = "mpcsim/grant/v1"
+    GRANTED_MESSAGE = "mpcsim/grant/message/v1"
+    MAIL = "mpcsim/mail/v1"
+    VOTE = "mpcsim/statement/vote/v1"
+    ABORT = "mpcsim/statement/abort/v1"
+    SEAL_KEY = "mpcsim/statement/seal-key/v1"
+    SUSPENDED = "mpcsim/statement/suspended/v1"
 
     def __init__(self, name: str) -> None:
         self.prefix = len(name).to_bytes(8, "big") + name.encode()

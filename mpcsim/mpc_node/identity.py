@@ -1,0 +1,41 @@
+"""An MPC node's identity: the Ed25519 key (RFC 8032) that signs its statements."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from nacl.bindings import crypto_sign, crypto_sign_seed_keypair, crypto_sign_SEEDBYTES
+
+from mpcsim.rng import Rng
+from mpcsim.rpc.mail import digest
+from mpcsim.rpc.statements import SIGNATURE_BYTES, Statement
+
+
+class Identity:
+    """The secret half, which never leaves its MPC node."""
+
+    __slots__ = ("_secret", "public", "seed")
+
+    def __init__(self, seed: bytes) -> None:
+        self.seed = seed
+        """32 bytes. Secret."""
+        self.public, self._secret = crypto_sign_seed_keypair(seed)
+
+    @classmethod
+    def fresh(cls, rng: Rng) -> Self:
+        """A new one."""
+        return cls(rng.bytes(crypto_sign_SEEDBYTES))
+
+    def sign(self, statement: Statement) -> bytes:
+        """64 bytes."""
+        return self._sign(statement.digest())
+
+    def sign_mail(self, envelope: bytes) -> bytes:
+        """An envelope that is not sealed, with its signature behind it."""
+        return envelope + self._sign(digest(envelope))
+
+    def _sign(self, digest: bytes) -> bytes:
+        return crypto_sign(digest, self._secret)[:SIGNATURE_BYTES]
+
+    def __repr__(self) -> str:
+        return f"Identity(public={self.public.hex()})"

@@ -1,0 +1,33 @@
+"""Messages of MPC nodes that travel before sender and receiver share a secret: signed instead.
+
+They are the first rounds of a key generation, and of a resharing toward whoever has no old share.
+The signature follows the envelope, whose header names session, sender and receiver. Sealed
+messages authenticate themselves; a client has no identity, and what it says unsealed is believed
+by nobody for longer than until the pair's secret shows who it was.
+"""
+
+from __future__ import annotations
+
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import PartyId
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.rpc.statements import SIGNATURE_BYTES, genuine
+
+
+def digest(data: bytes) -> bytes:
+    """What is signed of an envelope."""
+    return tagged_hash(Tag.MAIL, data)
+
+
+def opened(data: bytes, identities: dict[PartyId, bytes]) -> bytes | None:
+    """An envelope without its signature; None if it should have one, and it is not genuine.
+
+    Args:
+        identities: of the senders that sign.
+    """
+    envelope = Envelope.decode(data)
+    identity = identities.get(envelope.sender)
+    if envelope.sealed or identity is None:
+        return data
+    message, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
+    return message if genuine(identity, digest(message), signature) else None

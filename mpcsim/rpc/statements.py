@@ -1,0 +1,162 @@
+"""What MPC nodes sign with their identity keys: facts for which nobody's word is taken.
+
+An identity is an Ed25519 key that an MPC node makes at its first start and keeps. What it signs is
+the hash of a statement under the statement's own tag: none can pass for a statement of another
+kind. Statements and signatures are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final
+
+from nacl.bindings import crypto_sign_BYTES, crypto_sign_open, crypto_sign_PUBLICKEYBYTES
+from nacl.exceptions import CryptoError
+
+from mpcsim.encoding import BYTES32, U16, U32, Bytes, Fixed, Nested, Optional, PerParty, Text, wire
+from mpcsim.errors import MpcError
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.rpc.wire import Body
+
+IDENTITY_BYTES: Final = crypto_sign_PUBLICKEYBYTES
+SIGNATURE_BYTES: Final = crypto_sign_BYTES
+
+
+class Statement(Body):
+    """Something an MPC node signs."""
+
+    TAG: ClassVar[Tag]
+
+    def digest(self) -> bytes:
+        """What is signed."""
+        return tagged_hash(self.TAG, self.to_bytes())
+
+
+def signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
+    """Whether a signature is this identity's, of this statement."""
+    return genuine(identity, statement.digest(), signature)
+
+
+def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
+    """Whether an Ed25519 signature verifies."""
+    try:
+        crypto_sign_open(signature + digest, identity)
+    except (CryptoError, ValueError):
+        return False
+    return len(signature) == SIGNATURE_BYTES
+
+
+# ---------------------------------------------------------------------- keys
+
+
+@wire
+class KeyRecord(Body):
+    """Everything that is agreed about a user's key; one for each epoch of its shares."""
+
+    user_id: Annotated[str, Text(64)]
+    curve_name: Annotated[str, Text(16)]
+    public_key: Annotated[bytes, Bytes(64)]
+    epoch: Annotated[bytes, BYTES32]
+    """The ``key_id``: names this generation of shares."""
+    predecessor: Annotated[bytes | None, Optional(BYTES32)]
+    """The epoch that these shares replace; None where the key was generated."""
+    number: Annotated[int, U32]
+    """Epochs of the key before this one."""
+    shares: Annotated[bytes, BYTES32]
+    """Hash of the ``PublicKeyRecord`` with the public shares."""
+    identities: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(IDENTITY_BYTES))]
+    """Of the MPC nodes, when the shares were made."""
+
+    @property
+    def key_id(self) -> str:
+        """The epoch, in hex."""
+        return self.epoch.hex()
+
+
+@wire
+class LogHead(Body):
+    """How far an MPC node's log of key events had come."""
+
+    count: Annotated[int, U32]
+    """Events in it."""
+    hash: Annotated[bytes, BYTES32]
+    """Of the last one, and through it of all."""
+
+
+@wire
+class Vote(Statement):
+    """This node holds its new share durably, and so do the others as far as it can see. Once both
+    nodes have voted for a record, it is in force; a node that voted never signs an ``Abort`` of the
+    same epoch."""
+
+    TAG: ClassVar[Tag] = Tag.VOTE
+
+    record: Annotated[KeyRecord, Nested(KeyRecord)]
+    head: Annotated[LogHead, Nested(LogHead)]
+
+
+@wire
+class SignedRecord(Body):
+    """A record and the votes that put it in force: complete in itself, whoever carries it."""
+
+    record: Annotated[KeyRecord, Nested(KeyRecord)]
+    heads: Annotated[Mapping[PartyId, LogHead], PerParty(Nested(LogHead))]
+    signatures: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(SIGNATURE_BYTES))]
+
+    def check(self, identities: Mapping[PartyId, bytes]) -> KeyRecord:
+        """The record, if both MPC nodes have voted for it.
+
+        Args:
+            identities: of the MPC nodes, as whoever asks knows them.
+
+        Raises:
+            RecordError: a vote is missing or not genuine, or the record names other identities.
+        """
+        for party in MPC_NODES:
+            if self.record.identities.get(party) != identities[party]:
+                raise RecordError(f"the record is of another {ROLES[party]} than the one known")
+            head, signature = self.heads.get(party), self.signatures.get(party)
+            if head is None or signature is None:
+                raise RecordError(f"the record lacks the {ROLES[party]}'s signature")
+            if not signed_by(identities[party], Vote(self.record, head), signature):
+                raise RecordError(f"the {ROLES[party]} has not signed this record")
+        return self.record
+
+
+class RecordError(MpcError):
+    """A key record that proves nothing."""
+
+
+@wire
+class Abort(Statement):
+    """This node has not voted for an epoch, and never will."""
+
+    TAG: ClassVar[Tag] = Tag.ABORT
+
+    user_id: Annotated[str, Text(64)]
+    curve_name: Annotated[str, Text(16)]
+    epoch: Annotated[bytes, BYTES32]
+
+
+@wire
+class SealKeyStatement(Statement):
+    """Halves of secret stores for this node are to be sealed to this X25519 key."""
+
+    TAG: ClassVar[Tag] = Tag.SEAL_KEY
+
+    party: Annotated[int, U16]
+    seal_key: Annotated[bytes, BYTES32]
+
+
+@wire
+class Suspended(Statement):
+    """What became of a notice that an epoch is to be suspended."""
+
+    TAG: ClassVar[Tag] = Tag.SUSPENDED
+
+    epoch: Annotated[bytes, BYTES32]
+    notice: Annotated[bytes, BYTES32]
+    """Hash of what this node was sent."""
+    opened: Annotated[int, U16]
+    """1: it opened, and the epoch is suspended for good; 0: nobody with a share sealed it."""
