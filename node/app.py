@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from mpcsim import __version__
 from mpcsim.lifetime import end_after
+from mpcsim.rpc.request_ids import RequestIds
 from node import logs, routes
 from node.auth import Authenticator
 from node.docs import TITLE, openapi_document, page_routes
@@ -84,7 +85,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        middleware=[Middleware(logs.RequestLog, clock=clock)],
+        middleware=[Middleware(RequestIds), Middleware(logs.RequestLog, clock=clock)],
         exception_handlers={HTTPException: _http_error},
         # It would record requests and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import re
 import sys
 import time
 import traceback
@@ -19,17 +17,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mpcsim.rpc import request_ids
 from node.errors import error_body
 
 logger = logging.getLogger("node")
 
 MAX_PATH: Final = 200
 """Characters of a path that are logged."""
-ACCEPTED_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 RECORD: Final = "node.request"
 INTERNAL_ERROR: Final = "Internal server error"
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
@@ -55,7 +52,7 @@ def record_of(request: Request) -> RequestRecord:
 class RequestLog:
     """ASGI middleware: logs every request, and answers 500 for what nobody caught.
 
-    A caller may name its request (``X-Request-Id``); the answer carries the name back.
+    Inside of ``RequestIds``, which names them.
     """
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -67,14 +64,13 @@ class RequestLog:
             await self.app(scope, receive, send)
             return
         began = self.clock()
-        record = scope[RECORD] = RequestRecord(_request_id(scope))
+        record = scope[RECORD] = RequestRecord(request_ids.current() or "")
         status: int | None = None
 
         async def watched(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = record.request_id
             await send(message)
 
         failure: Exception | None = None
@@ -141,6 +137,8 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "event": message.split("\n", 1)[0],
         }
+        if (request_id := request_ids.current()) is not None:
+            line["request_id"] = request_id
         fields: Mapping[str, Any] = getattr(record, "fields", {})
         line |= fields
         if record.exc_info and record.exc_info[1] is not None:
@@ -160,13 +158,6 @@ def configure(level: str) -> None:
     logger.setLevel(level)
     for name in ("uvicorn", "uvicorn.error"):
         logging.getLogger(name).setLevel(level)
-
-
-def _request_id(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"x-request-id" and ACCEPTED_ID.fullmatch(value):
-            return str(value, "ascii")
-    return os.urandom(8).hex()
 
 
 async def _answer_500(send: Send) -> None:

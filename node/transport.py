@@ -16,6 +16,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
+from mpcsim.rpc import request_ids
 from mpcsim.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 from node.errors import Unreachable, UpstreamTimeout
 
@@ -208,6 +209,8 @@ class AsgiTransport:
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity"}
+    if (request_id := request_ids.current()) is not None:
+        headers[request_ids.HEADER] = request_id
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     if body is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import math
 import os
 import secrets
@@ -22,6 +21,7 @@ from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.lifetime import ending_with_its_starter, stopped_once
 from mpcsim.listening import ConnectionLimits
+from mpcsim.rpc.request_ids import configure_logs
 from mpcsim.service import open_gateway
 from mpcsim.service.serving import serve as serve_gateway
 from mpcsim.settings import describe, read
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     network = parse(options.network)
     limits = read(ConnectionLimits, os.environ)
     if options.gateway_only:
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+        configure_logs()
         gateway = open_gateway(
             options.data,
             smart_accounts=_chain(),

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
@@ -40,6 +41,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_user,
 )
+from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.tokens import (
     Claims,
@@ -86,7 +88,7 @@ def create_app(
         Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
         *extra_routes(api.authenticate),
     ]
-    app = Starlette(
+    app = _App(
         routes=routes,
         exception_handlers={
             Refused: _refused,
@@ -99,6 +101,14 @@ def create_app(
     )
     app.router.redirect_slashes = False
     return app
+
+
+class _App(Starlette):
+    """Starlette, with names for its requests around all the rest: also around the handler of
+    unexpected errors, which Starlette puts outside of all middleware of its own."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return RequestIds(super().build_middleware_stack())
 
 
 class _Api:

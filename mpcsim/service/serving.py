@@ -34,6 +34,7 @@ def serve(gateway: OpenGateway, host: str, port: int, limits: ConnectionLimits) 
             uvicorn.Config(
                 Discreet(gateway.app),
                 **options(affordable(limits)),
+                log_config=None,
                 log_level="warning",
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )

@@ -108,6 +108,7 @@ def test_a_sign_up_that_names_two_users_names_none():
 
 def test_heads_of_what_can_be_read():
     async def work(gateway, client):
+        client.http.headers["X-Request-Id"] = "the-same"
         for path in ("/.well-known/jwks.json", "/mpc/v1/nodes"):
             head, get = await client.http.head(path), await client.http.get(path)
             assert (head.status_code, head.content) == (200, b"")
