@@ -26,7 +26,7 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway.addresses import addresses
 from mpcsim.gateway.gateway import Asking, Gateway
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES
+from mpcsim.ids import CLIENT, ROLES
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import GATEWAY
 from mpcsim.rpc.database import StoreFailed
@@ -248,12 +248,17 @@ class _Api:
     # ------------------------------------------------------------------ MPC
 
     async def nodes(self, request: Request) -> Response:
-        """The MPC nodes and the public keys that secret stores are sealed to."""
-        seal_keys = self._gateway.seal_keys()
+        """Who the MPC nodes are: public keys, which those of the identities vouch for."""
         return JSONResponse(
             {
-                ROLES[party]: {"identifier": party, "seal_key": seal_keys[party].hex()}
-                for party in MPC_NODES
+                ROLES[party]: {
+                    "identifier": party,
+                    "identity": hello.identity.hex(),
+                    "seal_key": hello.seal_key.hex(),
+                    "signature": hello.signature.hex(),
+                    "boot": hello.boot.hex(),
+                }
+                for party, hello in self._gateway.hellos().items()
             }
         )
 

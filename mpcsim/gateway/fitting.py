@@ -11,7 +11,8 @@ of another deployment     another deployment's name in it; in one  no start
                           without a name: no user of the others
 another store's file      another role in it                       no start
 missing or empty          no users or shares, while others have    ERROR; the keys without shares
-                          some                                     cannot be used; new users' can
+                          some                                     cannot be used; none is made if
+                                                                   one MPC node's file alone is it
 registry older, users     both MPC nodes hold another set of       WARNING; **the registry follows
 known to it               shares of the registered key (by their   the MPC nodes**, and all keys
                           count of recoveries no older), or of a   work

@@ -166,9 +166,9 @@ class Gateway:
         """What a node may ask for."""
         return frozenset(self._verbs)
 
-    def seal_keys(self) -> dict[PartyId, bytes]:
-        """The MPC nodes' public keys for halves of secret stores."""
-        return {party: link.node.seal_key for party, link in self.links.items()}
+    def hellos(self) -> dict[PartyId, wire.Hello]:
+        """Who the MPC nodes are."""
+        return {party: link.node.hello() for party, link in self.links.items()}
 
     async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
         """Answer one request of a node; ``wire`` says what the bodies are.

@@ -8,18 +8,19 @@ from nacl.bindings import crypto_sign, crypto_sign_seed_keypair, crypto_sign_SEE
 
 from mpcsim.rng import Rng
 from mpcsim.rpc.mail import digest
-from mpcsim.rpc.statements import SIGNATURE_BYTES, Statement
+from mpcsim.rpc.statements import Statement
+from mpcsim.rpc.wire import SIGNATURE_BYTES
 
 
 class Identity:
     """The secret half, which never leaves its MPC node."""
 
-    __slots__ = ("_secret", "public", "seed")
+    __slots__ = ("_signing", "public", "secret")
 
-    def __init__(self, seed: bytes) -> None:
-        self.seed = seed
-        """32 bytes. Secret."""
-        self.public, self._secret = crypto_sign_seed_keypair(seed)
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        """32 bytes, the seed of RFC 8032."""
+        self.public, self._signing = crypto_sign_seed_keypair(secret)
 
     @classmethod
     def fresh(cls, rng: Rng) -> Self:
@@ -35,7 +36,7 @@ class Identity:
         return envelope + self._sign(digest(envelope))
 
     def _sign(self, digest: bytes) -> bytes:
-        return crypto_sign(digest, self._secret)[:SIGNATURE_BYTES]
+        return crypto_sign(digest, self._signing)[:SIGNATURE_BYTES]
 
     def __repr__(self) -> str:
         return f"Identity(public={self.public.hex()})"

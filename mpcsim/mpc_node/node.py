@@ -3,8 +3,9 @@
 It takes a verb, the caller's token and a body, and gives a body back: no socket, no event loop, no
 clock of its own. It believes nothing but tokens it has verified itself, envelopes that open, and
 its own store. What it takes from the gateway on trust: who sent the messages of a key generation
-before the parties have keys, and which key is the user's present one (``settle``), for which a
-share must have been voted for here first.
+before the parties have keys, who the other MPC node is when it first hears of it (``meet``), and
+which key is the user's present one (``settle``), for which a share must have been voted for here
+first.
 
 What its sessions keep to:
 
@@ -34,6 +35,7 @@ from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
 from mpcsim.protocol.envelope import Envelope
@@ -57,6 +59,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, rewrap_half
@@ -119,6 +122,9 @@ class MpcNode:
         self._rng = rng or SystemRng()
         self._listener = listener
         self._seal_key = store.seal_key(self._rng)
+        self._identity = store.identity(self._rng)
+        self._peer = Peer(me, store)
+        self._hello = self._introduction()
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
         """Sessions that exclude others: (what is done, key_id) to the session."""
@@ -140,10 +146,24 @@ class MpcNode:
             "settle": self._settle,
         }
 
-    @property
-    def seal_key(self) -> bytes:
-        """The public key that halves of secret stores are sealed to."""
-        return self._seal_key.public
+    def hello(self) -> wire.Hello:
+        """Who this node is, since its last start."""
+        return self._hello
+
+    def _introduction(self) -> wire.Hello:
+        seal_key = self._seal_key.public
+        signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
+        boot = self._rng.bytes(wire.BOOT_BYTES)
+        return wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
+
+    def meet(self, hello: wire.Hello) -> None:
+        """Hear who the other MPC node is: its identity is kept at first sight.
+
+        Raises:
+            Refused: it is not the other MPC node's, or another one than at first sight: no key is
+                made or recovered until the right one is back.
+        """
+        self._peer.meet(hello)
 
     def holdings(self) -> list[Holding]:
         """What shares are in the store; never the shares."""
@@ -176,6 +196,7 @@ class MpcNode:
             self._sessions.clear()
             self._busy.clear()
             self._decoded.clear()
+            self._hello = self._introduction()
 
     # ------------------------------------------------------------------ vault
 
@@ -211,6 +232,7 @@ class MpcNode:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
+        self._peer.identity()
         with self._lock:
             if self._store.active(claims.user_id, curve):
                 raise key_exists(curve)
@@ -228,6 +250,7 @@ class MpcNode:
         body = wire.Recover.from_bytes(data)
         claims = self._verifier.verify(token)
         _access_only(claims)
+        self._peer.identity()
         with self._lock:
             stored = self._store.active(claims.user_id, body.curve_name)
             if stored is None:

@@ -1,4 +1,5 @@
-"""An MPC node's own store: its key shares and its sealing key. No other service reads it.
+"""An MPC node's own store: its key shares, its identity and its sealing key. No other service
+reads it.
 
 A share is *prepared* when a session has made it, *voted* once this node has promised that all
 three holders are done, *active* when the gateway has registered the key. Only the change to active
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mpcsim.errors import UsageError
+from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import Rng
 from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
 from mpcsim.rpc.holdings import Holding
+from mpcsim.rpc.statements import IDENTITY_BYTES
 from mpcsim.vault import SealKey
 
 _SCHEMA = """
@@ -35,6 +38,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE st
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
 _ADDED: Final = [("shares", "recoveries", "INTEGER NOT NULL DEFAULT 0")]
+_K = TypeVar("_K", SealKey, Identity)
 _COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended, recoveries"
 
 
@@ -101,21 +105,57 @@ class ShareStore:
             StoreFailed: it is damaged, or there are shares without it. With another one no vault of
                 these keys would open.
         """
+        return self._key_pair(SealKey, "seal_key", rng, "SELECT 1 FROM shares")
+
+    def identity(self, rng: Rng) -> Identity:
+        """The node's, made before it meets the other MPC node.
+
+        Raises:
+            StoreFailed: it is damaged, or gone though the other MPC node has been met. With another
+                one nobody would know this node any more.
+        """
+        met = "SELECT 1 FROM secrets WHERE name = 'peer_identity'"
+        return self._key_pair(Identity, "identity", rng, met)
+
+    def _key_pair(self, kind: type[_K], name: str, rng: Rng, since: str) -> _K:
+        """One of the node's own key pairs, which is made once.
+
+        Args:
+            since: finds something if there must be one.
+        """
+        what = name.replace("_", " ")
         with self._database.transaction() as cursor:
-            row = cursor.execute("SELECT value FROM secrets WHERE name = 'seal_key'").fetchone()
+            row = cursor.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
             if row is not None and not isinstance(row[0], bytes):
-                raise self._database.damaged("its seal key is another")
-            if row is None and cursor.execute("SELECT 1 FROM shares").fetchone():
-                raise self._database.damaged("it has no seal key")
-            key = SealKey.fresh(rng) if row is None else SealKey(bytes(row[0][:32]))
+                raise self._database.damaged(f"its {what} is another")
+            if row is None and cursor.execute(since).fetchone():
+                raise self._database.damaged(f"it has no {what}")
+            key = kind.fresh(rng) if row is None else kind(bytes(row[0][:32]))
             if row is None or len(row[0]) == 32:  # earlier versions kept the secret half alone
                 cursor.execute(
-                    "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)",
-                    (key.secret + key.public,),
+                    "INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, key.secret + key.public)
                 )
             elif key.public != row[0][32:]:
-                raise self._database.damaged("its seal key is another")
+                raise self._database.damaged(f"its {what} is another")
         return key
+
+    def peer_identity(self) -> bytes | None:
+        """The other MPC node's, as it was when first met; None before.
+
+        Raises:
+            StoreFailed: it is damaged.
+        """
+        row = self._database.row("SELECT value FROM secrets WHERE name = 'peer_identity'")
+        if row is None:
+            return None
+        if not isinstance(row[0], bytes) or len(row[0]) != IDENTITY_BYTES:
+            raise self._database.damaged("the other MPC node's identity is none")
+        return row[0]
+
+    def pin(self, identity: bytes) -> None:
+        """Keep the other MPC node's identity, for good."""
+        with self._database.transaction() as cursor:
+            cursor.execute("INSERT INTO secrets VALUES ('peer_identity', ?)", (identity,))
 
     def find(self, key_id: str) -> StoredShare | None:
         row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)

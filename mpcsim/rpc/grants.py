@@ -20,10 +20,9 @@ from mpcsim.errors import InvalidEncoding, MpcError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rng import Rng
-from mpcsim.rpc.wire import Body
+from mpcsim.rpc.wire import BOOT_BYTES, Body
 
 LINK_KEY_BYTES: Final = 32
-BOOT_BYTES: Final = 16
 LIFETIME_S: Final = 60
 _NUMBER_BYTES: Final = 16
 _MAC_BYTES: Final = 32

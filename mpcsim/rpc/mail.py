@@ -11,7 +11,8 @@ from __future__ import annotations
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.rpc.statements import SIGNATURE_BYTES, genuine
+from mpcsim.rpc.statements import genuine
+from mpcsim.rpc.wire import SIGNATURE_BYTES
 
 
 def digest(data: bytes) -> bytes:

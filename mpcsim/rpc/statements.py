@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
-from nacl.bindings import crypto_sign_BYTES, crypto_sign_open, crypto_sign_PUBLICKEYBYTES
+from nacl.bindings import crypto_sign_open, crypto_sign_PUBLICKEYBYTES
 from nacl.exceptions import CryptoError
 
 from mpcsim.encoding import BYTES32, U16, U32, Bytes, Fixed, Nested, Optional, PerParty, Text, wire
 from mpcsim.errors import MpcError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.rpc.wire import Body
+from mpcsim.rpc.wire import SIGNATURE_BYTES, Body, Hello
 
 IDENTITY_BYTES: Final = crypto_sign_PUBLICKEYBYTES
-SIGNATURE_BYTES: Final = crypto_sign_BYTES
 
 
 class Statement(Body):
@@ -147,6 +146,12 @@ class SealKeyStatement(Statement):
 
     party: Annotated[int, U16]
     seal_key: Annotated[bytes, BYTES32]
+
+
+def vouched(hello: Hello) -> bool:
+    """Whether the seal key of an MPC node is that of the identity beside it."""
+    statement = SealKeyStatement(hello.party, hello.seal_key)
+    return signed_by(hello.identity, statement, hello.signature)
 
 
 @wire

@@ -17,6 +17,7 @@ from mpcsim.encoding import (
     U16,
     U32,
     Bytes,
+    Fixed,
     Message,
     Optional,
     PerParty,
@@ -38,6 +39,10 @@ MAX_MESSAGE_BYTES: Final = 1 << 16
 MAX_HALF_BYTES: Final = 1 << 10
 
 MAX_RECORD_BYTES: Final = 1 << 12
+
+BOOT_BYTES: Final = 16
+SIGNATURE_BYTES: Final = 64
+"""Of Ed25519 (RFC 8032)."""
 
 MAIL = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
 HALVES = PerParty(Bytes(MAX_HALF_BYTES))
@@ -152,6 +157,21 @@ class Suspend(Body):
 
 
 # What the gateway and an MPC node say to each other besides the above.
+
+
+@wire
+class Hello(Body):
+    """Who an MPC node is. ``statements.vouched`` says whether it is consistent in itself."""
+
+    party: Annotated[int, U16]
+    identity: Annotated[bytes, BYTES32]
+    """The Ed25519 public key that its statements are signed with; never another one."""
+    seal_key: Annotated[bytes, BYTES32]
+    """The X25519 public key that halves of secret stores are sealed to."""
+    signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
+    """The identity's, of the seal key (``statements.SealKeyStatement``)."""
+    boot: Annotated[bytes, Fixed(BOOT_BYTES)]
+    """Random; another one after every start."""
 
 
 @wire

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,7 @@ from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed, file_of
+from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
 from mpcsim.service.deployment import bring_together
@@ -31,6 +34,8 @@ from mpcsim.sim.conditions import Conditions
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Fault
 from mpcsim.trace import Listener, silent
+
+LOG = logging.getLogger(__name__)
 
 REGISTRY_FILE: Final = file_of(REGISTRY)
 LOCK_FILE: Final = "lock"
@@ -138,6 +143,7 @@ def open_gateway(
         issuer = TokenIssuer(registry.signing_key(), now)
         jwks = issuer.jwks()
         conditions = Conditions(network, faults, seed)
+        nodes: dict[PartyId, MpcNode] = {}
         links: dict[PartyId, Link] = {}
         for party, store in stores.items():
             node = MpcNode(
@@ -150,7 +156,9 @@ def open_gateway(
                 signing_s=signing_s,
                 making_s=making_s,
             )
+            nodes[party] = node
             links[party] = Link(node, conditions, timer=timer, timeout_s=link_timeout_s)
+        _introduce(nodes.values())
         gateway = Gateway(
             registry,
             links,
@@ -181,6 +189,15 @@ def open_gateway(
             conditions,
             opened.pop_all(),
         )
+
+
+def _introduce(nodes: Iterable[MpcNode]) -> None:
+    """Let the MPC nodes know each other."""
+    for one, other in permutations(nodes, 2):
+        try:
+            one.meet(other.hello())
+        except Refused as refused:  # keys that are there can be used
+            LOG.error("%s", refused)
 
 
 def _claim(folder: Path) -> int:

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from mpcsim.gateway.addresses import addresses
+from mpcsim.ids import ROLES
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.rpc import wire
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
@@ -259,6 +260,12 @@ def test_the_mpc_nodes_seal_keys_are_public():
         nodes = (await client.http.get("/mpc/v1/nodes")).json()
         assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
         assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
+        for n, hello in gateway.gateway.hellos().items():
+            said = nodes[ROLES[n]]
+            parts = [
+                bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")
+            ]
+            assert wire.Hello(n, *parts) == hello
 
     run(work)
 

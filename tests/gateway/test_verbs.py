@@ -23,6 +23,7 @@ from tests.helpers.gateway import (
     envelopes,
     feed,
     seal,
+    seal_keys,
     sends,
     shares_of,
 )
@@ -111,7 +112,7 @@ def test_a_vault_opens_for_its_user_and_key_only():
         reply = await client.ask("open", wire.OpenVault(epoch, reply_key.public, store.halves))
         assert client.requests.count("open") == 1
         with reply_key.combine(
-            wire.VaultOpened.from_bytes(reply).halves, gateway.gateway.seal_keys()
+            wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)
         ) as key:
             assert bytes(open_share(sealed, store, key, user_id)) == b"the client's share"
 

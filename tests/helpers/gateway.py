@@ -14,7 +14,7 @@ from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted
-from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
@@ -247,6 +247,11 @@ class Client:
         return share
 
 
+def seal_keys(gateway: OpenGateway) -> dict[PartyId, bytes]:
+    """What the MPC nodes have secrets sealed to."""
+    return {party: hello.seal_key for party, hello in gateway.gateway.hellos().items()}
+
+
 def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
     """A vault of a key: encrypted share and secret store."""
     return seal_share(
@@ -257,7 +262,7 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
         key_id=share.record.epoch.hex(),
         curve=share.record.curve_name,
         user_id=user_id,
-        node_keys=gateway.gateway.seal_keys(),
+        node_keys=seal_keys(gateway),
         rng=SystemRng(),
     )
 

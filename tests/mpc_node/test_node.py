@@ -241,7 +241,7 @@ def test_seeded_parts_draw_their_own():
     async def work(gateway, client):
         share = await client.generate("ed25519")
         await client.check_works(share)
-        return {link.node.seal_key for link in gateway.links.values()} | {
+        return {hello.seal_key for hello in gateway.gateway.hellos().values()} | {
             gateway.credentials.api_key
         }
 

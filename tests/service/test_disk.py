@@ -18,7 +18,7 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rpc import database as databases
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
-from tests.helpers.gateway import Client, Failed, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, reopen, seal_keys, shares_of
 from tests.helpers.repo import ROOT
 
 NAMES = ("gateway", "operator", "institution")
@@ -260,7 +260,11 @@ def _alter(store, statement):
     ("name", "statement", "said"),
     [
         ("gateway", "DELETE FROM secrets WHERE name = 'signing_key'", "it has no signing_key"),
-        ("operator", "UPDATE secrets SET name = 'seal_kez'", "it has no seal key"),
+        (
+            "operator",
+            "UPDATE secrets SET name = 'seal_kez' WHERE name = 'seal_key'",
+            "it has no seal key",
+        ),
         (
             "institution",
             "UPDATE secrets SET value = CAST(substr(value, 1, 32) || zeroblob(32) AS BLOB)",
@@ -268,6 +272,17 @@ def _alter(store, statement):
         ),
         ("operator", "UPDATE secrets SET value = zeroblob(33)", "its seal key is another"),
         ("operator", "UPDATE secrets SET value = 'text'", "its seal key is another"),
+        ("operator", "DELETE FROM secrets WHERE name = 'identity'", "it has no identity"),
+        (
+            "institution",
+            "UPDATE secrets SET value = zeroblob(64) WHERE name = 'identity'",
+            "its identity is another",
+        ),
+        (
+            "institution",
+            "UPDATE secrets SET value = zeroblob(31) WHERE name = 'peer_identity'",
+            "the other MPC node's identity is none",
+        ),
     ],
 )
 def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, said):
@@ -291,12 +306,12 @@ def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, sa
 
 def test_a_seal_key_of_an_earlier_version_stays(tmp_path):
     gateway = reopen(tmp_path)
-    keys = gateway.gateway.seal_keys()
+    keys = seal_keys(gateway)
     gateway.close()
     _alter(tmp_path / "operator.sqlite", "UPDATE secrets SET value = substr(value, 1, 32)")
     for _ in range(2):
         with closing(reopen(tmp_path)) as gateway:
-            assert gateway.gateway.seal_keys() == keys
+            assert seal_keys(gateway) == keys
 
 
 def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):

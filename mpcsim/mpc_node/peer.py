@@ -1,0 +1,64 @@
+"""The other MPC node, as this one knows it: its identity is kept at first sight, and for good."""
+
+from __future__ import annotations
+
+import threading
+
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.mpc_node.store import ShareStore
+from mpcsim.rpc.database import file_of
+from mpcsim.rpc.errors import BAD_REQUEST, UNAVAILABLE, NodeFailed, Refused
+from mpcsim.rpc.statements import vouched
+from mpcsim.rpc.wire import Hello
+
+
+class Peer:
+    """Who the other MPC node is. Any thread may ask."""
+
+    def __init__(self, me: PartyId, store: ShareStore) -> None:
+        """
+        Args:
+            me: this MPC node.
+            store: its own, where the identity is kept.
+        """
+        (party,) = set(MPC_NODES) - {me}
+        self._me, self._party = ROLES[me], party
+        self._store = store
+        self._known = store.peer_identity()
+        self._stranger = False
+        self._lock = threading.Lock()
+
+    def meet(self, hello: Hello) -> None:
+        """Hear who it is.
+
+        Raises:
+            Refused: this is not the other MPC node's; ``NodeFailed``: it is another one than at
+                first sight.
+            StoreFailed: it cannot be kept.
+        """
+        if hello.party != self._party or not vouched(hello):
+            raise Refused(BAD_REQUEST, f"this is not who the {ROLES[self._party]} is")
+        with self._lock:
+            if self._known is None:
+                self._store.pin(hello.identity)
+                self._known = hello.identity
+            self._stranger = hello.identity != self._known
+        self.identity()
+
+    def identity(self) -> bytes:
+        """The one that it had at first sight.
+
+        Raises:
+            NodeFailed: it has not been met, or had another one when last heard of.
+        """
+        it = ROLES[self._party]
+        if self._known is None:
+            raise NodeFailed(UNAVAILABLE, f"the {self._me} has not met the {it} yet", self._party)
+        if self._stranger:
+            raise NodeFailed(
+                UNAVAILABLE,
+                f"the {it} has another identity than when the {self._me} first met it: put the "
+                f"right {file_of(it)} back",
+                self._party,
+            )
+        return self._known

@@ -1,0 +1,156 @@
+"""Who the MPC nodes are: identities that stay, and that each keeps of the other."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from nacl.signing import SigningKey, VerifyKey
+
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import NodeFailed, Refused
+from mpcsim.rpc.statements import SealKeyStatement, vouched
+from mpcsim.service import open_gateway
+from tests.helpers.gateway import Client, Failed, reopen
+
+
+def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
+    signature = identity.sign(SealKeyStatement(party, seal_key))
+    return wire.Hello(party, identity.public, seal_key, signature, bytes(wire.BOOT_BYTES))
+
+
+def test_an_identity_stays_and_a_boot_does_not(tmp_path):
+    hellos = []
+    for _ in range(2):
+        with closing(reopen(tmp_path)) as gateway:
+            hellos.append(gateway.gateway.hellos())
+            for link in gateway.links.values():
+                link.node.restart()
+            hellos.append(gateway.gateway.hellos())
+    for party in MPC_NODES:
+        mine = [hello[party] for hello in hellos]
+        assert len({replace(hello, boot=bytes(16)) for hello in mine}) == 1
+        assert len({hello.boot for hello in mine}) == 4
+        assert all(hello.party == party and vouched(hello) for hello in mine)
+    assert hellos[0][OPERATOR].identity != hellos[0][INSTITUTION].identity
+
+
+def test_the_identity_vouches_for_the_seal_key():
+    """By libsodium's own interface; nothing else passes."""
+    with closing(open_gateway()) as gateway:
+        hello = gateway.gateway.hellos()[OPERATOR]
+    statement = OPERATOR.to_bytes(2, "big") + hello.seal_key
+    VerifyKey(hello.identity).verify(tagged_hash(Tag.SEAL_KEY, statement), hello.signature)
+    assert not vouched(replace(hello, seal_key=bytes(32)))
+    assert not vouched(replace(hello, party=INSTITUTION))
+    assert not vouched(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
+    assert not vouched(replace(hello, signature=bytes(64)))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda right: replace(right, signature=bytes(64)),
+        lambda right: replace(right, seal_key=bytes(32)),
+        lambda right: hello_of(Identity.fresh(SystemRng()), OPERATOR),
+    ],
+)
+def test_what_is_not_the_other_mpc_nodes_changes_nothing(forged):
+    async def work(gateway, client):
+        operator, institution = (gateway.links[party].node for party in MPC_NODES)
+        with pytest.raises(Refused, match="this is not who the institution is"):
+            operator.meet(forged(institution.hello()))
+        await client.check_works(await client.generate("ed25519"))
+
+    with closing(open_gateway()) as gateway:
+        asyncio.run(work(gateway, Client.of(gateway)))
+
+
+def test_another_identity_is_refused_until_the_right_one_is_back():
+    said = (
+        "the institution has another identity than when the operator first met it: put the right"
+        " institution.sqlite back"
+    )
+
+    async def work(gateway, client):
+        operator, institution = (gateway.links[party].node for party in MPC_NODES)
+        share = await client.generate("ed25519")
+        with pytest.raises(NodeFailed, match=f"^{said}$"):
+            operator.meet(hello_of(Identity.fresh(SystemRng())))
+        for making in (client.generate("secp256k1"), client.recover("ed25519")):
+            with pytest.raises(Failed) as failed:
+                await making
+            assert (failed.value.status, failed.value.error) == (503, said)
+        await client.check_works(share)
+        operator.meet(institution.hello())
+        await client.check_consistent("ed25519", share.public_key.encode())
+        await client.check_works(await client.generate("secp256k1"))
+
+    with closing(open_gateway()) as gateway:
+        asyncio.run(work(gateway, Client.of(gateway)))
+
+
+def test_an_mpc_node_that_lost_its_store_is_another_one(tmp_path, caplog):
+    """It is said at the start; what can be used is used, and with the right file all is well."""
+
+    async def made():
+        with closing(reopen(tmp_path)) as gateway:
+            return await Client.of(gateway).generate("ed25519")
+
+    share = asyncio.run(made())
+    store = tmp_path / "institution.sqlite"
+    kept = store.read_bytes()
+    for path in tmp_path.glob("institution.sqlite*"):
+        path.unlink()
+
+    async def without():
+        said = "the institution has another identity than when"
+        with closing(reopen(tmp_path)) as gateway, pytest.raises(Failed, match=said):
+            await Client.of(gateway, "bob").generate("ed25519")
+
+    for _ in range(2):
+        caplog.clear()
+        asyncio.run(without())
+        assert "the institution has another identity than when the operator" in caplog.text
+    for path in tmp_path.glob("institution.sqlite*"):
+        path.unlink()
+    store.write_bytes(kept)
+
+    async def again():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            await client.check_works(share)
+            await client.recover("ed25519")
+
+    caplog.clear()
+    asyncio.run(again())
+    assert not caplog.records
+
+
+def test_stores_of_an_earlier_version_get_identities(tmp_path):
+    async def made():
+        with closing(reopen(tmp_path)) as gateway:
+            return await Client.of(gateway).generate("ed25519")
+
+    share = asyncio.run(made())
+    for name in ("operator", "institution"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as database, database:
+            database.execute("DELETE FROM secrets WHERE name != 'seal_key'")
+
+    async def after():
+        with closing(reopen(tmp_path)) as gateway:
+            await Client.of(gateway).check_works(share)
+            await Client.of(gateway).recover("ed25519")
+
+    asyncio.run(after())
+
+
+def test_an_identity_is_not_in_its_repr():
+    identity = Identity.fresh(SystemRng())
+    assert identity.secret.hex() not in repr(identity)
+    assert identity.public.hex() in repr(identity)
