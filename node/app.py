@@ -18,6 +18,7 @@ from starlette.responses import Response
 from mpcsim import __version__
 from mpcsim.lifetime import end_after
 from mpcsim.rpc.request_ids import RequestIds
+from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
 from node import logs, routes
 from node.auth import Authenticator
 from node.docs import TITLE, openapi_document, page_routes
@@ -25,7 +26,6 @@ from node.errors import NotConfigured
 from node.gateway import GatewayClient
 from node.protected import error_answer
 from node.settings import Settings
-from node.transport import HttpTransport, Limits, Reply, Transport
 from node.wallet import Wallet
 
 

@@ -25,16 +25,25 @@ from mpcsim.rpc.errors import (
     key_exists,
     recovered_meanwhile,
 )
+from mpcsim.rpc.transport import (
+    ConnectionLost,
+    Reply,
+    TooLarge,
+    TooLate,
+    Transport,
+    TransportFailed,
+)
 from node.errors import (
     ApiError,
     BadRequest,
     Conflict,
     NotFound,
     Unauthorized,
+    Unreachable,
     Upstream,
+    UpstreamTimeout,
 )
 from node.models import KeyToken, RegisteredKey, RegisteredKeys, UserInformation, WalletInformation
-from node.transport import ConnectionLost, Reply, Transport
 
 SEAL_KEY_BYTES: Final = 32
 _CONFLICTS: Final = frozenset(
@@ -187,22 +196,40 @@ class GatewayClient:
             again: doing it twice changes nothing, so it is sent anew if the connection breaks: a
                 kept-alive one may have ended just then.
         """
-        path, data = wire.PREFIX + verb, body.to_bytes()
-        try:
-            return await self._request("POST", path, token, data)
-        except ConnectionLost:
-            if not again:
-                raise
-        return await self._request("POST", path, token, data)
+        return await self._request("POST", wire.PREFIX + verb, token, body.to_bytes(), again=again)
 
     async def _request(
-        self, method: str, path: str, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        token: str | None,
+        body: bytes | None = None,
+        *,
+        again: bool = False,
     ) -> bytes:
         self.requests[f"{method} {path.partition('?')[0]}"] += 1
-        reply = await self._transport.request(method, path, token=token, body=body)
+        try:
+            reply = await self._transport.request(method, path, token=token, body=body)
+        except ConnectionLost as lost:
+            if not again:
+                raise _no_answer(lost) from None
+            return await self._request(method, path, token, body)
+        except TransportFailed as failed:
+            raise _no_answer(failed) from None
         if not 200 <= reply.status < 300:
             raise _refusal(reply)
         return reply.body
+
+
+def _no_answer(failed: TransportFailed) -> ApiError:
+    """What it is to a caller of the node that no answer came."""
+    match failed:
+        case TooLate():
+            return UpstreamTimeout()
+        case TooLarge():
+            return Unreachable("The gateway's answer is too long; check WAAS_API_URL")
+        case _:
+            return Unreachable()
 
 
 def _refusal(reply: Reply) -> ApiError:

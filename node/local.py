@@ -55,6 +55,7 @@ from fastapi import FastAPI
 
 from mpcsim.errors import UsageError
 from mpcsim.rng import Rng, SeededRng, SystemRng
+from mpcsim.rpc.transport import AsgiTransport, Limits
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.conditions import begin_session
@@ -68,7 +69,6 @@ from mpcsim.vault import INTERACTIVE, Argon2Cost
 from node.app import create_app
 from node.gateway import GatewayClient
 from node.settings import Settings
-from node.transport import AsgiTransport, Limits
 from node.wallet import Wallet
 
 T = TypeVar("T")

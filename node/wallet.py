@@ -21,6 +21,7 @@ from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.errors import recovered_meanwhile
 from mpcsim.rpc.tokens import Claims
+from mpcsim.rpc.transport import DEFAULT_LIMITS
 from mpcsim.rpc.wire import Recovering
 from mpcsim.vault import (
     INTERACTIVE,
@@ -68,7 +69,6 @@ from node.models import (
 )
 from node.stretching import Stretching
 from node.timing import Timing
-from node.transport import DEFAULT_LIMITS
 from node.workers import Workers
 
 R = TypeVar("R")

@@ -16,12 +16,12 @@ import uvicorn
 from starlette.applications import Starlette
 
 from mpcsim.listening import ConnectionLimits, listen, options
+from mpcsim.rpc.transport import AsgiTransport, HttpTransport, Limits, Transport
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import Argon2Cost
 from node.app import create_app
 from node.gateway import GatewayClient
 from node.settings import Settings
-from node.transport import AsgiTransport, HttpTransport, Limits, Transport
 from node.wallet import Wallet
 
 T = TypeVar("T")

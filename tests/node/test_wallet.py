@@ -24,6 +24,7 @@ from mpcsim.mpc_node import node as mpc_node
 from mpcsim.protocols import ecdsa, frost
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
+from mpcsim.rpc.transport import Reply
 from mpcsim.service import open_gateway
 from mpcsim.vault import (
     EncryptedShare,
@@ -45,7 +46,6 @@ from node.errors import (
 )
 from node.models import KeyShareRecord
 from node.timing import Timing
-from node.transport import Reply
 from node.wallet import Caller
 from tests.helpers.adversary import Adversary
 from tests.helpers.adversary import on as on_kind

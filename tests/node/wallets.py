@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpcsim.rpc.tokens import TokenVerifier
+from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import Argon2Cost
 from node.gateway import GatewayClient
 from node.models import KeyShareRecord
 from node.timing import Timing
-from node.transport import AsgiTransport, Reply
 from node.wallet import Caller, Wallet
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from mpcsim.rpc.transport import AsgiTransport
 from mpcsim.service import open_gateway
 from mpcsim.testing import (
     AsgiService,
@@ -44,7 +45,6 @@ from node.app import create_app
 from node.gateway import GatewayClient
 from node.local import LocalService
 from node.settings import Settings
-from node.transport import AsgiTransport
 from node.wallet import Wallet
 from tests.helpers import secrecy
 from tests.node.harness import running

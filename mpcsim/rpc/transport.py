@@ -1,4 +1,4 @@
-"""How a request reaches the gateway: over a socket, or by a call in this process.
+"""How a request reaches another service: over a socket, or by a call in this process.
 
 A transport carries bytes and knows nothing of what they mean. Any status is a reply; only a reply
 that never came is an error.
@@ -16,9 +16,9 @@ import aiohttp
 import httpx
 from yarl import URL
 
+from mpcsim.errors import MpcError
 from mpcsim.rpc import request_ids
 from mpcsim.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
-from node.errors import Unreachable, UpstreamTimeout
 
 KEPT_S: Final = 30.0
 """An idle connection is kept this long; less than a server should keep it."""
@@ -41,7 +41,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(frozen=True)
 class Reply:
-    """What the gateway answered."""
+    """What the service answered."""
 
     status: int
     body: bytes = field(repr=False)
@@ -57,19 +57,28 @@ class Reply:
             return "Unknown"
 
 
-class ConnectionLost(Unreachable):
+class TransportFailed(MpcError):
+    """No reply came."""
+
+
+class NotReached(TransportFailed):
+    """There was no connection: the request has not arrived."""
+
+
+class ConnectionLost(TransportFailed):
     """A connection broke before the reply was there; the request may or may not have arrived."""
 
 
-class TooLarge(Unreachable):
-    """The reply is longer than anything the gateway has to say."""
+class TooLarge(TransportFailed):
+    """The reply is longer than anything that may be asked for."""
 
-    def __init__(self) -> None:
-        super().__init__("The gateway's answer is too long; check WAAS_API_URL")
+
+class TooLate(TransportFailed):
+    """The reply was not complete in time."""
 
 
 class Transport(Protocol):
-    """Carries requests to one gateway."""
+    """Carries requests to one service."""
 
     async def request(
         self, method: str, path: str, *, token: str | None, body: bytes | None = None
@@ -77,12 +86,11 @@ class Transport(Protocol):
         """Send one request.
 
         Args:
-            path: with its query, below the gateway's address.
+            path: with its query, below the service's address.
             token: bearer token.
 
         Raises:
-            Unreachable: no connection, or it broke.
-            UpstreamTimeout: no complete reply in time.
+            TransportFailed: no reply came; its subclasses say why.
         """
         ...
 
@@ -98,7 +106,7 @@ class HttpTransport:
     """
 
     def __init__(self, address: str, limits: Limits = DEFAULT_LIMITS) -> None:
-        """A transport to the gateway at a base address; nothing is sent yet.
+        """A transport to the service at a base address; nothing is sent yet.
 
         Raises:
             ValueError: not an http or https address, or one with credentials, query or fragment.
@@ -129,14 +137,12 @@ class HttpTransport:
             ) as response:
                 after = response.headers.get("Retry-After")
                 return Reply(response.status, await self._read(response), after)
-        except aiohttp.ConnectionTimeoutError:
-            raise Unreachable from None
+        except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError):
+            raise NotReached from None
         except TimeoutError:
-            raise UpstreamTimeout from None
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError):
-            raise ConnectionLost from None
+            raise TooLate from None
         except (aiohttp.ClientError, OSError):
-            raise Unreachable from None
+            raise ConnectionLost from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -165,9 +171,9 @@ class HttpTransport:
 
 
 class AsgiTransport:
-    """A gateway in this process: no sockets.
+    """A service in this process: no sockets.
 
-    As over a socket, a caller who goes away does not stop what the gateway has begun.
+    As over a socket, a caller who goes away does not stop what the service has begun.
     """
 
     def __init__(self, app: Any, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -186,7 +192,7 @@ class AsgiTransport:
             async with asyncio.timeout(self._limits.total_s):
                 reply = await asyncio.shield(task)
         except TimeoutError:
-            raise UpstreamTimeout from None
+            raise TooLate from None
         if len(reply.body) > self._limits.reply_bytes:
             raise TooLarge
         return reply
@@ -200,7 +206,7 @@ class AsgiTransport:
         self, method: str, path: str, token: str | None, body: bytes | None
     ) -> Reply:
         request = httpx.Request(
-            method, "http://gateway" + path, headers=_headers(token, body), content=body
+            method, "http://service" + path, headers=_headers(token, body), content=body
         )
         response = await self._asgi.handle_async_request(request)
         after = response.headers.get("Retry-After")
