@@ -124,22 +124,37 @@ class Guard:
 
     Shares that come from storage or from key generation have one guard per epoch and holder in
     this process (``of``), however often they are loaded, so that a failed check in one session
-    reaches the sessions that are already open. It is meant for one thread. Whoever uses a share
-    in several processes must allow only one open signing session per key and peer.
+    reaches the sessions that are already open, and those that are opened later. It is meant for one
+    thread. Whoever uses a share in several processes must allow only one open signing session per
+    key and peer.
     """
 
     _known: ClassVar[WeakValueDictionary[tuple[bytes, int], Guard]] = WeakValueDictionary()
+    _kept: ClassVar[dict[tuple[bytes, int], Guard]] = {}
+    """Those with something in them: they outlive the shares they were made for."""
 
-    def __init__(self) -> None:
-        self.discarded: set[PartyId] = set()
+    def __init__(self, name: tuple[bytes, int] | None = None) -> None:
+        """
+        Args:
+            name: epoch and holder; None: of a share that nobody will ask for by name.
+        """
+        self.discarded: frozenset[PartyId] = frozenset()
+        self._name = name
 
     @classmethod
     def of(cls, epoch: bytes, holder: int) -> Guard:
         """The guard of that holder's share of that epoch."""
-        guard = cls._known.get((epoch, holder))
+        name = epoch, holder
+        guard = cls._known.get(name)
         if guard is None:
-            guard = cls._known[epoch, holder] = cls()
+            guard = cls._known[name] = cls(name)
         return guard
+
+    def discard(self, *peers: PartyId) -> None:
+        """From now on, for as long as the process lives: no multiplications with these peers."""
+        self.discarded |= frozenset(peers)
+        if self.discarded and self._name is not None:
+            self._kept[self._name] = self
 
 
 @dataclass(frozen=True)
@@ -229,7 +244,7 @@ class KeyShare:
             yield
         except CheckFailed as failed:
             if failed.reason.consequence is Consequence.BAN_AND_DISCARD_OT:
-                self.guard.discarded.add(peer)
+                self.guard.discard(peer)
             raise
 
     def without_multiplication(self, peer: int) -> KeyShare:
@@ -237,7 +252,7 @@ class KeyShare:
         state = self.peers.get(PartyId(peer))
         if state is None:
             raise UsageError(f"party {peer} is not a peer of this share")
-        self.guard.discarded.add(PartyId(peer))
+        self.guard.discard(PartyId(peer))
         kept = {**self.peers, PartyId(peer): replace(state, multiplication=None)}
         return replace(self, peers=kept)
 

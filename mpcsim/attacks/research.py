@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Reason, UsageError, check
+from mpcsim.ids import PartyId
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
@@ -170,6 +171,7 @@ class ResearchBuild(Build):
             wire=shape.wire if wire is None else lambda setup: wire(shape.wire(setup)),
             pair_secrets=shape.pair_secrets if self._sealing else lambda setup: {},
             check=shape.check if self._setup_check else lambda setup, me: None,
+            adapt=shape.adapt,
             switched_off=self.switched_off,
         )
 
@@ -320,10 +322,5 @@ FRESH_RANDOMNESS = "fresh randomness after a stall"
 class ForgetfulGuard(Guard):
     """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after``."""
 
-    def __init__(self) -> None:
-        self.discarded = _Sieve()
-
-
-class _Sieve(set[Any]):
-    def add(self, element: Any) -> None:
+    def discard(self, *peers: PartyId) -> None:
         """Forget it at once."""

@@ -102,7 +102,8 @@ class Store:
     def crash_and_restore(self) -> list[Any]:
         """Come back from storage; returns all that the party had put out by then."""
         kept = self._snapshots[-1] if self._careful else self._snapshots[0]
-        self.party, outputs = Party.resume(self.party.definition, kept)
+        party = self.party
+        self.party, outputs = Party.resume(party.definition, kept, share=party.share)
         return outputs
 
 

@@ -234,7 +234,7 @@ class _Altered:
 def _untouched(shares: Iterable[KeyShare]) -> Iterator[None]:
     """Whatever happens inside, multiplication state stays as usable as it was."""
     guards = {id(share.guard): share.guard for share in shares}.values()
-    before = [set(guard.discarded) for guard in guards]
+    before = [guard.discarded for guard in guards]
     try:
         yield
     finally:

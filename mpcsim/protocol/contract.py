@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from mpcsim.encoding import Message, WireContext
 from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare
 from mpcsim.rng import Drbg
 
 S = TypeVar("S", bound=Message)
@@ -93,6 +94,10 @@ class Definition(Generic[S, R]):
     """End-to-end secrets that exist before the first message."""
     check: Callable[[S, PartyId], None]
     """Raises UsageError if the set-up makes no sense, or none for this party."""
+    adapt: Callable[[S, KeyShare | None], S] = lambda setup, share: setup
+    """Brings the set-up of a stored session up to date with the key share as it is stored now. It
+    must not change what the session is about: the first round's nonces would serve twice. Raises
+    UsageError if it needs a share and gets none, or another."""
 
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Every kind of message with its round; the position plus one is its number on the wire."""

@@ -10,7 +10,7 @@ draws other nonces (only what precedes the first message cannot be hedged this w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
@@ -35,6 +35,7 @@ from mpcsim.errors import (
 )
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.keyshare import KeyShare
 from mpcsim.protocol.channel import seal, unseal
 from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.envelope import Envelope
@@ -148,6 +149,12 @@ class Party(Generic[S, R]):
         return self._roles["all"]
 
     @property
+    def share(self) -> KeyShare | None:
+        """The key share that the session began with; None where it uses none. SECRET."""
+        share: KeyShare | None = getattr(self.setup, "share", None)
+        return share
+
+    @property
     def wire(self) -> WireContext:
         """What messages of this session are encoded and decoded with. Public data."""
         return self._wire
@@ -247,15 +254,15 @@ class Party(Generic[S, R]):
         definition: Definition[S, R],
         data: bytes,
         *,
+        share: KeyShare | None = None,
         listener: Listener = silent,
-        adapt: Callable[[S], S] = lambda setup: setup,
     ) -> tuple[Party[S, R], list[Output[R]]]:
         """Rebuild a party from its snapshot.
 
         Args:
-            adapt: brings the set-up up to date with what has happened outside the session since
-                (``ecdsa.resume``). It must not change what the session is about: the first
-                round's nonces would serve twice.
+            share: the key share as it is stored *now*, for protocols that use state of it which
+                other sessions may have discarded since (``ecdsa``). What was done is replayed as
+                it was; what was discarded is not used again.
 
         Returns:
             The party, and everything it has put out so far: deliver it again if in doubt whether
@@ -263,6 +270,7 @@ class Party(Generic[S, R]):
 
         Raises:
             InvalidEncoding: not a snapshot of this protocol.
+            UsageError: the protocol needs the share, and it is missing or another.
         """
         content, checksum = data[:-32], data[-32:]
         if tagged_hash(Tag.STORED, content) != checksum:
@@ -280,7 +288,7 @@ class Party(Generic[S, R]):
             for _ in range(reader.number(4))
         ]
         reader.finish()
-        setup = adapt(setup)
+        setup = definition.adapt(setup, share)
         try:
             party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
         except UsageError as error:

@@ -297,7 +297,7 @@ class _Table:
     def _restart(self, i: int) -> None:
         old: Any = self._run.parties[PartyId(i)]
         inner: Party[Any, Any] = getattr(old, "party", old)
-        new, outputs = Party.resume(inner.definition, inner.snapshot())
+        new, outputs = Party.resume(inner.definition, inner.snapshot(), share=inner.share)
         if hasattr(old, "rejoin"):
             self._run._take(PartyId(i), old.rejoin(new, outputs))
         else:

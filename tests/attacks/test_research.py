@@ -204,5 +204,5 @@ def test_results_carry_nothing_of_the_copy():
 
 def test_a_forgetful_guard_forgets():
     guard = research.ForgetfulGuard()
-    guard.discarded.add(2)
+    guard.discard(2)
     assert not guard.discarded

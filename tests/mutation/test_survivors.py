@@ -137,9 +137,11 @@ def test_a_snapshot_of_a_party_that_takes_no_part():
 def test_a_snapshot_goes_on_with_its_own_holders_share_only():
     held = keys("secp256k1")
     party = ecdsa.party(ecdsa.setup(held[1], (1, 2), DIGEST), session_id=NAME, rng=SeededRng(1))
-    ecdsa.resume(party.snapshot(), held[1])
+    Party.resume(ecdsa.ECDSA, party.snapshot(), share=held[1])
     with pytest.raises(UsageError, match="another share"):
-        ecdsa.resume(party.snapshot(), held[2])
+        Party.resume(ecdsa.ECDSA, party.snapshot(), share=held[2])
+    with pytest.raises(UsageError, match="as it is stored now"):
+        Party.resume(ecdsa.ECDSA, party.snapshot())
 
 
 # ------------------------------------------------------------------ messages

@@ -184,9 +184,16 @@ def snapshots(name: str) -> list[bytes]:
 CHEAP = ["dkg-ed25519", "ecdsa-2", "frost-2", "reshare-ed25519"]
 
 
+@cache
+def held(name: str) -> KeyShare | None:
+    """The key share that the snapshots' party signs with."""
+    s = session(name)
+    return s.party(s.members[0]).share
+
+
 def resumes(name: str, data: bytes) -> bool:
     try:
-        Party.resume(DEFINITIONS[name], data)
+        Party.resume(DEFINITIONS[name], data, share=held(name))
     except InvalidEncoding:
         return False
     return True

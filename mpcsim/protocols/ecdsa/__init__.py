@@ -33,13 +33,13 @@ from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import SHARE, KeyShare, check_signers
 from mpcsim.mta.base import Mta
-from mpcsim.protocol import Definition, Output, Party
+from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.ecdsa.rounds import ROUNDS
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature, verifies
 from mpcsim.rng import Rng
 from mpcsim.trace import Listener, silent
 
-__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "resume", "setup", "verifies"]
+__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup", "verifies"]
 
 
 @wire
@@ -98,6 +98,20 @@ def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
             raise UsageError(discarded(j))
 
 
+def adapt_setup(then: EcdsaSetup, share: KeyShare | None) -> EcdsaSetup:
+    """The set-up of a stored session, without multiplication state that was discarded since.
+
+    Raises:
+        UsageError: no share as it is stored now, or one of another key, epoch or holder.
+    """
+    if share is None:
+        raise UsageError("a signer goes on only with its key share as it is stored now (share=...)")
+    if share.record != then.share.record or share.identifier != then.share.identifier:
+        raise UsageError("the snapshot was taken with another share")
+    share.guard.discard(*(j for j, peer in share.peers.items() if peer.multiplication is None))
+    return replace(then, share=replace(then.share, guard=share.guard))
+
+
 def discarded(peer: PartyId) -> str:
     """Why there is no signing with that peer any more."""
     return (
@@ -115,6 +129,7 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
     wire=lambda setup: WireContext(SECP256K1, setup.mta),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
     check=check_setup,
+    adapt=adapt_setup,
 )
 
 
@@ -138,29 +153,6 @@ def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> Ecd
         if j != share.identifier and not share.usable(j):
             raise UsageError(discarded(j))
     return agreed
-
-
-def resume(
-    snapshot: bytes, share: KeyShare, *, listener: Listener = silent
-) -> tuple[Party[EcdsaSetup, EcdsaSignature], list[Output[EcdsaSignature]]]:
-    """Go on from a signer's snapshot, with the share as it is stored *now*.
-
-    What was done is replayed as it was; multiplication state that was discarded since is not used
-    again.
-
-    Raises:
-        InvalidEncoding: not a snapshot of a signer.
-        UsageError: the share is of another key or epoch.
-    """
-
-    def adapt(then: EcdsaSetup) -> EcdsaSetup:
-        if share.record != then.share.record or share.identifier != then.share.identifier:
-            raise UsageError("the snapshot was taken with another share")
-        gone = {j for j, peer in share.peers.items() if peer.multiplication is None}
-        share.guard.discarded |= gone
-        return replace(then, share=replace(then.share, guard=share.guard))
-
-    return Party.resume(ECDSA, snapshot, listener=listener, adapt=adapt)
 
 
 def party(

@@ -281,7 +281,10 @@ def deviating(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[
     if party.outcome is not None or party.waiting() is not None:
         raise UsageError("only a party that has not started can be made to deviate")
     deviant, _ = Party.resume(
-        with_round(party.definition, number, run), party.snapshot(), listener=party.listener
+        with_round(party.definition, number, run),
+        party.snapshot(),
+        share=party.share,
+        listener=party.listener,
     )
     deviant.reproducible = party.reproducible
     return deviant

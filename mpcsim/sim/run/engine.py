@@ -319,7 +319,9 @@ class VirtualRun:
 
     def _restart(self, machine: _Machine) -> None:
         inner = inner_party(machine.party)
-        resumed, outputs = Party.resume(inner.definition, machine.snapshot, listener=machine.watch)
+        resumed, outputs = Party.resume(
+            inner.definition, machine.snapshot, share=inner.share, listener=machine.watch
+        )
         resumed.reproducible = inner.reproducible
         machine.watch.take()  # replayed work was done before the crash
         if isinstance(machine.party, Party):

@@ -179,7 +179,7 @@ def test_resumed_at_every_point_gives_the_same_signature():
             local.deliver()
         for party in list(local.parties.values()):
             # Its outputs are delivered again: receivers ignore what they have.
-            local.rejoin(*Party.resume(ECDSA, party.snapshot()))
+            local.rejoin(*Party.resume(ECDSA, party.snapshot(), share=party.share))
         found = results(local.finish())
         assert set(found.values()) == {expected}
 
