@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from mpcsim.cli.network import add_network, parse
 from mpcsim.cli.token import GATEWAY_PORT, add_data, credentials
 from mpcsim.errors import UsageError
-from mpcsim.gateway.gateway import LEASE_S
+from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.lifetime import ending_with_its_starter, stopped_once
 from mpcsim.listening import ConnectionLimits

@@ -24,11 +24,11 @@ from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway.addresses import addresses
-from mpcsim.gateway.gateway import Asking, Gateway
+from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
-from mpcsim.ids import CLIENT, ROLES
+from mpcsim.gateway.sessions import Asking
+from mpcsim.ids import ROLES
 from mpcsim.rpc import wire
-from mpcsim.rpc.carrier import GATEWAY
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
@@ -184,19 +184,19 @@ class _Api:
     # ------------------------------------------------------------------ what is registered
 
     async def user(self, request: Request) -> Response:
-        claims = await self._whole_wallet(request)
+        claims = self.authenticate(request)
         user = self._registry.user(claims.user_id)
         if user is None:
             raise no_such_user()
-        return await self._json(vars(user))
+        return JSONResponse(vars(user))
 
     async def keys(self, request: Request) -> Response:
-        claims = await self._whole_wallet(request)
+        claims = self.authenticate(request)
         keys = [_key(key) for key in self._registry.keys(claims.user_id)]
-        return await self._json({"user_id": claims.user_id, "keys": keys})
+        return JSONResponse({"user_id": claims.user_id, "keys": keys})
 
     async def wallet(self, request: Request) -> Response:
-        claims = await self._whole_wallet(request)
+        claims = self.authenticate(request)
         wallets = [
             {
                 "key": {"curve": key.curve, "public_key": "0x" + key.public_key.hex()},
@@ -204,16 +204,16 @@ class _Api:
             }
             for key in self._registry.keys(claims.user_id)
         ]
-        return await self._json({"user_id": claims.user_id, "wallets": wallets})
+        return JSONResponse({"user_id": claims.user_id, "wallets": wallets})
 
     async def key_token(self, request: Request) -> Response:
         """A token for the MPC nodes, about the key ``id``."""
-        claims = await self._whole_wallet(request)
+        claims = self.authenticate(request)
         key_id = request.query_params.get("id", "")
         if not self._registry.owns(claims.user_id, key_id):
             raise no_such_key()
         token = self._issuer.key(claims.user_id, claims.username, key_id, self._lifetime_s)
-        return await self._json(
+        return JSONResponse(
             {
                 "token": token,
                 "token_type": "Bearer",
@@ -224,7 +224,7 @@ class _Api:
 
     async def address(self, request: Request) -> Response:
         """Addresses of any public key: ``curve``, and ``public_key`` as ``0x`` hex."""
-        await self._whole_wallet(request)
+        self.authenticate(request)
         curve = request.query_params.get("curve", "")
         text = request.query_params.get("public_key", "")
         if curve not in CURVES:
@@ -233,17 +233,7 @@ class _Api:
             found = addresses(curve, bytes.fromhex(text.removeprefix("0x")))
         except (ValueError, InvalidEncoding):
             raise Refused(BAD_REQUEST, "Invalid public_key") from None
-        return await self._json(found)
-
-    async def _whole_wallet(self, request: Request) -> Claims:
-        """Authenticate a request that a token for one key does not allow."""
-        await self._gateway.carrier.carry(CLIENT, GATEWAY, 0)
-        return self.authenticate(request)
-
-    async def _json(self, document: Any) -> Response:
-        response = JSONResponse(document)
-        await self._gateway.carrier.carry(GATEWAY, CLIENT, len(response.body))
-        return response
+        return JSONResponse(found)
 
     # ------------------------------------------------------------------ MPC
 

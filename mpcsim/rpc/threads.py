@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,3 +32,12 @@ async def in_thread(function: Callable[..., T], *values: Any) -> T:
     a lock for is not done after the lock is gone.
     """
     return await to_the_end(asyncio.to_thread(function, *values))
+
+
+async def all_of(calls: Sequence[Awaitable[T]]) -> list[T]:
+    """Wait for every call, then raise the first error, if any: no call goes on unobserved."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results  # type: ignore[return-value]

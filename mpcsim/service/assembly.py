@@ -16,11 +16,14 @@ from typing import Final
 from starlette.applications import Starlette
 
 from mpcsim.errors import UsageError
+from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
-from mpcsim.gateway.gateway import LEASE_S, Gateway
+from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
 from mpcsim.gateway.registry import Credentials, Registry
+from mpcsim.gateway.sessions import LEASE_S, Sessions
 from mpcsim.gateway.smart_accounts import MakeService, SmartAccounts, embedded
+from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
@@ -30,6 +33,7 @@ from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
 from mpcsim.service.deployment import bring_together
+from mpcsim.service.transit import Transit
 from mpcsim.sim.conditions import Conditions
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Fault
@@ -159,17 +163,18 @@ def open_gateway(
             nodes[party] = node
             links[party] = Link(node, conditions, timer=timer, timeout_s=link_timeout_s)
         _introduce(nodes.values())
-        gateway = Gateway(
-            registry,
+        sessions = Sessions(
             links,
-            conditions,
             clock=clock,
             queue=queue,
             signing_s=signing_s,
             making_s=making_s,
             lease_s=lease_s,
         )
-        gateway.settle_at_start()
+        activation = Activation(registry, links, sessions, clock)
+        activation.settle_at_start()
+        waves = Waves(sessions, links, conditions)
+        gateway = Gateway(registry, links, sessions, waves, activation)
         verifier = TokenVerifier(jwks, "gateway", now)
         accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))
         app = create_app(
@@ -179,6 +184,7 @@ def open_gateway(
             token_lifetime_s=token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
         )
+        app.add_middleware(Transit, carrier=conditions)
         return OpenGateway(
             app,
             gateway,

@@ -93,7 +93,7 @@ def test_a_cheat_is_remembered_until_the_key_is_recovered(
             with pytest.raises(Stuck, match="a peer reported that it aborted"):
                 await client.sign(share, signer=party, wrap=cheating(tamper))
             await suspended(gateway, client, share, party, why)
-            assert not gateway.gateway._sessions
+            assert not gateway.gateway.sessions._sessions
             assert not gateway.links[party].node._sessions
             return share
 
@@ -190,7 +190,7 @@ def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speaks_to_i
         tamper = on("Commit", lambda m: b"?", to={party})
         with pytest.raises(Stuck, match="a peer reported that it aborted"):
             await client.begin_generate("ed25519", wrap=cheating(tamper))
-        assert not gateway.gateway._sessions
+        assert not gateway.gateway.sessions._sessions
         assert not any(link.node._sessions for link in gateway.links.values())
         await client.check_consistent("ed25519")
 

@@ -146,7 +146,7 @@ async def by_recover(gateway, client, share):
 
 
 async def by_restart(gateway, client, share):
-    gateway.gateway.settle_at_start()
+    gateway.gateway.activation.settle_at_start()
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -250,7 +250,7 @@ def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered)
             await client.check_works(old)
         if old is None:
             assert bool(await client.key_ids()) == activated
-        gateway.gateway._clock.now += 100  # a recovery of a lost client expires
+        gateway.gateway.sessions._clock.now += 100  # a recovery of a lost client expires
         await client.check_consistent("ed25519", old and old.public_key.encode())
 
     for at in range(1, requests + 1):

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.gateway.gateway import Asking
 from mpcsim.gateway.links import Link
+from mpcsim.gateway.sessions import Asking
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
@@ -258,7 +258,7 @@ def test_a_key_whose_shares_do_not_fit_is_not_settled():
         share = await client.generate("ed25519")
         with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
             cursor.execute("DELETE FROM shares")
-        gateway.gateway.settle_at_start()
+        gateway.gateway.activation.settle_at_start()
         verbs = asked(gateway)
         request = client.begin_sign(share)[1]
         for call in (client.recover("ed25519"), client.ask("sign", request)):
@@ -394,7 +394,7 @@ def test_who_has_waited_for_a_session_that_is_off_finds_none(monkeypatch, verb):
             "exchange": wire.Exchange(session_id, noise),
             "activate": wire.Activate(session_id, made.record.epoch),
         }
-        lock = gateway.gateway._sessions[session_id].lock
+        lock = gateway.gateway.sessions._sessions[session_id].lock
         first = asyncio.create_task(client.ask("exchange", bodies["exchange"]))
         await entered.wait()
         second = asyncio.create_task(client.ask(verb, bodies[verb]))

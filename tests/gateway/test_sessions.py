@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from mpcsim.gateway.gateway import LEASE_S
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.registry import Registry
+from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.protocol.envelope import Envelope
@@ -51,7 +51,7 @@ def run(work, **options):
 
 def nothing_open(gateway):
     """No session, no turn, and nothing still to be told."""
-    service = gateway.gateway
+    service = gateway.gateway.sessions
     return not any(
         [
             service._sessions,
@@ -104,7 +104,7 @@ def test_with_a_queue_the_second_waits_and_the_third_is_refused():
         share = await client.generate("secp256k1")
         party, messages = await begun(client, share)
         second = asyncio.create_task(client.sign(share))
-        while not gateway.gateway._signing._lines[(2,), share.record.epoch.hex()]:
+        while not gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]:
             await asyncio.sleep(0)
         assert await refusal(client.sign(share)) == (409, SIGNING)
         assert not second.done()
@@ -129,7 +129,7 @@ def test_who_waits_and_leaves_takes_no_turn():
         share = await client.generate("secp256k1")
         party, messages = await begun(client, share)
         waiting = [asyncio.create_task(client.sign(share)) for _ in range(2)]
-        while len(gateway.gateway._signing._lines[(2,), share.record.epoch.hex()]) < 2:
+        while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 2:
             await asyncio.sleep(0)
         waiting[0].cancel()
         await finished(client, share, party, messages)
@@ -143,7 +143,7 @@ def test_who_waits_and_leaves_takes_no_turn():
 def test_who_waits_too_long_is_refused():
     async def work(gateway, client):
         share = await client.generate("secp256k1")
-        gateway.gateway._signing.patience_s = 0.01
+        gateway.gateway.sessions._signing.patience_s = 0.01
         await begun(client, share)
         assert await refusal(client.sign(share)) == (409, SIGNING)
 
@@ -241,7 +241,7 @@ def test_who_is_being_served_is_not_silent():
         share = await client.generate("ed25519")
         gateway.conditions.change(faults=[delay(200)])
         signing = asyncio.create_task(client.sign(share))
-        while not gateway.gateway._sessions:
+        while not gateway.gateway.sessions._sessions:
             await asyncio.sleep(0)
         clock.now += 2 * LEASE_S  # far away, an MPC node computes
         assert await refusal(client.sign(share)) == (409, SIGNING)
@@ -283,11 +283,11 @@ def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_othe
         requests = [client.begin_sign(share)[1] for _ in range(3)]
         await client.ask("sign", requests[0])
         first = asyncio.create_task(client.ask("sign", requests[1]))
-        while not gateway.gateway._signing._lines:
+        while not gateway.gateway.sessions._signing._lines:
             await asyncio.sleep(0)
-        while gateway.gateway._sessions:
+        while gateway.gateway.sessions._sessions:
             await asyncio.sleep(0)
-        assert gateway.gateway._signing._lines  # the turn is not free yet
+        assert gateway.gateway.sessions._signing._lines  # the turn is not free yet
         async with asyncio.timeout(8):
             await client.ask("sign", requests[2])
         await first
@@ -387,7 +387,7 @@ def test_one_making_for_a_user_and_curve():
         first = await client.begin_generate("ed25519")
         assert await refusal(client.begin_generate("ed25519")) == (409, GENERATING)
         other = await client.begin_generate("secp256k1")
-        assert len(gateway.gateway._sessions) == 2
+        assert len(gateway.gateway.sessions._sessions) == 2
         assert all(len(link.node._sessions) == 2 for link in gateway.links.values())
         for begun in (first, other):
             await client.activate(*begun)
@@ -561,10 +561,10 @@ def test_what_was_not_told_is_forgotten_when_it_no_longer_matters():
         party, messages = await begun(client, share)
         gateway.links[2].down = True
         assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-        assert gateway.gateway._unclosed
+        assert gateway.gateway.sessions._unclosed
         clock.now += 1000
         await client.sign(share, signer=3)
-        assert not gateway.gateway._unclosed
+        assert not gateway.gateway.sessions._unclosed
 
     run(work, clock=clock)
 
@@ -756,7 +756,7 @@ def test_concurrent_beginnings_are_bounded_too():
     async def work(gateway, client):
         begin = [client.begin_generate("ed25519") for _ in range(40)]
         await asyncio.gather(*begin, return_exceptions=True)
-        assert len(gateway.gateway._sessions) == 1
+        assert len(gateway.gateway.sessions._sessions) == 1
 
     run(work)
 

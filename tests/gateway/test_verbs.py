@@ -84,7 +84,7 @@ def test_signing_takes_few_round_trips_and_small_bodies(curve, rounds):
             # A multiplication message has 51 kB; what goes around it is little.
             assert sum(client.sizes) < (150_000 if rounds == 2 else 1000), client.sizes
         # It is over at once: nothing has to expire before the next one.
-        assert not gateway.gateway._sessions
+        assert not gateway.gateway.sessions._sessions
         assert all(not link.node._sessions for link in gateway.links.values())
 
     run(work)
@@ -166,7 +166,7 @@ def test_a_vault_opens_for_its_user_and_key_only():
 def test_without_a_key_or_session(verb, body, status, error):
     async def work(gateway, client):
         await refused(client, verb, body, status, error)
-        assert not gateway.gateway._sessions
+        assert not gateway.gateway.sessions._sessions
 
     run(work)
 

@@ -29,6 +29,9 @@ SOURCES = (
     "mpcsim/rpc/tokens.py",
     "mpcsim/mpc_node/node.py",
     "mpcsim/gateway/gateway.py",
+    "mpcsim/gateway/sessions.py",
+    "mpcsim/gateway/waves.py",
+    "mpcsim/gateway/activation.py",
     "node/checks.py",
 )
 """Files and folders whose checks are accounted for."""

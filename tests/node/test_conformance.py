@@ -293,7 +293,7 @@ def recovering_already(found, api):
     """The answer to a recovery while another one of the key is in progress."""
     gateway = found.gateway.gateway
     place = gateway.registry.user_by_name("alice").user_id, "ed25519"
-    leave = asyncio.run(gateway._making.take(place))
+    leave = asyncio.run(gateway.sessions._making.take(place))
     try:
         response = request_to(found, api, "/v3/wallet/recover")
     finally:

@@ -340,7 +340,7 @@ def test_a_share_that_cannot_be_dropped_for_want_of_space_is_dropped_later(tmp_p
             with locked(database_of(gateway, "operator")), pytest.raises(Failed) as failed:
                 await client.activate(session_id, share)
             assert failed.value.status == 503
-            assert not gateway.gateway._sessions
+            assert not gateway.gateway.sessions._sessions
             await client.check_consistent("ed25519")
 
     asyncio.run(work())

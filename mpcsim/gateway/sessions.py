@@ -1,0 +1,316 @@
+"""Sessions between a client and the MPC nodes: the gateway's books of them.
+
+Who may have one when, whose it is, when it ends, and who must hear of that. What travels in them is
+carried by ``waves``; what comes of those that make a key is decided by ``activation``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
+from mpcsim.gateway.turns import Turns
+from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import (
+    CONFLICT,
+    SIGNING,
+    LinkFailed,
+    NodeFailed,
+    Refused,
+    busy,
+    no_such_session,
+)
+from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.threads import all_of
+from mpcsim.rpc.tokens import Claims
+
+LEASE_S: Final = 5.0
+"""How long a session's caller may be silent before the key's next caller takes its place."""
+CALLING_OFF_S: Final = 1.0
+"""How long a request waits for the MPC nodes to hear that a session is off."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who asks, and where the time goes."""
+
+    claims: Claims
+    token: str = field(repr=False)
+    times: Times = field(default_factory=Times)
+
+
+@dataclass
+class Session:
+    """A session as the gateway sees it."""
+
+    session_id: bytes
+    user_id: str
+    curve: str
+    nodes: tuple[PartyId, ...]
+    """MPC nodes that take part."""
+    expires_at: float
+    key_id: str | None
+    """The key it acts on or replaces; None while it generates one."""
+    making: bool
+    """It makes a key, in steps that take tens of milliseconds."""
+    place: Hashable
+    """What the session has to itself while it is open."""
+    leave: Callable[[], None]
+    """Gives up the place."""
+    heard_at: float
+    """When the caller's last request was answered."""
+    serving: int = 0
+    """Requests of the caller that are not answered yet."""
+    open_at: set[PartyId] = field(default_factory=set)
+    """MPC nodes that may have it in their books."""
+    expiry: asyncio.TimerHandle | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Sessions:
+    """The open sessions."""
+
+    def __init__(
+        self,
+        links: Mapping[PartyId, Link],
+        *,
+        clock: Callable[[], float],
+        queue: int = 0,
+        signing_s: float = SIGNING_S,
+        making_s: float = MAKING_S,
+        lease_s: float = LEASE_S,
+    ) -> None:
+        """No session.
+
+        Args:
+            links: to the operator and the institution.
+            clock: monotonic seconds, for the expiry of sessions.
+            queue: signing requests that may wait for one key at one MPC node; with 0 a second
+                request is refused at once.
+            signing_s: how long a signing session may take; ``making_s``: the others.
+            lease_s: how long a session's caller may be silent before another takes its place.
+        """
+        self._links = links
+        self._clock = clock
+        self._sessions: dict[bytes, Session] = {}
+        self._signing_s = signing_s
+        self._making_s = making_s
+        self._lease_s = lease_s
+        # Whoever waits for a client that is lost is to see its session end.
+        self._signing = Turns(queue, signing_s + CALLING_OFF_S)
+        self._making = Turns(0, 0.0)
+        self._unclosed: dict[tuple[PartyId, str], dict[bytes, float]] = {}
+        """By MPC node and key: sessions that are off though the node could not be told, and when
+        it has forgotten them anyway."""
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def of_key(self, key_id: str) -> list[Session]:
+        """Those that act on a key, or replace it."""
+        return [session for session in self._sessions.values() if session.key_id == key_id]
+
+    def is_open(self, session: Session) -> bool:
+        """Whether it is still in the books."""
+        return self._sessions.get(session.session_id) is session
+
+    # ------------------------------------------------------------------ they begin
+
+    async def begin(
+        self,
+        asking: Asking,
+        session_id: bytes,
+        curve: str,
+        what: str,
+        key_id: str | None = None,
+        nodes: tuple[PartyId, ...] = MPC_NODES,
+    ) -> Session:
+        """Enter a session in the books, after its turn has come.
+
+        Of makings, generations and recoveries, there is one for a user and curve; of signing
+        sessions, one for a key at an MPC node.
+
+        Raises:
+            Refused: another session has the place, and its caller is not silent.
+        """
+        await self._expire()
+        user_id, making = asking.claims.user_id, what != SIGNING
+        place: Hashable = (user_id, curve) if making else (nodes, key_id)
+        leave = await self._take(self._making if making else self._signing, place, what)
+        if session_id in self._sessions:
+            leave()
+            raise Refused(CONFLICT, "a session of this id is open")
+        lifetime_s = self._making_s if making else self._signing_s
+        now = self._clock()
+        session = Session(
+            session_id,
+            user_id,
+            curve,
+            nodes,
+            now + lifetime_s,
+            key_id,
+            making,
+            place,
+            leave,
+            heard_at=now,
+        )
+        self._sessions[session_id] = session
+        # Those who wait for the key's turn must not depend on the next request coming by.
+        session.expiry = asyncio.get_running_loop().call_later(lifetime_s, self.call_off, session)
+        return session
+
+    # ------------------------------------------------------------------ whose turn it is
+
+    async def _take(self, turns: Turns, place: Hashable, what: str) -> Callable[[], None]:
+        """Take the turn, from a caller who is silent if need be; returns what gives it up."""
+        holder = self._holder(turns, place)
+        if holder is not None and self._lease_left(holder) <= 0:
+            await self.stop([holder])
+            holder = self._holder(turns, place)
+        relief = None
+        if turns.queue and turns.taken(place):
+            relief = self._start(self._relieve(turns, place))
+        try:
+            return await turns.take(place)
+        except TimeoutError:
+            holder = self._holder(turns, place)
+            left = self._lease_left(holder) if holder is not None else 0.0
+            raise busy(what, max(1, math.ceil(left))) from None
+        finally:
+            if relief is not None:
+                relief.cancel()
+
+    async def _relieve(self, turns: Turns, place: Hashable) -> None:
+        """For somebody who waits for a place: end the session that has it once its caller is
+        silent for too long."""
+        soon = min(CALLING_OFF_S, self._lease_s)
+        while turns.taken(place):
+            holder = self._holder(turns, place)  # none while one is being called off
+            left = soon if holder is None else self._lease_left(holder)
+            if holder is not None and left <= 0:
+                self.call_off(holder)
+                left = soon
+            await asyncio.sleep(left)
+
+    def _holder(self, turns: Turns, place: Hashable) -> Session | None:
+        """The session that has a place."""
+        if not turns.taken(place):
+            return None
+        return next((s for s in self._sessions.values() if s.place == place), None)
+
+    def _lease_left(self, session: Session) -> float:
+        """Seconds after which others may take the session's place."""
+        if session.serving:
+            return self._lease_s
+        return session.heard_at + self._lease_s - self._clock()
+
+    # ------------------------------------------------------------------ they go on
+
+    async def find(self, claims: Claims, session_id: bytes) -> Session:
+        """One of the caller's.
+
+        Raises:
+            Refused: there is none of this id that the caller's token is good for.
+        """
+        await self._expire()
+        session = self._sessions.get(session_id)
+        if session is None or session.user_id != claims.user_id:
+            raise no_such_session()
+        if claims.key_id not in (None, session.key_id):
+            raise no_such_session()
+        return session
+
+    @asynccontextmanager
+    async def serving(self, session: Session) -> AsyncIterator[None]:
+        """Serve requests of a session's caller one at a time; in the meantime the caller is not
+        silent.
+
+        Raises:
+            Refused: the session has ended while this one waited.
+        """
+        session.serving += 1
+        try:
+            async with session.lock:
+                if not self.is_open(session):
+                    raise no_such_session()
+                yield
+        finally:
+            session.serving -= 1
+            session.heard_at = self._clock()
+
+    # ------------------------------------------------------------------ they end
+
+    def end(self, session: Session) -> None:
+        """Strike a session out of the books; its key's turn is free."""
+        if self.is_open(session):
+            del self._sessions[session.session_id]
+        if session.expiry is not None:
+            session.expiry.cancel()
+        session.leave()
+
+    def call_off(self, session: Session) -> asyncio.Task[None]:
+        """End a session before its time; nobody has to wait for it."""
+        return self._start(self._call_off(session))
+
+    async def _call_off(self, session: Session) -> None:
+        """Tell the MPC nodes first, if they can be reached, so that whoever has the next turn does
+        not find them busy."""
+        if self.is_open(session):
+            del self._sessions[session.session_id]
+        try:
+            await all_of([self._close(party, session) for party in session.open_at])
+        finally:
+            self.end(session)
+
+    async def _close(self, party: PartyId, session: Session) -> None:
+        """Tell an MPC node that a session is off; remember if it cannot be told."""
+        try:
+            await self._close_at(party, session.session_id)
+        except LinkFailed:
+            if session.key_id is not None:
+                # A node may have entered it in its books a little later than we did.
+                old = self._unclosed.setdefault((party, session.key_id), {})
+                old[session.session_id] = session.expires_at + LINK_TIMEOUT_S
+        except NodeFailed:
+            pass  # It cannot drop a prepared share now, and has said so; settling will.
+
+    async def _close_at(self, party: PartyId, session_id: bytes) -> None:
+        await self._links[party].call("close", "", wire.Close(session_id), Times())
+
+    async def close_old(self, party: PartyId, key_id: str | None) -> None:
+        """Tell an MPC node what it could not be told before, as far as it matters for a key."""
+        if key_id is not None and (old := self._unclosed.pop((party, key_id), None)):
+            try:
+                await all_of([self._close_at(party, session_id) for session_id in old])
+            except LinkFailed:
+                self._unclosed[party, key_id] = old
+                raise
+
+    async def stop(self, sessions: Sequence[Session]) -> None:
+        """Call sessions off; do not wait for it for long."""
+        if tasks := [self.call_off(session) for session in sessions]:
+            await asyncio.wait(tasks, timeout=CALLING_OFF_S)
+
+    async def abandon(self, user_id: str, session_id: bytes) -> None:
+        """Call off a session, if it is the user's."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.user_id == user_id:
+            await self.stop([session])
+
+    async def _expire(self) -> None:
+        now = self._clock()
+        for at, old in list(self._unclosed.items()):
+            if max(old.values()) <= now:
+                del self._unclosed[at]
+        await self.stop([s for s in self._sessions.values() if s.expires_at <= now])
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Work that goes on whoever waits for it; the event loop itself would not hold on to it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task

@@ -1,0 +1,164 @@
+"""Messages of the protocols, carried between the client and the MPC nodes.
+
+The gateway reads nothing but their headers. Each request of a node is carried on, wave after wave,
+until nothing is under way between the MPC nodes, so that a node sees as few round trips as the
+protocol allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.sessions import Asking, Session, Sessions
+from mpcsim.ids import CLIENT, PartyId
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.rpc import wire
+from mpcsim.rpc.carrier import Carrier
+from mpcsim.rpc.errors import BAD_REQUEST, UNAVAILABLE, LinkFailed, Refused, timed_out
+from mpcsim.rpc.threads import all_of
+
+MAX_WAVES: Final = 16
+"""Deliveries between the MPC nodes within one request; honest protocols need at most 4."""
+
+Opening = Callable[[PartyId, tuple[bytes, ...]], Awaitable[bytes]]
+"""Opens a session at an MPC node, with the first messages that go there."""
+Carried = tuple[tuple[bytes, ...], dict[PartyId, bytes]]
+"""The client's mail, and the records that MPC nodes gave."""
+Letter = tuple[Envelope, bytes]
+"""A message with its header read."""
+
+
+class Waves:
+    """Carries messages."""
+
+    def __init__(self, sessions: Sessions, links: Mapping[PartyId, Link], carrier: Carrier) -> None:
+        self._sessions = sessions
+        self._links = links
+        self._carrier = carrier
+
+    async def carry(
+        self,
+        asking: Asking,
+        session: Session,
+        messages: Sequence[bytes],
+        opening: Opening | None = None,
+    ) -> Carried:
+        """Carry a client's messages, and what they lead to, until none is under way between MPC
+        nodes.
+
+        Args:
+            opening: for the first request of a session.
+
+        Raises:
+            Refused: the session is off.
+        """
+        async with self._sessions.serving(session):
+            try:
+                sent = _addressed(session, CLIENT, messages)
+                found = await self._waves(asking, session, sent, opening)
+            except asyncio.CancelledError:
+                self._sessions.call_off(session)
+                raise
+            except BaseException:
+                await self._sessions.stop([session])
+                raise
+            struck_out = not self._sessions.is_open(session)
+            if struck_out or any(envelope.kind == ABORT_KIND for envelope, _ in sent):
+                # The client will not go on, whoever else would.
+                await self._sessions.stop([session])
+            elif not session.open_at:
+                self._sessions.end(session)
+            return found
+
+    async def _waves(
+        self, asking: Asking, session: Session, sent: list[Letter], opening: Opening | None
+    ) -> Carried:
+        under_way = sent
+        mail: list[Letter] = []
+        records: dict[PartyId, bytes] = {}
+        for _ in range(MAX_WAVES):
+            boxes: dict[PartyId, list[Letter]] = {}
+            for envelope, data in under_way:
+                if envelope.receiver == CLIENT:
+                    mail.append((envelope, data))
+                else:
+                    boxes.setdefault(envelope.receiver, []).append((envelope, data))
+            receivers = [
+                p for p in session.nodes if opening or (p in boxes and p in session.open_at)
+            ]
+            if not receivers:
+                break
+            answers = await all_of(
+                [
+                    self._deliver(asking, session, party, boxes.get(party, []), opening)
+                    for party in receivers
+                ]
+            )
+            under_way = []
+            for party, answer in zip(receivers, answers, strict=True):
+                under_way += _addressed(session, party, answer.messages)
+                if answer.record is not None:
+                    records[party] = answer.record
+                if not answer.open:
+                    session.open_at.discard(party)
+            opening = None
+        return await self._carrier.strike(mail), records
+
+    async def _deliver(
+        self,
+        asking: Asking,
+        session: Session,
+        party: PartyId,
+        box: Sequence[Letter],
+        opening: Opening | None,
+    ) -> wire.Answer:
+        link = self._links[party]
+        try:
+            async with asyncio.timeout(link.timeout_s):
+                messages = await self._carrier.strike(box)
+        except TimeoutError:
+            raise timed_out(party) from None
+        try:
+            if opening is None:
+                request = wire.Exchange(session.session_id, messages)
+                quick = not session.making
+                reply = await link.call(
+                    "exchange", asking.token, request, asking.times, quick=quick
+                )
+            else:
+                await self._sessions.close_old(party, session.key_id)
+                session.open_at.add(party)
+                reply = await opening(party, messages)
+        except Refused as refused:
+            never_had_it = opening is not None and refused.status == UNAVAILABLE
+            if never_had_it or not isinstance(refused, LinkFailed):
+                session.open_at.discard(party)
+            raise
+        return wire.Answer.from_bytes(reply)
+
+
+def _addressed(session: Session, source: PartyId, messages: Sequence[bytes]) -> list[Letter]:
+    """Messages with their headers read: of this session, from this sender, to one of its parties.
+
+    Raises:
+        Refused: one is not.
+    """
+    found = []
+    for data in messages:
+        try:
+            envelope = Envelope.decode(data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"messages: {error}") from None
+        if envelope.session_id != session.session_id:
+            raise Refused(BAD_REQUEST, "messages: of another session")
+        if envelope.sender != source:
+            raise Refused(BAD_REQUEST, f"messages: party {source} speaks for {envelope.sender}")
+        if envelope.receiver == source or envelope.receiver not in (CLIENT, *session.nodes):
+            raise Refused(BAD_REQUEST, f"messages: party {envelope.receiver} takes no part")
+        found.append((envelope, data))
+    return found
