@@ -28,7 +28,8 @@ import httptools
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
-from mpcsim.service.assembly import REGISTRY_FILE
+from mpcsim.rpc.database import REGISTRY
+from mpcsim.service.data_folder import store_file
 from mpcsim.system import access_token, free_port, gateway_program, node_program, running
 
 KEYS: Final = 32
@@ -89,7 +90,7 @@ def service_figures(
         node = node_program(free_port(), gateway)
         processes.start(gateway, quiet=True)
         processes.start(node, quiet=True)
-        registry = Registry(Path(folder) / REGISTRY_FILE)
+        registry = Registry(store_file(Path(folder), REGISTRY))
         known = registry.credentials()
         registry.close()
         tokens = [

@@ -19,9 +19,10 @@ from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.rng import SystemRng
+from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.service import open_gateway
-from mpcsim.service.assembly import REGISTRY_FILE
+from mpcsim.service.data_folder import store_file
 from mpcsim.system import free_port, gateway_program, running
 
 KEYS: Final = 10_000
@@ -48,7 +49,7 @@ def starting_figures(count: int = KEYS, runs: int = RUNS) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as place:
         clean, crashed, empty = (Path(place) / name for name in ("clean", "crashed", "empty"))
         fill(clean, crashed, count)
-        size = sum(file.stat().st_size for file in clean.iterdir())
+        size = sum(file.stat().st_size for file in clean.rglob("*"))
         return {
             "gateway_start_empty_s": _start_s([empty] * runs),
             "gateway_start_clean_s": _start_s([clean] * runs),
@@ -70,8 +71,8 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
     open_gateway(clean).close()
     rng = SystemRng()
     shares = keys(CURVE)
-    registry = Registry(clean / REGISTRY_FILE)
-    stores = {party: ShareStore(clean / f"{ROLES[party]}.sqlite") for party in MPC_NODES}
+    registry = Registry(store_file(clean, REGISTRY))
+    stores = {party: ShareStore(store_file(clean, ROLES[party])) for party in MPC_NODES}
     services: list[Registry | ShareStore] = [registry, *stores.values()]
     for service in services:
         # Nobody waits for the disk after each of these changes.

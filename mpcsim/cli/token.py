@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Credentials, Registry
-from mpcsim.service.assembly import REGISTRY_FILE
+from mpcsim.rpc.database import REGISTRY
+from mpcsim.service.data_folder import store_file
 from mpcsim.system import DATA_FOLDER, HOST, access_token
 
 GATEWAY_PORT: Final = 9090
@@ -75,7 +76,7 @@ def credentials(folder: Path) -> Credentials:
     api_key, api_secret = os.environ.get("WAAS_API_KEY"), os.environ.get("WAAS_API_SECRET")
     if api_key and api_secret:
         return Credentials(api_key, api_secret)
-    path = folder / REGISTRY_FILE
+    path = store_file(folder, REGISTRY)
     if not (path.is_file() and path.stat().st_size):
         raise UsageError(
             f"no gateway has kept its data in {folder} (--data names another folder; "

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import Final
 
 from starlette.applications import Starlette
 
@@ -28,11 +25,12 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import Drbg, Rng, SystemRng
-from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed, file_of
+from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
-from mpcsim.service.deployment import bring_together
+from mpcsim.service.data_folder import claimed, prepare, read_link, store_file
+from mpcsim.service.deployment import belong
 from mpcsim.service.transit import Transit
 from mpcsim.sim.conditions import Conditions
 from mpcsim.sim.network.topology import Network
@@ -40,9 +38,6 @@ from mpcsim.sim.run.faults import Fault
 from mpcsim.trace import Listener, silent
 
 LOG = logging.getLogger(__name__)
-
-REGISTRY_FILE: Final = file_of(REGISTRY)
-LOCK_FILE: Final = "lock"
 
 
 @dataclass
@@ -103,7 +98,8 @@ def open_gateway(
     """A gateway with the operator's and the institution's MPC nodes.
 
     Args:
-        folder: where the three databases are, made if need be; None keeps everything in memory.
+        folder: where the three services have their folders (``data_folder``), made if need be;
+            None keeps everything in memory.
         network: what the links cost; nothing by default.
         faults: what goes wrong on them.
         seed: of latencies, losses and random faults.
@@ -127,23 +123,19 @@ def open_gateway(
     """
     rng = rng or SystemRng()
     with _saying_what_failed(), ExitStack() as opened:
-        if folder is not None:
-            folder = Path(folder)
-            opened.callback(os.close, _claim(folder))
-
-        def place(name: str) -> Path | str:
-            return IN_MEMORY if folder is None else Path(folder) / name
-
-        registry = Registry(place(REGISTRY_FILE), rng=_part(rng, "gateway"), now=now)
+        data = None if folder is None else Path(folder)
+        if data is not None:
+            prepare(data, _part(rng, "links"))
+        registry = Registry(_place(opened, data, REGISTRY), rng=_part(rng, "gateway"), now=now)
         opened.callback(registry.close)
         stores: dict[PartyId, ShareStore] = {}
         for party in MPC_NODES:
-            stores[party] = ShareStore(place(file_of(ROLES[party])))
+            stores[party] = ShareStore(_place(opened, data, ROLES[party]))
             opened.callback(stores[party].close)
-        bring_together(
-            {REGISTRY: registry, **{ROLES[party]: store for party, store in stores.items()}},
-            lambda: _part(rng, "deployment").bytes(16).hex(),
-        )
+        if data is not None:
+            for party, store in stores.items():
+                belong(store, ROLES[party], read_link(data, ROLES[party], party).deployment)
+                belong(registry, REGISTRY, read_link(data, REGISTRY, party).deployment)
         issuer = TokenIssuer(registry.signing_key(), now)
         jwks = issuer.jwks()
         conditions = Conditions(network, faults, seed)
@@ -206,34 +198,12 @@ def _introduce(nodes: Iterable[MpcNode]) -> None:
             LOG.error("%s", refused)
 
 
-def _claim(folder: Path) -> int:
-    """Make the folder, and keep other gateways out: an MPC node must know of every open session of
-    a key. The operating system lifts the claim with the process, however that ends.
-
-    Returns:
-        What to close when done.
-
-    Raises:
-        UsageError: the folder cannot be used, or another gateway uses it.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        claim = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise UsageError(f"data folder {folder}: {error}") from error
-    try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(claim, 20).decode(errors="replace").strip()
-        os.close(claim)
-        raise UsageError(
-            f"another gateway keeps its data in {folder}: process {holder or 'unknown'}; stop it,"
-            " or choose another folder (--data, MPCSIM_DATA)"
-        ) from None
-    with suppress(OSError):  # on a full disk the stores say what is wrong
-        os.truncate(claim, 0)
-        os.write(claim, f"{os.getpid()}\n".encode())
-    return claim
+def _place(opened: ExitStack, data: Path | None, role: str) -> Path | str:
+    """Where a service's store is, which nobody else uses from now on."""
+    if data is None:
+        return IN_MEMORY
+    opened.enter_context(claimed(data / role))
+    return store_file(data, role)
 
 
 @contextmanager

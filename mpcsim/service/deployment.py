@@ -19,21 +19,35 @@ class Store(Protocol):
     def user_ids(self) -> frozenset[str]: ...
 
 
-def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> None:
+def belong(store: Store, role: str, deployment: str) -> None:
+    """See that a store is of a deployment; one that knows of none becomes part of it.
+
+    Raises:
+        UsageError: it is of another one, or another role's; nothing has changed.
+    """
+    found = _deployment(store, role)
+    if found is None:
+        store.join(Deployment(deployment, role))
+    elif found.id != deployment:
+        raise UsageError(
+            f"{file_of(role)} is of another deployment than the .link files beside it: put back "
+            "files that belong together"
+        )
+
+
+def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> str:
     """See that stores are of one deployment; those that know of none become part of it.
 
     Args:
         stores: by role.
 
+    Returns:
+        Its id.
+
     Raises:
         UsageError: they are not; nothing has changed.
     """
-    known = {role: store.deployment() for role, store in stores.items()}
-    for role, found in known.items():
-        if found and found.role != role:
-            raise UsageError(
-                f"{file_of(role)} is a copy of {file_of(found.role)}: put the right one back"
-            )
+    known = {role: _deployment(store, role) for role, store in stores.items()}
     users = {} if all(known.values()) else {r: store.user_ids() for r, store in stores.items()}
     alien: dict[str, list[str]] = defaultdict(list)
     for one, other in combinations(stores, 2):
@@ -56,3 +70,13 @@ def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> N
     for role, found in known.items():
         if found is None:
             stores[role].join(Deployment(ours, role))
+    return ours
+
+
+def _deployment(store: Store, role: str) -> Deployment | None:
+    found = store.deployment()
+    if found and found.role != role:
+        raise UsageError(
+            f"{file_of(role)} is a copy of {file_of(found.role)}: put the right one back"
+        )
+    return found

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PAGE = 4096
 WRONG = "NOT AS IT SHOULD BE: "
-STORES = ["gateway.sqlite", "operator.sqlite", "institution.sqlite"]
+STORES = [f"{name}/{name}.sqlite" for name in ("gateway", "operator", "institution")]
 
 
 def altered(data, rng, begin, length):
@@ -81,7 +81,7 @@ def test_damaged(tmp_path, store):
 def test_damaged_log_of_the_registry(tmp_path):
     """What it holds is not in the registry's own file yet. The MPC nodes keep no such log: a share
     that was replaced must not be in one."""
-    log = "gateway.sqlite-wal"
+    log = "gateway/gateway.sqlite-wal"
 
     async def campaign():
         async with crowd(served, rng) as people:
@@ -94,7 +94,7 @@ def test_damaged_log_of_the_registry(tmp_path):
                     (f"a byte at {begin}", altered(data, rng, begin, 1)),
                 ]:
                     (served.data / log).write_bytes(damaged)
-                    report(what, await with_damage(people, kept, "gateway.sqlite"))
+                    report(what, await with_damage(people, kept, STORES[0]))
             served.start(GATEWAY)
             await people.check(anew=True)
 
@@ -178,4 +178,4 @@ def put_back(folder, kept, store):
     for file in folder.glob(store + "*"):
         file.unlink()
     for file in kept.glob(store + "*"):
-        shutil.copy(file, folder)
+        shutil.copy(file, folder / file.parent.name)

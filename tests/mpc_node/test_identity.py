@@ -103,9 +103,9 @@ def test_an_mpc_node_that_lost_its_store_is_another_one(tmp_path, caplog):
             return await Client.of(gateway).generate("ed25519")
 
     share = asyncio.run(made())
-    store = tmp_path / "institution.sqlite"
+    store = tmp_path / "institution/institution.sqlite"
     kept = store.read_bytes()
-    for path in tmp_path.glob("institution.sqlite*"):
+    for path in tmp_path.glob("institution/institution.sqlite*"):
         path.unlink()
 
     async def without():
@@ -117,7 +117,7 @@ def test_an_mpc_node_that_lost_its_store_is_another_one(tmp_path, caplog):
         caplog.clear()
         asyncio.run(without())
         assert "the institution has another identity than when the operator" in caplog.text
-    for path in tmp_path.glob("institution.sqlite*"):
+    for path in tmp_path.glob("institution/institution.sqlite*"):
         path.unlink()
     store.write_bytes(kept)
 
@@ -139,7 +139,7 @@ def test_stores_of_an_earlier_version_get_identities(tmp_path):
 
     share = asyncio.run(made())
     for name in ("operator", "institution"):
-        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as database, database:
+        with closing(sqlite3.connect(tmp_path / f"{name}/{name}.sqlite")) as database, database:
             database.execute("DELETE FROM secrets WHERE name != 'seal_key'")
 
     async def after():

@@ -21,6 +21,7 @@ from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.holdings import PREPARED
 from mpcsim.rpc.tokens import TokenError
 from mpcsim.service import open_gateway
+from mpcsim.service.data_folder import claimed, store_file
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     MESSAGE,
@@ -299,8 +300,8 @@ def test_the_files_are_their_owners_alone_and_hold_their_own_services_data(tmp_p
             shares = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
             contents = {}
             for name in ("gateway", "operator", "institution"):
-                files = list(folder.glob(f"{name}.sqlite*"))
-                assert files
+                files = list((folder / name).iterdir())
+                assert any(file.name == f"{name}.sqlite" for file in files)
                 assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
                 contents[name] = b"".join(file.read_bytes() for file in files)
             for n, name in enumerate(("operator", "institution"), start=2):
@@ -311,26 +312,34 @@ def test_the_files_are_their_owners_alone_and_hold_their_own_services_data(tmp_p
                     assert holding(contents, share) == []
 
     asyncio.run(work())
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for place in (folder, *(folder / name for name in ("gateway", "operator", "institution"))):
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
-def test_one_gateway_a_folder(tmp_path):
-    (tmp_path / "lock").write_text("4294967295000 has left this behind\n")
-    said = rf"another gateway keeps its data in .*: process {os.getpid()}; stop it, or .*--data"
+@pytest.mark.parametrize("name", ["gateway", "operator", "institution"])
+def test_one_service_a_folder(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "lock").write_text("4294967295000 has left this behind\n")
+    said = rf"another service keeps its data in .*: process {os.getpid()}; stop it, or .*--data"
     with closing(open_gateway(tmp_path)), pytest.raises(UsageError, match=said):
+        open_gateway(tmp_path)
+    said = said.replace(".*: ", f".*/{name}: ", 1)
+    with claimed(tmp_path / name), pytest.raises(UsageError, match=said):
         open_gateway(tmp_path)
     open_gateway(tmp_path).close()
 
 
 @pytest.mark.parametrize("name", ["gateway", "operator", "institution"])
 def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
-    (tmp_path / f"{name}.sqlite").write_bytes(b"this is not a database, whatever its name says")
+    store = store_file(tmp_path, name)
+    store.parent.mkdir()
+    store.write_bytes(b"this is not a database, whatever its name says")
     with pytest.raises(UsageError, match=f"{name}.sqlite"):
         open_gateway(tmp_path)
-    (tmp_path / f"{name}.sqlite").unlink()
+    store.unlink()
     open_gateway(tmp_path).close()  # the failure has let go of everything
     with pytest.raises(UsageError, match="data folder"):
-        open_gateway(tmp_path / f"{name}.sqlite")
+        open_gateway(store)
 
 
 def test_a_transaction_that_fails_changes_nothing_and_blocks_nothing(tmp_path):

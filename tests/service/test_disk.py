@@ -93,7 +93,7 @@ def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, 
     asyncio.run(work())
     errors = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
     assert errors
-    assert all(f"{tmp_path}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
+    assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
@@ -108,7 +108,7 @@ def test_an_mpc_node_without_space_makes_no_key_and_goes_on_afterwards(tmp_path,
             await client.check_consistent("secp256k1")
 
     asyncio.run(work())
-    assert f"{tmp_path}/{name}.sqlite: {StoreTrouble.FULL.value}" in caplog.text
+    assert f"{tmp_path}/{name}/{name}.sqlite: {StoreTrouble.FULL.value}" in caplog.text
 
 
 def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_path, caplog):
@@ -129,7 +129,7 @@ def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_pat
             assert (await sign_up()).status_code == 201
 
     asyncio.run(work())
-    assert f"v3/signup: {tmp_path}/gateway.sqlite: {StoreTrouble.FULL.value}" in caplog.text
+    assert f"v3/signup: {tmp_path}/gateway/gateway.sqlite: {StoreTrouble.FULL.value}" in caplog.text
 
 
 def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
@@ -139,11 +139,11 @@ def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
             share = await client.generate("ed25519")
             database = database_of(gateway, "operator")
             database.forget()
-            with open(tmp_path / "operator.sqlite", "r+b") as file:
+            with open(tmp_path / "operator/operator.sqlite", "r+b") as file:
                 file.seek(4096)
                 file.write(b"\x55" * (os.path.getsize(file.name) - 4096))
             database._reader.close()  # what it remembers is whole
-            database._reader = databases._connect(tmp_path / "operator.sqlite")
+            database._reader = databases._connect(tmp_path / "operator/operator.sqlite")
             with pytest.raises(Failed) as failed:
                 await client.sign(share)
             assert failed.value.status == 503
@@ -154,7 +154,7 @@ def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
             await client.sign(share, signer=INSTITUTION)
 
     asyncio.run(work())
-    assert f"operator sign: {tmp_path}/operator.sqlite: it is damaged" in caplog.text
+    assert f"operator sign: {tmp_path}/operator/operator.sqlite: it is damaged" in caplog.text
 
 
 # ---------------------------------------------------------------------- at the start
@@ -163,7 +163,9 @@ def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_locked_file_at_the_start(tmp_path, name):
     reopen(tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / f"{name}.sqlite", isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(tmp_path / f"{name}/{name}.sqlite", isolation_level=None)
+    ) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(UsageError, match=f"{name}.sqlite: another process keeps it locked$"):
@@ -291,11 +293,11 @@ def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, sa
             return await Client.of(gateway).generate("ed25519")
 
     share = asyncio.run(work())
-    shutil.copy(tmp_path / f"{name}.sqlite", tmp_path / "kept")
-    _alter(tmp_path / f"{name}.sqlite", statement)
+    shutil.copy(tmp_path / f"{name}/{name}.sqlite", tmp_path / "kept")
+    _alter(tmp_path / f"{name}/{name}.sqlite", statement)
     with pytest.raises(UsageError, match=rf"{name}.sqlite: it is damaged.*\({said}\)$"):
         reopen(tmp_path)
-    shutil.copy(tmp_path / "kept", tmp_path / f"{name}.sqlite")
+    shutil.copy(tmp_path / "kept", tmp_path / f"{name}/{name}.sqlite")
 
     async def again():
         with closing(reopen(tmp_path)) as gateway:
@@ -308,7 +310,7 @@ def test_a_seal_key_of_an_earlier_version_stays(tmp_path):
     gateway = reopen(tmp_path)
     keys = seal_keys(gateway)
     gateway.close()
-    _alter(tmp_path / "operator.sqlite", "UPDATE secrets SET value = substr(value, 1, 32)")
+    _alter(tmp_path / "operator/operator.sqlite", "UPDATE secrets SET value = substr(value, 1, 32)")
     for _ in range(2):
         with closing(reopen(tmp_path)) as gateway:
             assert seal_keys(gateway) == keys
@@ -322,7 +324,7 @@ def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
             await Client.of(gateway).generate("ed25519")
 
     asyncio.run(work())
-    store = tmp_path / "operator.sqlite"
+    store = tmp_path / "operator/operator.sqlite"
     with closing(sqlite3.connect(store)) as database:
         ((key_id,),) = database.execute("SELECT key_id FROM shares").fetchall()
     data = store.read_bytes()
@@ -416,7 +418,8 @@ def test_a_disk_that_is_really_full(tmp_path):
     *lines, last = run.stdout.splitlines()
     assert last == "goes on", run.stderr
     assert len(lines) == 4
-    assert all(line.endswith(".sqlite: no space is left on its disk") for line in lines), lines
+    said = (": No space left on device", ".sqlite: no space is left on its disk")
+    assert all(line.endswith(said) for line in lines), lines
 
 
 def test_what_is_no_trouble_of_the_file_is_raised_as_it_is(tmp_path):

@@ -17,6 +17,7 @@ from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.database import Database
+from mpcsim.service.data_folder import store_file
 from node.errors import ApiError, Upstream
 from tests.helpers.gateway import Client, reopen, shares_of
 from tests.node.wallets import House
@@ -63,11 +64,12 @@ def put(past, folder, **moments):
     for role, moment in moments.items():
         if moment == "missing":
             continue
-        target = folder / file(role)
+        target = store_file(folder, role)
+        target.parent.mkdir()
         if moment == "empty":
             target.touch()
             continue
-        data = (past / ("new" if moment == "truncated" else moment) / file(role)).read_bytes()
+        data = store_file(past / ("new" if moment == "truncated" else moment), role).read_bytes()
         target.write_bytes(data[: len(data) // 2] if moment == "truncated" else data)
 
 
@@ -104,7 +106,7 @@ def held(folder):
     """Rows of the MPC nodes' files."""
     found = {}
     for party in MPC_NODES:
-        path = folder / file(ROLES[party])
+        path = store_file(folder, ROLES[party])
         if not path.exists() or not path.stat().st_size:
             found[party] = []
             continue
@@ -206,9 +208,9 @@ def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able
 def put_right(copies, folder, roles):
     """As the documentation says."""
     for role in roles:
-        for path in folder.glob(f"{file(role)}*"):
+        for path in (folder / role).glob(f"{file(role)}*"):
             path.unlink()
-        shutil.copy(copies / "new" / file(role), folder)
+        shutil.copy(store_file(copies / "new", role), folder / role)
 
 
 # ---------------------------------------------------------------------- the registry follows
@@ -222,7 +224,7 @@ def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
         f"gateway.sqlite: older than the MPC nodes' stores, which agree on other shares of {TWO}; "
         "it follows them"
     ]
-    with closing(Registry(tmp_path / "data" / "gateway.sqlite")) as registry:
+    with closing(Registry(store_file(tmp_path / "data", "gateway"))) as registry:
         for name, recoveries in [("alice", 1), ("bob", 0), ("carol", 0)]:
             (key,) = registry.keys(registry.user_by_name(name).user_id)
             assert (key.key_id, key.recoveries) == (records[name].key_id, recoveries)
@@ -368,15 +370,16 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
     copies, records = past
     folder = tmp_path / "data"
     put(copies, folder, **{**NEW, role: "new" if kind in ("damaged", "another's") else kind})
-    path = folder / file(role)
+    path = store_file(folder, role)
     if kind == "damaged":  # a page in the middle
         data = bytearray(path.read_bytes())
         data[4096:8192] = bytes(range(256)) * 16
         path.write_bytes(data)
     other = ROLES_OF_FILES[ROLES_OF_FILES.index(role) - 1]
     if kind == "another's":
-        shutil.copy(folder / file(other), path)
-    rest = {name: (folder / file(name)).read_bytes() for name in ROLES_OF_FILES if name != role}
+        shutil.copy(store_file(folder, other), path)
+    rest = {name: store_file(folder, name) for name in ROLES_OF_FILES if name != role}
+    before = {name: store.read_bytes() for name, store in rest.items()}
     said = {
         "foreign": f"^{file(role)} is of another deployment than .*sqlite and .*sqlite: put back",
         "truncated": f"{file(role)}: it is damaged, or not a store of this kind; put a whole one",
@@ -385,7 +388,7 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
     }
     with pytest.raises(UsageError, match=said[kind]):
         reopen(folder)
-    assert {name: (folder / file(name)).read_bytes() for name in rest} == rest
+    assert {name: store.read_bytes() for name, store in rest.items()} == before
     put_right(copies, folder, [role])
     assert start(folder, records) == (set(USERS), held(copies / "new"))
 
@@ -396,7 +399,7 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
 def as_before(folder):
     """Take from stores what earlier versions did not write."""
     for role in ROLES_OF_FILES:
-        with closing(sqlite3.connect(folder / file(role))) as database:
+        with closing(sqlite3.connect(store_file(folder, role))) as database:
             table = "keys" if role == "gateway" else "shares"
             database.executescript(
                 f"ALTER TABLE {table} DROP COLUMN recoveries; DROP TABLE deployment;"
@@ -406,7 +409,7 @@ def as_before(folder):
 def deployments(folder):
     found = set()
     for role in ROLES_OF_FILES:
-        with closing(Database(folder / file(role), "")) as database:
+        with closing(Database(store_file(folder, role), "")) as database:
             deployment = database.deployment()
             assert deployment.role == role
             found.add(deployment.id)
@@ -436,7 +439,7 @@ def test_stores_made_before_become_one_deployment_if_they_fit(tmp_path, past, mo
     as_before(tmp_path / "rest")
     for role in ROLES_OF_FILES:
         if moments[role] == "old":
-            shutil.copy(tmp_path / "rest" / file(role), tmp_path / "data")
+            shutil.copy(store_file(tmp_path / "rest", role), tmp_path / "data" / role)
     assert start(tmp_path / "data", records)[0] == set(USERS)
 
 
@@ -453,7 +456,8 @@ def test_stores_made_before_that_have_no_user_in_common_are_refused(tmp_path, pa
 
 def test_a_token_makes_no_registry(tmp_path):
     """Nor part of a deployment of what is none yet."""
-    path = tmp_path / "gateway.sqlite"
+    path = store_file(tmp_path, "gateway")
+    path.parent.mkdir()
     path.touch()
     with pytest.raises(UsageError, match="no gateway has kept its data in"):
         credentials(tmp_path)

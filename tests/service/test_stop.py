@@ -12,11 +12,12 @@ import httpx
 import pytest
 
 from mpcsim.cli.token import fresh
+from mpcsim.service.data_folder import store_file
 from mpcsim.system import HOST, free_port, gateway_program, running
 from tests.helpers.gateway import Client
 from tests.helpers.processes import PATIENCE_S, Begun, until
 
-STORES = ("gateway.sqlite", "operator.sqlite", "institution.sqlite")
+SERVICES = ("gateway", "operator", "institution")
 SIGN_UP = "/member/user-management/v3/signup"
 CURVE = "ed25519"
 
@@ -56,12 +57,12 @@ def test_a_copy_of_the_three_files_is_the_whole_gateway(tmp_path, number):
             assert not process.stdout.read()
         finally:
             process.kill()
-    beside = [*data.glob("*-wal"), *data.glob("*-shm")]
+    beside = [*data.glob("*/*-wal"), *data.glob("*/*-shm")]
     assert not [file for file in beside if file.stat().st_size]
 
-    copy.mkdir()
-    for name in STORES:
-        shutil.copy(data / name, copy)
+    for name in SERVICES:
+        (copy / name).mkdir(parents=True)
+        shutil.copy(store_file(data, name), copy / name)
     program = gateway_program(free_port(), ["--data", str(copy)])
     with running() as processes:
         processes.start(program, quiet=True)

@@ -1,0 +1,246 @@
+"""The data folder: in it a folder for each service, which nobody else reads or writes.
+
+::
+
+    DATA/gateway/      gateway.sqlite      operator.link  institution.link
+    DATA/operator/     operator.sqlite     gateway.link
+    DATA/institution/  institution.sqlite  gateway.link
+
+A link file holds the key that authenticates what the gateway and one MPC node say to each other,
+and which deployment they are part of; both have the same one. Each folder has a lock, too, and may
+be on another machine than the others, once the links are made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.registry import Registry
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.mpc_node.store import ShareStore
+from mpcsim.rng import Rng
+from mpcsim.rpc.database import REGISTRY, StoreFailed, file_of
+from mpcsim.rpc.grants import LINK_KEY_BYTES
+from mpcsim.service.deployment import Store, bring_together
+
+LOG = logging.getLogger(__name__)
+
+LOCK_FILE: Final = "lock"
+ID_BYTES: Final = 16
+_SUFFIXES: Final = ("-wal", "-shm", "")
+"""Of what SQLite keeps of a database, itself last: while it is there, the others have not all
+moved."""
+
+
+@dataclass(frozen=True)
+class LinkSecret:
+    """What the gateway and one MPC node share."""
+
+    deployment: str
+    """32 hex digits; the same in all links of a gateway."""
+    key: bytes = field(repr=False)
+    """``LINK_KEY_BYTES``. Secret."""
+
+
+def store_file(data: Path, role: str) -> Path:
+    """Where a service keeps its store."""
+    return data / role / file_of(role)
+
+
+def link_file(data: Path, role: str, party: PartyId) -> Path:
+    """Where the gateway, or the MPC node itself, keeps the secret of the link between them."""
+    return data / role / f"{ROLES[party] if role == REGISTRY else REGISTRY}.link"
+
+
+def read_link(data: Path, role: str, party: PartyId) -> LinkSecret:
+    """The secret of a link, at one of its ends.
+
+    Raises:
+        UsageError: there is none, or it cannot be read.
+    """
+    path = link_file(data, role, party)
+    if (found := _read(path)) is None:
+        raise UsageError(
+            f"{path} is missing: mpcsim link {ROLES[party]} --data {data} makes it, here and at "
+            "the other end"
+        )
+    return found
+
+
+def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> None:
+    """Make what a gateway and MPC nodes that are about to start need to have in common: folders,
+    and links. Nobody else may run on these folders meanwhile.
+
+    Stores of earlier versions, which lay in the data folder itself, move to their places.
+
+    Raises:
+        UsageError: a folder cannot be used or is in use, or what is there does not belong together;
+            nothing has changed but the places of stores.
+    """
+    roles = [REGISTRY, *(ROLES[party] for party in parties)]
+    with ExitStack() as claims, _saying_what_failed(data):
+        for role in roles:
+            claims.enter_context(claimed(data / role))
+        _move(data, claims)
+        ids = {found.deployment for party in MPC_NODES for found in _links(data, party)}
+        if len(ids) > 1:
+            raise UsageError(
+                f"the .link files in {data} are of different deployments: put back folders that "
+                "belong together"
+            )
+        missing = [party for party in parties if len(_links(data, party)) < 2]
+        if not missing:
+            return
+        deployment = ids.pop() if ids else _deployment(data, roles, rng)
+        for party in missing:
+            (secret,) = _links(data, party) or [LinkSecret(deployment, rng.bytes(LINK_KEY_BYTES))]
+            for role in (REGISTRY, ROLES[party]):
+                _write(link_file(data, role, party), secret)
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Make a service's folder, and keep others out of it: an MPC node must know of every open
+    session of a key. The operating system lifts the claim with the process, however that ends.
+
+    Raises:
+        UsageError: the folder cannot be used, or another process uses it.
+    """
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        claim = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise UsageError(f"data folder {folder}: {error}") from error
+    try:
+        _lock(claim, folder)
+        yield
+    finally:
+        os.close(claim)
+
+
+def _lock(claim: int, folder: Path) -> None:
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(claim, 20).decode(errors="replace").strip()
+        raise UsageError(
+            f"another service keeps its data in {folder}: process {holder or 'unknown'}; stop it,"
+            " or choose another folder (--data, MPCSIM_DATA)"
+        ) from None
+    with suppress(OSError):  # on a full disk the stores say what is wrong
+        os.truncate(claim, 0)
+        os.write(claim, f"{os.getpid()}\n".encode())
+
+
+# ---------------------------------------------------------------------- stores of earlier versions
+
+
+def _move(data: Path, claims: ExitStack) -> None:
+    """Move stores out of the data folder itself; what was interrupted is gone on with."""
+    roles = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
+    found = [role for role in roles if (data / file_of(role)).exists()]
+    if not found:
+        return
+    claims.enter_context(claimed(data))  # as gateways of earlier versions do
+    for role in found:
+        if store_file(data, role).exists():
+            raise UsageError(
+                f"{data / file_of(role)} and {store_file(data, role)}: remove the one that is not "
+                "to be used"
+            )
+    for role in found:
+        old, new = data / file_of(role), store_file(data, role)
+        new.parent.mkdir(mode=0o700, exist_ok=True)
+        for suffix in _SUFFIXES:
+            with suppress(FileNotFoundError):
+                os.rename(f"{old}{suffix}", f"{new}{suffix}")
+            # Never the database before its log is safely there.
+            _sync(new.parent)
+            _sync(data)
+    LOG.info("moved in %s: %s", data, ", ".join(f"{file_of(r)} to {r}/" for r in found))
+
+
+def _deployment(data: Path, roles: Iterable[str], rng: Rng) -> str:
+    """The deployment that stores made before there were links are part of; a new one if none are.
+
+    Raises:
+        UsageError: they are of different ones.
+    """
+    with ExitStack() as opened:
+        stores: dict[str, Store] = {}
+        for role in roles:
+            path = store_file(data, role)
+            if path.exists() and path.stat().st_size:
+                stores[role] = store = (Registry if role == REGISTRY else ShareStore)(path)
+                opened.callback(store.close)
+        return bring_together(stores, lambda: rng.bytes(ID_BYTES).hex())
+
+
+# ---------------------------------------------------------------------- links
+
+
+def _links(data: Path, party: PartyId) -> list[LinkSecret]:
+    """The secrets at both ends of a link: none, one or two equal ones.
+
+    Raises:
+        UsageError: they differ, or cannot be read.
+    """
+    ends = [link_file(data, role, party) for role in (REGISTRY, ROLES[party])]
+    found = [secret for path in ends if (secret := _read(path)) is not None]
+    if len(found) == 2 and found[0] != found[1]:
+        raise UsageError(f"{ends[0]} and {ends[1]} differ: put back folders that belong together")
+    return found
+
+
+def _read(path: Path) -> LinkSecret | None:
+    try:
+        deployment, key = path.read_text(encoding="ascii").split()
+        found = LinkSecret(deployment, bytes.fromhex(key))
+        if (len(bytes.fromhex(deployment)), len(found.key)) != (ID_BYTES, LINK_KEY_BYTES):
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(f"{path}: it is damaged; put a whole one back") from None
+    return found
+
+
+def _write(path: Path, secret: LinkSecret) -> None:
+    """All of it or nothing, and for its owner only."""
+    new = path.with_suffix(".new")
+    with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+        file.write(f"{secret.deployment} {secret.key.hex()}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(new, path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Make renamings in a folder durable."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def _saying_what_failed(data: Path) -> Iterator[None]:
+    try:
+        yield
+    except StoreFailed as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"data folder {data}: {error.strerror}") from error
