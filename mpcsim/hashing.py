@@ -44,6 +44,8 @@ class Tag(Enum):
     VAULT_KEYS = "mpcsim/vault/keys/v1"
     VAULT_SHARE = "mpcsim/vault/share/v1"
     VAULT_HALF = "mpcsim/vault/half/v1"
+    VAULT_AUTH = "mpcsim/vault/auth/v1"
+    VAULT_USE = "mpcsim/vault/use/v1"
     GRANT = "mpcsim/grant/v1"
     GRANTED_MESSAGE = "mpcsim/grant/message/v1"
     MAIL = "mpcsim/mail/v1"

@@ -10,7 +10,7 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.vault import (
     Argon2Cost,
@@ -81,6 +81,18 @@ def check_cost(store: SecretStore, highest: Argon2Cost) -> None:
     cost = store.cost
     if cost.operations > highest.operations or cost.memory_kib > highest.memory_kib:
         raise BadRequest("Invalid secret_store: it asks for too much computation")
+
+
+def check_identities(store: SecretStore, known: Mapping[PartyId, bytes]) -> None:
+    """A store is for the MPC nodes with which its key was made. One of version 1 names none.
+
+    Raises:
+        BadRequest: one of them is another than is known here.
+    """
+    for party, identity in store.identities.items():
+        if identity != known[party]:
+            role = ROLES[party]
+            raise BadRequest(f"Invalid secret_store: it names another {role} than this node knows")
 
 
 def opened_share(

@@ -114,6 +114,11 @@ class Upstream(ApiError):
         self.final = final
 
 
+class AnotherBoot(Upstream):
+    """The request was made for an MPC node before its last start; one for its present boot may
+    do."""
+
+
 class Unreachable(ApiError):
     """502: no connection to the gateway."""
 

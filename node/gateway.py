@@ -16,6 +16,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import (
+    ANOTHER_BOOT,
     BAD_REQUEST,
     CONFLICT,
     GENERATION,
@@ -34,6 +35,7 @@ from mpcsim.rpc.transport import (
     TransportFailed,
 )
 from node.errors import (
+    AnotherBoot,
     ApiError,
     BadRequest,
     Conflict,
@@ -45,7 +47,6 @@ from node.errors import (
 )
 from node.models import KeyToken, RegisteredKey, RegisteredKeys, UserInformation, WalletInformation
 
-SEAL_KEY_BYTES: Final = 32
 _CONFLICTS: Final = frozenset(
     str(refused)
     for refused in (
@@ -71,7 +72,7 @@ class GatewayClient:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._nodes: Mapping[PartyId, bytes] | None = None
+        self._nodes: Mapping[PartyId, wire.Hello] | None = None
         self.requests: Counter[str] = Counter()
         """Requests sent so far, by method and path."""
 
@@ -84,14 +85,14 @@ class GatewayClient:
         """The public keys of access tokens (RFC 7517)."""
         return _object(await self._get("/.well-known/jwks.json", None))
 
-    async def nodes(self, *, fresh: bool = False) -> Mapping[PartyId, bytes]:
-        """The public keys that both MPC nodes have secrets sealed to.
+    async def nodes(self, *, fresh: bool = False) -> Mapping[PartyId, wire.Hello]:
+        """Who both MPC nodes are.
 
         Args:
             fresh: ask, even if they are known.
         """
         if self._nodes is None or fresh:
-            self._nodes = _seal_keys(await self._get("/mpc/v1/nodes", None))
+            self._nodes = _hellos(await self._get("/mpc/v1/nodes", None))
         return self._nodes
 
     # ------------------------------------------------------------------ about the user
@@ -118,14 +119,21 @@ class GatewayClient:
     # ------------------------------------------------------------------ the vault
 
     async def open(
-        self, token: str, key_id: bytes, reply_key: bytes, halves: Mapping[PartyId, bytes]
+        self,
+        token: str,
+        key_id: bytes,
+        reply_key: bytes,
+        halves: Mapping[PartyId, bytes],
+        proofs: Mapping[PartyId, wire.UseProof],
     ) -> Mapping[PartyId, bytes]:
         """Have both MPC nodes unseal their halves of a secret store, and seal them to a key.
 
         Raises:
-            BadRequest: a half is not what the node once sealed for this key and user.
+            BadRequest: a half is not what the node once sealed for this key and user, or the store
+                is not this key's.
+            AnotherBoot: a proof is for an MPC node before its last start.
         """
-        body = wire.OpenVault(key_id, reply_key, halves)
+        body = wire.OpenVault(key_id, reply_key, halves, proofs)
         try:
             data = await self._post("open", token, body, again=True)
         except Upstream as error:
@@ -151,17 +159,12 @@ class GatewayClient:
         data = await self._post("recover", token, wire.Recover(session_id, curve))
         return _decode(wire.Recovering, data)
 
-    async def sign(
-        self,
-        token: str,
-        session_id: bytes,
-        key_id: bytes,
-        signer: PartyId,
-        message: bytes,
-        messages: tuple[bytes, ...],
-    ) -> tuple[bytes, ...]:
-        """Begin a signing session with one MPC node; the messages for the client."""
-        body = wire.Sign(session_id, key_id, signer, message, messages)
+    async def sign(self, token: str, body: wire.Sign) -> tuple[bytes, ...]:
+        """Begin a signing session with one MPC node; the messages for the client.
+
+        Raises:
+            AnotherBoot: the proof is for the MPC node before its last start.
+        """
         return await self._mail("sign", token, body)
 
     async def exchange(
@@ -246,7 +249,8 @@ def _refusal(reply: Reply) -> ApiError:
     if reply.status == CONFLICT and text in _CONFLICTS:
         return Conflict(text, reply.retry_after)
     party = said.get("party")
-    return Upstream(
+    kind = AnotherBoot if reply.status == ANOTHER_BOOT else Upstream
+    return kind(
         reply.status,
         reply.reason,
         text,
@@ -290,17 +294,17 @@ def _members(data: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _seal_keys(data: bytes) -> Mapping[PartyId, bytes]:
+def _hellos(data: bytes) -> Mapping[PartyId, wire.Hello]:
     said = _object(data)
-    keys: dict[PartyId, bytes] = {}
+    hellos: dict[PartyId, wire.Hello] = {}
     for i in MPC_NODES:
         entry = said.get(ROLES[i])
         if not isinstance(entry, dict) or entry.get("identifier") != i:
             raise _unintelligible("the MPC nodes' keys")
         try:
-            keys[i] = bytes.fromhex(entry.get("seal_key", ""))
-        except (ValueError, TypeError):
+            names = ("identity", "seal_key", "signature", "boot")
+            values = b"".join(bytes.fromhex(entry.get(name, "")) for name in names)
+            hellos[i] = wire.Hello.from_bytes(i.to_bytes(2, "big") + values)
+        except (ValueError, TypeError, InvalidEncoding):
             raise _unintelligible("the MPC nodes' keys") from None
-        if len(keys[i]) != SEAL_KEY_BYTES:
-            raise _unintelligible("the MPC nodes' keys")
-    return keys
+    return hellos

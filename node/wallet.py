@@ -8,7 +8,7 @@ immutable objects goes when the memory is used again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -22,14 +22,17 @@ from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.errors import recovered_meanwhile
 from mpcsim.rpc.tokens import Claims
 from mpcsim.rpc.transport import DEFAULT_LIMITS
-from mpcsim.rpc.wire import Recovering
+from mpcsim.rpc.wire import Hello, Recovering, Sign, UseProof
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,
     ReplyKey,
     SecretStore,
     VaultKey,
+    VaultUse,
     WrongKey,
+    auth_key,
+    hashes,
     new_salt,
     password_matches,
     seal_share,
@@ -39,6 +42,7 @@ from node.checks import (
     THRESHOLD,
     agreed_record,
     check_cost,
+    check_identities,
     check_share,
     opened_share,
     parse_share,
@@ -48,6 +52,7 @@ from node.checks import (
 )
 from node.client_party import ClientParty, Mail, OnCheat, Post, give_up, leaves_open
 from node.errors import (
+    AnotherBoot,
     ApiError,
     BadRequest,
     Conflict,
@@ -72,6 +77,8 @@ from node.timing import Timing
 from node.workers import Workers
 
 R = TypeVar("R")
+Nodes = Mapping[PartyId, Hello]
+"""Who the MPC nodes are."""
 
 MESSAGE_HASH_BYTES: Final = 32
 PATIENCE: Final = 0.8
@@ -222,7 +229,7 @@ class Wallet:
         record, timing = share.record, stretching.timing
         key_id = record.epoch.hex()
         check_share(share, key_id)
-        node_keys = await self._gateway.nodes(fresh=True)
+        nodes = await self._gateway.nodes(fresh=True)
         pw_key = await stretching.key()
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(
@@ -233,7 +240,9 @@ class Wallet:
                 key_id=key_id,
                 curve=curve,
                 user_id=caller.claims.user_id,
-                node_keys=node_keys,
+                node_keys=_seal_keys(nodes),
+                auth_keys={j: auth_key(share, j) for j in MPC_NODES},
+                identities=_identities(nodes),
                 rng=self._rng,
             )
         made = KeyShareRecord(
@@ -323,6 +332,7 @@ class Wallet:
         self, caller: Caller, signer: PartyId, share: KeyShare, message: bytes, timing: Timing
     ) -> str:
         session_id, signers, epoch = self._session_id(), (CLIENT, signer), share.record.epoch
+        key, user_id = auth_key(share, signer), caller.claims.user_id
         party: Party[Any, Any]
         client: ClientParty[Any]
         try:
@@ -339,9 +349,23 @@ class Wallet:
             await self._gateway.suspend(caller.token, epoch, culprit)
 
         async def begin(messages: Mail) -> Sequence[bytes]:
-            return await self._gateway.sign(
-                caller.token, session_id, epoch, signer, message, messages
-            )
+            first = hashes(messages)
+
+            async def ask(nodes: Nodes) -> Sequence[bytes]:
+                use = VaultUse.signing(
+                    epoch,
+                    user_id,
+                    nodes[signer].boot,
+                    signer=signer,
+                    session_id=session_id,
+                    message=message,
+                    first=first,
+                )
+                proof = UseProof(use.boot, use.mac(key))
+                body = Sign(session_id, epoch, signer, message, messages, first, proof)
+                return await self._gateway.sign(caller.token, body)
+
+            return await self._of_present_boots(ask)
 
         client = self._client(caller, party, timing, suspend=suspend)
         async with client:
@@ -439,23 +463,39 @@ class Wallet:
             NotFound: not a present key of this user.
             BadRequest: the store is damaged, or of another key.
         """
-        with timing.span("vault"):
-            node_keys = await self._gateway.nodes()
-            reply_key = ReplyKey(self._rng)
+        reply_key = ReplyKey(self._rng)
+        epoch, user_id = bytes.fromhex(key_id), caller.claims.user_id
+
+        async def ask(nodes: Nodes) -> Mapping[PartyId, bytes]:
+            check_identities(store, _identities(nodes))
+            proofs = {}
+            for party, key in store.auth_keys.items():
+                use = VaultUse.opening(epoch, user_id, nodes[party].boot, reply_key.public)
+                proofs[party] = UseProof(use.boot, use.mac(key))
             wrapped, _ = await asyncio.gather(
-                self._gateway.open(
-                    caller.token, bytes.fromhex(key_id), reply_key.public, store.halves
-                ),
-                _once_sent(lambda: reply_key.prepare(node_keys)),
+                self._gateway.open(caller.token, epoch, reply_key.public, store.halves, proofs),
+                _once_sent(lambda: reply_key.prepare(_seal_keys(nodes))),
             )
+            return wrapped
+
+        with timing.span("vault"):
+            wrapped = await self._of_present_boots(ask)
             try:
-                return reply_key.combine(wrapped, node_keys)
+                return reply_key.combine(wrapped, _seal_keys(await self._gateway.nodes()))
             except WrongKey:
-                node_keys = await self._gateway.nodes(fresh=True)  # they may have changed
+                nodes = await self._gateway.nodes(fresh=True)  # they may have changed
             try:
-                return reply_key.combine(wrapped, node_keys)
+                return reply_key.combine(wrapped, _seal_keys(nodes))
             except WrongKey:
                 raise ApiError(500, "The MPC nodes' parts of the vault key are damaged") from None
+
+    async def _of_present_boots(self, ask: Callable[[Nodes], Awaitable[R]]) -> R:
+        """Make a request that is good for the MPC nodes' present boots only; once more if one of
+        them has been started anew since we last asked who they are."""
+        try:
+            return await ask(await self._gateway.nodes())
+        except AnotherBoot:
+            return await ask(await self._gateway.nodes(fresh=True))
 
     async def _matches(
         self, store: SecretStore, key: VaultKey, password: str, timing: Timing
@@ -545,6 +585,14 @@ async def _once_sent(work: Callable[[], None]) -> None:
     for _ in range(2):  # it connects in its first turn and writes in its second
         await asyncio.sleep(0)
     work()
+
+
+def _seal_keys(nodes: Nodes) -> dict[PartyId, bytes]:
+    return {party: hello.seal_key for party, hello in nodes.items()}
+
+
+def _identities(nodes: Nodes) -> dict[PartyId, bytes]:
+    return {party: hello.identity for party, hello in nodes.items()}
 
 
 def _is_down(error: ApiError, party: PartyId) -> bool:

@@ -144,7 +144,8 @@ class Gateway:
             raise Refused(BAD_REQUEST, "Invalid secret_store")
 
         async def ask(party: PartyId) -> bytes:
-            request = wire.OpenHalf(body.key_id, body.reply_key, body.halves[party])
+            half, proof = body.halves[party], body.proofs.get(party)
+            request = wire.OpenHalf(body.key_id, body.reply_key, half, proof)
             reply = await self.activation.ask_about_key(
                 asking, party, "open", request, curve, key_id, quick=True
             )

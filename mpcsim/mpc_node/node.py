@@ -51,10 +51,12 @@ from mpcsim.rpc.errors import (
     SIGNING,
     NodeFailed,
     Refused,
+    another_boot,
     busy,
     key_exists,
     no_such_key,
     no_such_session,
+    not_authentic,
     store_failed,
 )
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
@@ -62,7 +64,7 @@ from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.trace import Listener, silent
-from mpcsim.vault import VaultError, rewrap_half
+from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
 
 LOG = logging.getLogger(__name__)
 
@@ -204,6 +206,11 @@ class MpcNode:
         body = wire.OpenHalf.from_bytes(data)
         claims = self._verifier.verify(token)
         stored = self._usable(claims, body.key_id.hex())
+        if proof := body.proof:
+            use = VaultUse.opening(body.key_id, claims.user_id, proof.boot, body.reply_key)
+            self._check_authentic(stored, use, proof.mac)
+        elif not stored.legacy:
+            raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
         try:
             with self._lock:
                 half = rewrap_half(
@@ -218,6 +225,20 @@ class MpcNode:
         except VaultError:
             raise Refused(BAD_REQUEST, "Invalid secret_store") from None
         return wire.Half(half)
+
+    def _check_authentic(self, stored: StoredShare, use: VaultUse, mac: bytes) -> None:
+        """See that a request comes from whoever has the client's share, or its secret store.
+
+        Nothing has been opened or begun before, and if it does not, nobody is blamed for it: what
+        carries a request can alter it.
+
+        Raises:
+            Refused: it does not, or is for an earlier boot of this node.
+        """
+        if use.boot != self._hello.boot:
+            raise another_boot(self.me)
+        if not use.authenticated(auth_key(self._share(stored), CLIENT), mac):
+            raise not_authentic(self.me)
 
     # ------------------------------------------------------------------ sessions begin
     #
@@ -272,8 +293,20 @@ class MpcNode:
         claims = self._verifier.verify(token)
         if body.signer != self.me:
             raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
+        use = VaultUse.signing(
+            body.key_id,
+            claims.user_id,
+            body.proof.boot,
+            signer=self.me,
+            session_id=body.session_id,
+            message=body.message,
+            first=body.first,
+        )
         with self._lock:
             stored = self._usable(claims, body.key_id.hex())
+            self._check_authentic(stored, use, body.proof.mac)
+            if not set(hashes(body.messages)) <= set(body.first):
+                raise not_authentic(self.me)
             party = self._signer(self._share(stored), body)
             session = self._begin(party, claims, stored.key_id, self.signing_s, alone=SIGNING)
         return self._run(session, body.messages)

@@ -32,14 +32,18 @@ CREATE TABLE IF NOT EXISTS shares (
     share      BLOB NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
     suspended  TEXT,
-    recoveries INTEGER NOT NULL DEFAULT 0
+    recoveries INTEGER NOT NULL DEFAULT 0,
+    legacy     INTEGER NOT NULL DEFAULT 1
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
-_ADDED: Final = [("shares", "recoveries", "INTEGER NOT NULL DEFAULT 0")]
+_ADDED: Final = [
+    ("shares", "recoveries", "INTEGER NOT NULL DEFAULT 0"),
+    ("shares", "legacy", "INTEGER NOT NULL DEFAULT 1"),
+]
 _K = TypeVar("_K", SealKey, Identity)
-_COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended, recoveries"
+_COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended, recoveries, legacy"
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class StoredShare:
     """Why nothing is done with this share any more but recovering the key."""
     recoveries: int = 0
     """Of the key, until it had this share: of two sets of shares of a key, which is newer."""
+    legacy: int = 0
+    """1: made by a version without records, and without what a vault needs to be asked with."""
 
     def replaces(self, other: StoredShare) -> bool:
         """Whether it is of the same key, and no older."""
@@ -178,7 +184,7 @@ class ShareStore:
         """
         with self._database.transaction() as cursor:
             cursor.execute(
-                f"INSERT INTO shares ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO shares ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 _values(share),
             )
 
@@ -254,4 +260,5 @@ def _values(share: StoredShare) -> tuple[Any, ...]:
         share.state,
         share.suspended,
         share.recoveries,
+        share.legacy,
     )

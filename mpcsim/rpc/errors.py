@@ -11,6 +11,8 @@ BAD_REQUEST: Final = 400
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 GONE: Final = 410
+ANOTHER_BOOT: Final = 412
+"""Precondition Failed: the request is for what the MPC node was before its last start."""
 TOO_LARGE: Final = 413
 UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
@@ -77,6 +79,17 @@ def do_not_fit() -> Refused:
 def no_such_key() -> Refused:
     """One text for unknown, another user's and retired: they cannot be told apart."""
     return Refused(NOT_FOUND, "no such key")
+
+
+def another_boot(party: PartyId) -> Refused:
+    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has been started anew")
+
+
+def not_authentic(party: PartyId) -> Refused:
+    return Refused(
+        BAD_REQUEST,
+        f"the {ROLES[party]} takes this for no request of whoever holds the client's share",
+    )
 
 
 def no_such_user() -> Refused:

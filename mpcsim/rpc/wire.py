@@ -19,6 +19,7 @@ from mpcsim.encoding import (
     Bytes,
     Fixed,
     Message,
+    Nested,
     Optional,
     PerParty,
     Seq,
@@ -65,6 +66,16 @@ class Body(Message):
 
 
 @wire
+class UseProof(Message):
+    """Shows an MPC node that the client's secret store, or its share, is behind a request."""
+
+    boot: Annotated[bytes, Fixed(BOOT_BYTES)]
+    """The MPC node's, as the client knows it."""
+    mac: Annotated[bytes, BYTES32]
+    """Of the request (``mpcsim.vault.VaultUse``)."""
+
+
+@wire
 class OpenVault(Body):
     """``open``: both nodes unseal their halves of a secret store."""
 
@@ -72,6 +83,8 @@ class OpenVault(Body):
     reply_key: Annotated[bytes, BYTES32]
     """X25519 public key, made for this request: the halves are encrypted to it."""
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
+    proofs: Annotated[Mapping[PartyId, UseProof], PerParty(Nested(UseProof))]
+    """For each MPC node; none for a store of version 1."""
 
 
 @wire
@@ -117,6 +130,9 @@ class Sign(Body):
     message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
     """The 32-byte hash for ECDSA, the message itself for Ed25519."""
     messages: Annotated[tuple[bytes, ...], MAIL]
+    first: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_MESSAGES)]
+    """SHA-256 of each message that the client has sent; others are none of its."""
+    proof: Annotated[UseProof, Nested(UseProof)]
 
 
 @wire
@@ -181,6 +197,7 @@ class OpenHalf(Body):
     key_id: Annotated[bytes, BYTES32]
     reply_key: Annotated[bytes, BYTES32]
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
+    proof: Annotated[UseProof | None, Optional(Nested(UseProof))]
 
 
 @wire

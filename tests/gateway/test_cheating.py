@@ -60,7 +60,7 @@ async def suspended(gateway, client, share, party, why):
     response = await client.post("sign", client.begin_sign(share, signer=party)[1])
     assert (response.status_code, response.json()) == (409, {"error": error})
     store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-    body = wire.OpenVault(share.record.epoch, bytes(31) + b"\x09", store.halves)
+    body = client.opening(share, store.halves)
     response = await client.post("open", body)
     assert response.status_code == 409
     assert "this key is suspended at the " in response.json()["error"]

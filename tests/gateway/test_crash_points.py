@@ -80,7 +80,8 @@ def crashed(folder, work, curve, at=NEVER, when="before"):
         return count[0]
 
     async def after():
-        client.http = Client.of(gateway).http
+        again = Client.of(gateway)
+        client.http, client.hellos = again.http, again.hellos
         states = {state for rows in shares_of(gateway).values() for *_, state, _ in rows}
         assert states <= {"active"}, "what was undecided has been decided at the start"
         await client.check_consistent(curve, public_key)

@@ -128,7 +128,7 @@ async def miss_settle(monkeypatch, gateway, party, work):
 
 
 async def by_open(gateway, client, share):
-    body = wire.OpenVault(share.record.epoch, bytes(32), dict.fromkeys(MPC_NODES, b""))
+    body = client.opening(share, dict.fromkeys(MPC_NODES, b""))
     response = await client.post("open", body)
     assert (response.status_code, response.json()) == (400, {"error": "Invalid secret_store"})
 

@@ -17,6 +17,7 @@ from mpcsim.rpc.errors import Refused, unreachable
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     MESSAGE,
+    REPLY_KEY,
     Client,
     Failed,
     check_signature,
@@ -140,7 +141,7 @@ def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user()
         for token, key_id in [(client.token, bytes(32)), (mallory, share.record.epoch)]:
             for verb, body in [
                 ("sign", replace(request, key_id=key_id)),
-                ("open", wire.OpenHalf(key_id, bytes(31) + b"\x09", b"")),
+                ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
                 ("suspend", wire.Suspend(key_id, None)),
             ]:
                 assert answer(node, verb, token, body) == NO_KEY, verb
@@ -356,7 +357,7 @@ def test_a_token_for_one_key_neither_makes_nor_replaces_keys_nor_uses_another():
         for verb, body in [
             ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
             ("recover", wire.Recover(os.urandom(32), "ed25519")),
-            ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""))),
+            ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""), {})),
             ("sign", client.begin_sign(other)[1]),
             ("suspend", wire.Suspend(epoch, None)),
         ]:

@@ -23,6 +23,7 @@ from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
+    NO_PROOF,
     Client,
     Clock,
     Failed,
@@ -186,7 +187,8 @@ def test_the_session_of_a_lost_client_expires(curve):
         share = await client.generate(curve)
         session_id = os.urandom(32)
         _, request = client.begin_sign(share)
-        await client.ask("sign", wire.Sign(session_id, share.record.epoch, 2, MESSAGE, ()))
+        lost = wire.Sign(session_id, share.record.epoch, 2, MESSAGE, (), (), NO_PROOF)
+        await client.ask("sign", client.proven(share, lost))
         clock.now += 14.9
         assert await refusal(client.ask("sign", request)) == (409, SIGNING)
         clock.now += 0.1

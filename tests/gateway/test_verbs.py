@@ -18,6 +18,7 @@ from mpcsim.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
+    NO_PROOF,
     Client,
     check_signature,
     envelopes,
@@ -109,7 +110,8 @@ def test_a_vault_opens_for_its_user_and_key_only():
         reply_key = ReplyKey(SystemRng())
         epoch = share.record.epoch
 
-        reply = await client.ask("open", wire.OpenVault(epoch, reply_key.public, store.halves))
+        request = client.opening(share, store.halves, reply_key.public)
+        reply = await client.ask("open", request)
         assert client.requests.count("open") == 1
         with reply_key.combine(
             wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)
@@ -130,10 +132,10 @@ def test_a_vault_opens_for_its_user_and_key_only():
             (epoch, {**store.halves, CLIENT: half}, bad),
             (bytes(32), store.halves, NO_KEY),
         ]:
-            body = wire.OpenVault(key_id, bytes(31) + b"\x09", halves)
+            of = other if key_id == other.record.epoch else share
+            body = replace(client.opening(of, halves), key_id=key_id)
             await refused(client, "open", body, *answer)
         mallory = Client.of(gateway, "mallory")
-        request = wire.OpenVault(epoch, reply_key.public, store.halves)
         await refused(mallory, "open", request, *NO_KEY)
         await client.recover("secp256k1")
         await refused(client, "open", request, *NO_KEY)
@@ -155,8 +157,8 @@ def test_a_vault_opens_for_its_user_and_key_only():
             404,
             "no ed25519 key is registered for this user",
         ),
-        ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, ()), *NO_KEY),
-        ("open", wire.OpenVault(EPOCH, SID, {}), *NO_KEY),
+        ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, (), (), NO_PROOF), *NO_KEY),
+        ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
         ("suspend", wire.Suspend(EPOCH, 2), *NO_KEY),
         ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
         ("activate", wire.Activate(SID, EPOCH), *NO_SESSION),
@@ -195,10 +197,11 @@ def test_a_signing_request_must_fit_its_key():
     async def work(gateway, client):
         share = await client.generate("secp256k1")
         _, good = client.begin_sign(share)
+        short = client.proven(share, replace(good, message=b"short"))
         for bad, error in [
             (replace(good, signer=1), "the signer is neither the operator nor the institution"),
             (replace(good, signer=9), "the signer is neither the operator nor the institution"),
-            (replace(good, message=b"short"), "message hash of 5 bytes, expected 32"),
+            (short, "message hash of 5 bytes, expected 32"),
         ]:
             await refused(client, "sign", bad, 400, error)
         await client.check_works(share)
@@ -336,7 +339,8 @@ def test_messages_of_other_kinds_and_noise_are_ignored():
             replace(good, body=good.body[::-1]),
         ]
         messages = (*(e.encode() for e in noise), *request.messages, *request.messages)
-        reply = await client.ask("sign", replace(request, messages=messages))
+        request = client.proven(share, replace(request, messages=messages))
+        reply = await client.ask("sign", request)
         feed(party, wire.Mail.from_bytes(reply).messages)
         check_signature(share, MESSAGE, party.outcome.result)
 

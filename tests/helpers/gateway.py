@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
+import jwt
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted
-from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
@@ -22,11 +23,14 @@ from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.service import OpenGateway, open_gateway
-from mpcsim.vault import INTERACTIVE, new_salt, seal_share
+from mpcsim.vault import INTERACTIVE, VaultUse, auth_key, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 
 CURVES = ("secp256k1", "ed25519")
 MESSAGE = bytes(range(32))
+REPLY_KEY = bytes(31) + b"\x09"
+"""Nobody's."""
+NO_PROOF = wire.UseProof(bytes(wire.BOOT_BYTES), bytes(32))
 
 Wrap = Callable[[Party[Any, Any]], Any]
 """Puts something in a party's place, an adversary for one."""
@@ -79,13 +83,15 @@ class Client:
     """Of each reply, in order."""
     given: list[KeyShare] = field(default_factory=list)
     """Every share a run has ended with, activated or not."""
+    hellos: Callable[[], Mapping[PartyId, wire.Hello]] | None = None
+    """Who the MPC nodes are; asked for by ``meet`` where it is not known."""
 
     @classmethod
     def of(cls, gateway: OpenGateway, username: str = "alice") -> Client:
         """Without a socket."""
         transport = httpx.ASGITransport(gateway.app, raise_app_exceptions=False)
         http = httpx.AsyncClient(transport=transport, base_url="http://gateway")
-        return cls(http, gateway.token(username))
+        return cls(http, gateway.token(username), hellos=gateway.gateway.hellos)
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Any request, with the token."""
@@ -183,6 +189,57 @@ class Client:
         user_id: str = (await self.request("GET", "/wallet/v1/user")).json()["user_id"]
         return user_id
 
+    # ------------------------------------------------------------------ proofs
+
+    async def meet(self) -> None:
+        """Hear who the MPC nodes are, if that is not known."""
+        if self.hellos is None:
+            said = (await self.request("GET", "/mpc/v1/nodes")).json()
+            names = ("identity", "seal_key", "signature", "boot")
+            found = {
+                party: wire.Hello(party, *(bytes.fromhex(said[ROLES[party]][n]) for n in names))
+                for party in MPC_NODES
+            }
+            self.hellos = lambda: found
+
+    def _boot(self, party: PartyId) -> bytes:
+        assert self.hellos is not None, "meet first"
+        return self.hellos()[party].boot
+
+    def _named(self) -> str:
+        """The user that the token is of."""
+        user_id: str = jwt.decode(self.token, options={"verify_signature": False})["sub"]
+        return user_id
+
+    def proven(self, share: KeyShare, request: wire.Sign) -> wire.Sign:
+        """A request to sign with the proof that belongs to it."""
+        signer = PartyId(request.signer)
+        use = VaultUse.signing(
+            request.key_id,
+            self._named(),
+            self._boot(signer),
+            signer=signer,
+            session_id=request.session_id,
+            message=request.message,
+            first=hashes(request.messages),
+        )
+        return replace(
+            request,
+            first=use.first,
+            proof=wire.UseProof(use.boot, use.mac(auth_key(share, signer))),
+        )
+
+    def opening(
+        self, share: KeyShare, halves: Mapping[PartyId, bytes], reply_key: bytes = REPLY_KEY
+    ) -> wire.OpenVault:
+        """A request to open a vault, whosever it is, with the proofs of a share."""
+        proofs = {}
+        for party in MPC_NODES:
+            epoch, boot = share.record.epoch, self._boot(party)
+            use = VaultUse.opening(epoch, self._named(), boot, reply_key)
+            proofs[party] = wire.UseProof(boot, use.mac(auth_key(share, party)))
+        return wire.OpenVault(share.record.epoch, reply_key, halves, proofs)
+
     # ------------------------------------------------------------------ signing
 
     def begin_sign(
@@ -194,12 +251,15 @@ class Client:
         agreed = protocol.setup(share, (CLIENT, signer), message)
         party = wrap(protocol.party(agreed, session_id=session_id))
         messages = sends(party.start())
-        return party, wire.Sign(session_id, share.record.epoch, signer, message, messages)
+        epoch = share.record.epoch
+        request = wire.Sign(session_id, epoch, signer, message, messages, (), NO_PROOF)
+        return party, self.proven(share, request)
 
     async def sign(
         self, share: KeyShare, message: bytes = MESSAGE, signer: int = 2, wrap: Wrap = honest
     ) -> Any:
         """A signature; it verifies under the share's public key."""
+        await self.meet()
         party, request = self.begin_sign(share, message, signer, wrap)
         reply = await self.ask("sign", request)
         outputs = feed(party, wire.Mail.from_bytes(reply).messages)
@@ -215,6 +275,7 @@ class Client:
             await self.sign(share, signer=signer)
 
     async def check_retired(self, share: KeyShare) -> None:
+        await self.meet()
         for signer in MPC_NODES:
             response = await self.post("sign", self.begin_sign(share, signer=signer)[1])
             assert (response.status_code, response.json()) == (404, {"error": "no such key"})
@@ -263,6 +324,8 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
         curve=share.record.curve_name,
         user_id=user_id,
         node_keys=seal_keys(gateway),
+        auth_keys={party: auth_key(share, party) for party in MPC_NODES},
+        identities={party: hello.identity for party, hello in gateway.gateway.hellos().items()},
         rng=SystemRng(),
     )
 

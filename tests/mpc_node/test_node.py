@@ -25,6 +25,8 @@ from mpcsim.service.data_folder import claimed, store_file
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     MESSAGE,
+    NO_PROOF,
+    REPLY_KEY,
     Client,
     Failed,
     check_signature,
@@ -67,14 +69,15 @@ def test_a_key_token_is_good_for_its_key_and_nothing_else():
         feed(party, answer.messages)
         check_signature(key, MESSAGE, party.outcome.result)
 
-        half = SecretStore.from_text(seal(gateway, user_id, key)[1]).halves[OPERATOR]
-        reply_key = bytes(31) + b"\x09"
-        node.handle("open", token, wire.OpenHalf(key.record.epoch, reply_key, half).to_bytes())
+        store = SecretStore.from_text(seal(gateway, user_id, key)[1])
+        half, proof = store.halves[OPERATOR], client.opening(key, store.halves).proofs[OPERATOR]
+        body = wire.OpenHalf(key.record.epoch, REPLY_KEY, half, proof)
+        node.handle("open", token, body.to_bytes())
 
         sid, epoch = os.urandom(32), other.record.epoch
         for verb, body in [
             ("sign", client.begin_sign(other)[1]),
-            ("open", wire.OpenHalf(epoch, reply_key, half)),
+            ("open", wire.OpenHalf(epoch, REPLY_KEY, half, proof)),
             ("suspend", wire.Suspend(epoch, None)),
             ("generate", wire.Generate(sid, "ed25519", ())),
             ("recover", wire.Recover(sid, "ed25519")),
@@ -144,8 +147,8 @@ def test_a_malformed_message_leaves_no_lock_at_the_node():
     async def work(gateway, client):
         share = await client.generate("ed25519")
         node = gateway.links[OPERATOR].node
-        body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",))
-        assert refusal(node, "sign", client.token, body) == 400
+        body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",), (), NO_PROOF)
+        assert refusal(node, "sign", client.token, client.proven(share, body)) == 400
         await client.check_works(share)
 
     run(work)

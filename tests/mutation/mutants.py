@@ -25,7 +25,7 @@ SOURCES = (
     "mpcsim/keyshare.py",
     "mpcsim/protocol",
     "mpcsim/protocols",
-    "mpcsim/vault.py",
+    "mpcsim/vault",
     "mpcsim/rpc/tokens.py",
     "mpcsim/mpc_node/node.py",
     "mpcsim/gateway/gateway.py",

@@ -289,6 +289,8 @@ def vault(share: KeyShare, key_id: str) -> tuple[EncryptedShare, SecretStore, Va
         cost=Argon2Cost(1, 8),
         curve="ed25519",
         node_keys=publics,
+        auth_keys=dict.fromkeys(MPC_NODES, bytes(32)),
+        identities=dict.fromkeys(MPC_NODES, bytes(32)),
         rng=rng,
         **made_for,
     )

@@ -12,18 +12,19 @@ from node.checks import check_cost, opened_share
 from node.errors import BadRequest
 
 HALVES = {OPERATOR: bytes(144), INSTITUTION: bytes(144)}
+KEYS = {OPERATOR: bytes(32), INSTITUTION: bytes(32)}
 
 
 @pytest.mark.parametrize("cost", [Argon2Cost(3, 65536), Argon2Cost(2, 65537)])
 def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
-    store = SecretStore("ab" * 32, "ed25519", bytes(16), cost, bytes(32), HALVES)
+    store = SecretStore("ab" * 32, "ed25519", bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
     with pytest.raises(BadRequest, match="computation"):
         check_cost(store, INTERACTIVE)
     check_cost(store, cost)
 
 
 def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
-    store = SecretStore("ab" * 32, "ed25519", bytes(16), INTERACTIVE, bytes(32), HALVES)
+    store = SecretStore("ab" * 32, "ed25519", bytes(16), INTERACTIVE, bytes(32), HALVES, KEYS, KEYS)
     share = EncryptedShare(b"", b"")
     monkeypatch.setattr(checks, "open_share", lambda *arguments: bytes(2000))
     decoded = []

@@ -67,7 +67,9 @@ class Canned:
 
 
 def sign(client: GatewayClient) -> Awaitable[object]:
-    return client.sign("token", bytes(32), KEY_ID, OPERATOR, b"m", (b"x",))
+    proof = wire.UseProof(bytes(wire.BOOT_BYTES), bytes(32))
+    body = wire.Sign(bytes(32), KEY_ID, OPERATOR, b"m", (b"x",), (bytes(32),), proof)
+    return client.sign("token", body)
 
 
 def ask(reply: Reply | Exception, call: Callable[[GatewayClient], Awaitable[Any]] = sign) -> Any:
@@ -156,7 +158,7 @@ def test_answers_of_something_else_are_not_passed_on(status, body):
         lambda c: c.keys("token"),
         lambda c: c.wallet("token"),
         lambda c: c.key_token("token", KEY_ID.hex()),
-        lambda c: c.open("token", KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}),
+        lambda c: c.open("token", KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {}),
         lambda c: c.generate("token", KEY_ID, "ed25519", ()),
         lambda c: c.recover("token", KEY_ID, "ed25519"),
         sign,
@@ -177,31 +179,52 @@ def test_keys_of_tokens_that_make_no_sense(body):
     assert error.message == "Upstream returned 200 OK: the answer is not a JSON object"
 
 
+HELLOS = {
+    "operator": {
+        "identifier": 2,
+        "identity": 64 * "1",
+        "seal_key": 64 * "2",
+        "signature": 128 * "3",
+        "boot": 32 * "4",
+    },
+    "institution": {
+        "identifier": 3,
+        "identity": 64 * "5",
+        "seal_key": 64 * "6",
+        "signature": 128 * "7",
+        "boot": 32 * "8",
+    },
+}
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"operator": None},
-        {"operator": {"identifier": 3, "seal_key": 64 * "0"}},
-        {"operator": {"identifier": 2}},
-        {"operator": {"identifier": 2, "seal_key": 62 * "0"}},
-        {"operator": {"identifier": 2, "seal_key": "zz"}},
-        {"operator": {"identifier": 2, "seal_key": 3}},
+        {"identifier": 3},
+        *(
+            {name: value}
+            for name in ("identity", "seal_key", "signature", "boot")
+            for value in (62 * "0", "zz", 3, None)
+        ),
     ],
 )
-def test_seal_keys_that_are_none(change):
-    said = {
-        "operator": {"identifier": 2, "seal_key": 64 * "1"},
-        "institution": {"identifier": 3, "seal_key": 64 * "2"},
+def test_mpc_nodes_that_are_none(change):
+    found = ask(Reply(200, json.dumps(HELLOS).encode()), lambda c: c.nodes())
+    assert found == {
+        OPERATOR: wire.Hello(OPERATOR, b"\x11" * 32, b'"' * 32, b"3" * 64, b"D" * 16),
+        INSTITUTION: wire.Hello(INSTITUTION, b"U" * 32, b"f" * 32, b"w" * 64, b"\x88" * 16),
     }
-    found = ask(Reply(200, json.dumps(said).encode()), lambda c: c.nodes())
-    assert found == {OPERATOR: b"\x11" * 32, INSTITUTION: b'"' * 32}
-    assert type(refusal(200, said | change, lambda c: c.nodes())) is Upstream
+    said = HELLOS | {"operator": HELLOS["operator"] | change}
+    assert type(refusal(200, said, lambda c: c.nodes())) is Upstream
+    without = {name: value for name, value in HELLOS["operator"].items() if name not in change}
+    for spoilt in (None, without):
+        assert type(refusal(200, HELLOS | {"operator": spoilt}, lambda c: c.nodes())) is Upstream
 
 
 def test_a_store_that_the_mpc_nodes_refuse():
     halves = {OPERATOR: b"", INSTITUTION: b""}
     error = refusal(
-        400, {"error": "Invalid secret_store"}, lambda c: c.open("t", KEY_ID, KEY_ID, halves)
+        400, {"error": "Invalid secret_store"}, lambda c: c.open("t", KEY_ID, KEY_ID, halves, {})
     )
     assert type(error) is BadRequest
     assert error.message == "Invalid secret_store"
@@ -233,7 +256,7 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
         opened = Reply(200, wire.VaultOpened(halves).to_bytes())
         transport = Canned(ConnectionLost(), opened)
         client = GatewayClient(transport)
-        assert await client.open("t", KEY_ID, KEY_ID, halves) == halves
+        assert await client.open("t", KEY_ID, KEY_ID, halves, {}) == halves
         assert transport.asked[0] == transport.asked[1]
         assert client.requests == {"POST /mpc/v1/open": 2}
 
@@ -339,13 +362,13 @@ def test_a_whole_life_of_a_key(place):
     asyncio.run(run())
 
 
-def test_a_gateway_in_a_folder_keeps_its_seal_keys(tmp_path):
+def test_a_gateway_in_a_folder_keeps_its_nodes_keys(tmp_path):
     async def keys() -> Any:
         gateway = open_gateway(tmp_path)
         client = GatewayClient(AsgiTransport(gateway.app))
         found = await client.nodes()
         await client.close()
         gateway.close()
-        return found
+        return {party: (hello.identity, hello.seal_key) for party, hello in found.items()}
 
     assert asyncio.run(keys()) == asyncio.run(keys())

@@ -176,8 +176,8 @@ def test_the_institution_signs_when_the_operator_is_down(verb):
 
 
 @pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
-def test_the_institution_signs_when_the_operators_stored_share_is_damaged(caplog, damage):
-    """It is no fault of the caller's; opening the vault takes the seal key, and not the share."""
+def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog, damage):
+    """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
 
     async def test(house: House) -> None:
         record = await house.generate("secp256k1")
@@ -194,14 +194,14 @@ def test_the_institution_signs_when_the_operators_stored_share_is_damaged(caplog
             update = "UPDATE shares SET share = ? WHERE key_id = ?"
             cursor.execute(update, (share, record.key_id))
         house.gateway.links[OPERATOR].node.restart()
-        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+        text = "503 Service Unavailable: the operator's stored share of this key is damaged"
+        assert await failing(Upstream, house.sign(record)) == f"Upstream returned {text}"
         lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
         assert lines == [
             "the operator's stored share of this key is damaged: user "
             f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
         ]
-        text = "503 Service Unavailable: the operator's stored share of this key is damaged"
-        for failed in (house.sign(record, signer="operator"), house.recover("secp256k1")):
+        for failed in (house.sign(record, signer="institution"), house.recover("secp256k1")):
             assert await failing(Upstream, failed) == f"Upstream returned {text}"
         await house.sign(other, name="bob")
 
@@ -269,7 +269,8 @@ def test_many_sign_at_once(stored):
 def test_changed_seal_keys_are_fetched_anew(stored):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         known = await house.client.nodes()
-        house.client._nodes = dict.fromkeys(known, known[OPERATOR])
+        same = known[OPERATOR].seal_key
+        house.client._nodes = {j: replace(hello, seal_key=same) for j, hello in known.items()}
         await house.sign(records["ed25519"])
         assert house.client._nodes == known
 
@@ -326,6 +327,8 @@ def test_vaults_of_anyones_making():
             curve="ed25519",
             user_id="alice",
             node_keys=publics,
+            auth_keys=dict.fromkeys(MPC_NODES, bytes(32)),
+            identities=dict.fromkeys(MPC_NODES, bytes(32)),
             rng=rng,
         )
         store = SecretStore.from_text(texts[1])

@@ -28,6 +28,8 @@ def made() -> dict[str, str]:
         curve="ed25519",
         user_id="somebody",
         node_keys={i: SealKey.fresh(rng).public for i in (2, 3)},
+        auth_keys={i: rng.bytes(32) for i in (2, 3)},
+        identities={i: rng.bytes(32) for i in (2, 3)},
         rng=rng,
     )
     return {

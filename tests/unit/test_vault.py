@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +19,7 @@ from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 from mpcsim import vault
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.vault import (
@@ -32,18 +33,23 @@ from mpcsim.vault import (
     VaultError,
     VaultKey,
     WrongKey,
+    halves,
     new_salt,
     open_share,
     password_matches,
     rewrap_half,
     seal_share,
+    sealing,
     stretch,
 )
 from tests.helpers.keys import keys
+from tests.helpers.repo import ROOT
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 SECRETS = {j: SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
 NODE_KEYS = {j: secret.public for j, secret in SECRETS.items()}
+AUTH_KEYS = {j: SeededRng(f"authentication key of node {j}").bytes(32) for j in MPC_NODES}
+IDENTITIES = {j: SeededRng(f"identity of node {j}").bytes(32) for j in MPC_NODES}
 KEY_ID, OTHER_KEY_ID = "c1" * 32, "c2" * 32
 USER, PASSWORD, SALT, SHARE = "user-7", "correct horse", bytes(range(16)), bytes(range(60))
 
@@ -57,6 +63,8 @@ def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
         "curve": "ed25519",
         "user_id": USER,
         "node_keys": NODE_KEYS,
+        "auth_keys": AUTH_KEYS,
+        "identities": IDENTITIES,
         "rng": SystemRng() if seed is None else SeededRng(seed),
         **changes,
     }
@@ -157,12 +165,24 @@ def test_any_password(password):
     assert not password_matches(store, key, PASSWORD)
 
 
-def test_a_password_is_taken_as_it_is():
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+def test_a_password_is_one_however_its_letters_are_spelt():
+    for word, twin in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
+        store = SecretStore.from_text(sealed(password=word)[1])
+        assert password_matches(store, unlocked(store), twin)
+        assert not password_matches(store, unlocked(store), "cafe")
+
+
+def test_a_password_is_otherwise_taken_as_it_is():
     salt = bytes(16)
-    composed, decomposed = "\u00e9", "e\u0301"
-    assert stretch(composed, salt, CHEAP) != stretch(decomposed, salt, CHEAP)
     assert stretch("a\0b", salt, CHEAP) != stretch("a", salt, CHEAP)
     assert stretch("a ", salt, CHEAP) != stretch("a", salt, CHEAP)
+    assert stretch("\u2126", salt, CHEAP) == stretch("\u03a9", salt, CHEAP), "canonically the same"
+    assert stretch("\ufb01", salt, CHEAP) != stretch("fi", salt, CHEAP), "only compatible"
+    assert stretch(COMPOSED, salt, CHEAP, exact=True) == stretch(COMPOSED, salt, CHEAP)
+    assert stretch(DECOMPOSED, salt, CHEAP, exact=True) != stretch(COMPOSED, salt, CHEAP)
 
 
 def test_all_randomness_is_injected():
@@ -198,14 +218,19 @@ def test_recomputed_from_the_strings_alone(cost):
     encrypted, packed = sealed(salt=salt, cost=cost, pw_key=stretch(PASSWORD, salt, cost))
     data = raw(packed)
 
-    # version, key id, curve, salt, operations, memory, confirmation, two numbered halves
+    # version, key id, curve, salt, operations, memory, confirmation, two numbered halves,
+    # two numbered authentication keys, two numbered identities
     key_id, name = data[1:33], data[37:44]
-    assert (data[0], data[33:37], name) == (1, b"\0\0\0\7", b"ed25519")
+    assert (data[0], data[33:37], name) == (2, b"\0\0\0\7", b"ed25519")
     assert data[44:60] == salt
     operations, memory = data[60], int.from_bytes(data[61:65], "big")
     assert data[97:101] == b"\0\2\0\2"
     assert data[245:247] == b"\0\3"
-    boxes = {OPERATOR: data[101:245], INSTITUTION: data[247:]}
+    boxes = {OPERATOR: data[101:245], INSTITUTION: data[247:391]}
+    known = [AUTH_KEYS[OPERATOR], AUTH_KEYS[INSTITUTION]]
+    known += [IDENTITIES[OPERATOR], IDENTITIES[INSTITUTION]]
+    pairs = [b"\0\2" + known[0] + b"\0\3" + known[1], b"\0\2" + known[2] + b"\0\3" + known[3]]
+    assert data[391:] == b"\0\2" + pairs[0] + b"\0\2" + pairs[1]
 
     halves = []
     for node, box in boxes.items():
@@ -220,12 +245,13 @@ def test_recomputed_from_the_strings_alone(cost):
 
     info = framed(
         "mpcsim/vault/keys/v1",
-        b"\1",
+        b"\2",
         key_id,
         name,
         salt,
         operations.to_bytes(4, "big"),
         memory.to_bytes(4, "big"),
+        *known,
     )
     okm = hkdf(secret, hashlib.sha256(info).digest())
     assert okm[32:] == data[65:97]
@@ -244,12 +270,12 @@ def test_libsodium_opens_our_seal():
         opened = nacl.bindings.crypto_box_seal_open(
             store.halves[j], NODE_KEYS[j], SECRETS[j].secret
         )
-        assert opened[:32] == vault._binding(j, KEY_ID, USER)
+        assert opened[:32] == halves._binding(j, KEY_ID, USER)
 
 
 def test_we_open_libsodiums_seal():
     half = bytes(range(64))
-    plain = vault._binding(OPERATOR, KEY_ID, USER) + half
+    plain = halves._binding(OPERATOR, KEY_ID, USER) + half
     box = nacl.bindings.crypto_box_seal(plain, NODE_KEYS[OPERATOR])
     reply = PrivateKey.generate()
     wrapped = rewrap(box, OPERATOR, reply_key=bytes(reply.public_key))
@@ -284,7 +310,9 @@ def test_every_changed_bit_of_the_store(monkeypatch):
     encrypted, packed = sealed()
     intact = SecretStore.from_text(packed)
     key = unlocked(intact)
-    monkeypatch.setattr(vault, "stretch", lambda *_: pytest.fail("Argon2id on an altered store"))
+    monkeypatch.setattr(
+        sealing, "stretch", lambda *_, **__: pytest.fail("Argon2id on an altered store")
+    )
     outcomes = Counter()
     for changed in bit_flips(raw(packed)):
         try:
@@ -303,8 +331,9 @@ def test_every_changed_bit_of_the_store(monkeypatch):
             with pytest.raises(WrongKey, match="altered"):
                 password_matches(store, key, PASSWORD)
     assert outcomes["half"] == 2 * 144 * 8
-    # all of key id, salt and confirmation, and whatever leaves the cost in range
-    assert outcomes["public part"] >= (32 + 16 + 32) * 8
+    # all of key id, salt, confirmation, authentication keys and identities, and whatever leaves
+    # the cost in range
+    assert outcomes["public part"] >= (32 + 16 + 32 + 4 * 32) * 8
 
 
 def test_an_altered_key_id_opens_no_half():
@@ -356,7 +385,7 @@ def test_every_changed_character(which):
         (lambda s: s[:8] + "====" + s[8:], "base64"),
         (lambda s: s + "\u0100", "base64"),
         (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected 1"),
-        (lambda s: text(b"\2" + raw(s)[1:]), "version 2, expected 1"),
+        (lambda s: text(b"\3" + raw(s)[1:]), "version 3, expected 1"),
         (lambda s: text(raw(s)[:20]), "too short|truncated"),
         (lambda s: s * 2000, "more than"),
         (lambda s: "A" * 10**7, "more than"),
@@ -403,9 +432,19 @@ def spoilt_stores():
     yield data[:61] + b"\xff" * 4 + data[65:], "memory is outside"
     yield data[:98] + b"\1" + data[99:245], "one half for each MPC node"
     yield data[:98] + b"\0", "one half for each MPC node"
-    yield data[:98] + b"\3" + data[99:] + b"\0\4" + bytes(144), "more than|for each MPC node"
+    yield data[:98] + b"\3" + data[99:391] + b"\0\4" + bytes(144), "one half for each MPC node"
     yield data[:99] + b"\0\1" + data[101:], "one half for each MPC node"
     yield data[:245] + b"\0\2" + data[247:], "not strictly increasing"
+    yield b"\1" + data[1:], "not what version 1 has in it"
+    yield data[:391], "not what version 2 has in it"
+    yield data[:391] + bytes(2), "not what version 2 has in it"
+    yield data[:391] + bytes(4), "not what version 2 has in it"
+    yield data[:461], "one identity for each MPC node"
+    yield data[:461] + bytes(2), "one identity for each MPC node"
+    yield data[:462] + b"\1" + data[463:497], "one identity for each MPC node"
+    yield data[:391] + bytes(2) + data[461:], "one authentication key for each MPC node"
+    yield data[:392] + b"\1" + data[393:427] + data[461:], "one authentication key for each"
+    yield data + data[461:], "trailing"
 
 
 @pytest.mark.parametrize(("data", "reason"), list(spoilt_stores()), ids=lambda v: str(v)[:30])
@@ -418,6 +457,7 @@ def test_malformed_stores(data, reason):
     st.text(st.characters(), max_size=80)
     | st.text(ALPHABET, max_size=800)
     | st.binary(max_size=600).map(lambda body: text(b"\1" + body))
+    | st.binary(max_size=600).map(lambda body: text(b"\2" + body))
 )
 def test_any_text_is_read_or_refused(anything):
     with suppress(MalformedVault):
@@ -430,7 +470,7 @@ def test_any_text_is_read_or_refused(anything):
 def test_an_altered_cost_is_never_spent(cost, monkeypatch):
     store = replace(SecretStore.from_text(sealed()[1]), cost=cost)
     key = unlocked(store)
-    monkeypatch.setattr(vault, "stretch", lambda *_: pytest.fail("spent"))
+    monkeypatch.setattr(sealing, "stretch", lambda *_, **__: pytest.fail("spent"))
     with pytest.raises(WrongKey):
         password_matches(store, key, PASSWORD)
 
@@ -440,6 +480,75 @@ def test_cost_bounds():
         with pytest.raises(UsageError):
             Argon2Cost(operations, memory)
     assert (INTERACTIVE.operations, INTERACTIVE.memory_kib) == (2, 65536)
+
+
+# --- stores of version 1 ------------------------------------------------------------------------
+
+OLD = json.loads((ROOT / "tests/vectors/vault_v1.json").read_text(encoding="utf-8"))
+OLD_KEYS = {j: SealKey(bytes.fromhex(OLD["seal_keys"][ROLES[j]])) for j in MPC_NODES}
+
+
+def opened_old(store, user_id):
+    reply, keys = ReplyKey(SystemRng()), {j: key.public for j, key in OLD_KEYS.items()}
+    wrapped = {
+        j: rewrap_half(
+            store.halves[j],
+            OLD_KEYS[j],
+            me=j,
+            key_id=store.key_id,
+            user_id=user_id,
+            reply_key=reply.public,
+            rng=SystemRng(),
+        )
+        for j in MPC_NODES
+    }
+    return reply.combine(wrapped, keys)
+
+
+@pytest.mark.parametrize("old", OLD["vaults"], ids=lambda old: ascii(old["password"]))
+def test_a_store_of_version_1_opens(old):
+    store = SecretStore.from_text(old["secret_store"])
+    assert store.to_text() == old["secret_store"]
+    assert (store.version, store.auth_keys, store.identities) == (1, {}, {})
+    assert (store.key_id, store.curve) == (old["key_id"], old["curve"])
+    with opened_old(store, old["user_id"]) as key:
+        share = unsealed(old["encrypted_share"], store, key, old["user_id"])
+        assert share.hex() == old["share"]
+        assert password_matches(store, key, old["password"])
+
+
+def test_a_password_of_version_1_is_as_it_was_spelt():
+    assert len(OLD["vaults"]) == 3
+    spelt = {old["password"]: SecretStore.from_text(old["secret_store"]) for old in OLD["vaults"]}
+    for word, other in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
+        with opened_old(spelt[word], "user-7") as key:
+            assert password_matches(spelt[word], key, word)
+            assert not password_matches(spelt[word], key, other)
+
+
+def test_a_store_of_one_version_made_up_as_the_other():
+    old = OLD["vaults"][0]
+    store = SecretStore.from_text(old["secret_store"])
+    newer = replace(store, auth_keys=AUTH_KEYS, identities=IDENTITIES)
+    assert SecretStore.from_text(newer.to_text()).version == 2
+    with opened_old(store, old["user_id"]) as key, pytest.raises(WrongKey, match="altered"):
+        unsealed(old["encrypted_share"], newer, key, old["user_id"])
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    older = replace(store, auth_keys={}, identities={})
+    assert SecretStore.from_text(older.to_text()).version == 1
+    with unlocked(store) as key, pytest.raises(WrongKey, match="altered"):
+        unsealed(encrypted, older, key, USER)
+
+
+@pytest.mark.parametrize("member", ["auth_keys", "identities"])
+def test_exchanged_keys_of_the_mpc_nodes(member):
+    encrypted, packed = sealed()
+    store = SecretStore.from_text(packed)
+    operator, institution = getattr(store, member).values()
+    swapped = replace(store, **{member: {OPERATOR: institution, INSTITUTION: operator}})
+    with unlocked(store) as key, pytest.raises(WrongKey, match="altered"):
+        unsealed(encrypted, swapped, key, USER)
 
 
 # --- halves -------------------------------------------------------------------------------------
@@ -650,6 +759,10 @@ def test_halves_of_another_length(length):
         ({"node_keys": {OPERATOR: NODE_KEYS[OPERATOR]}}, "one seal key for each"),
         ({"node_keys": {**NODE_KEYS, 1: bytes(32)}}, "one seal key for each"),
         ({"node_keys": {**NODE_KEYS, OPERATOR: bytes(31)}}, "seal key of 31 bytes"),
+        ({"auth_keys": {}}, "one authentication key for each"),
+        ({"auth_keys": {**AUTH_KEYS, INSTITUTION: bytes(33)}}, "authentication key of 33 bytes"),
+        ({"identities": {OPERATOR: bytes(32)}}, "one identity for each"),
+        ({"identities": {**IDENTITIES, OPERATOR: b""}}, "identity of 0 bytes"),
         *(({"node_keys": {**NODE_KEYS, INSTITUTION: p}}, "low order") for p in LOW_ORDER),
     ],
     ids=lambda v: str(v)[:40],
@@ -665,7 +778,7 @@ def test_reprs_and_errors_show_no_secret():
     reply = ReplyKey(SystemRng())
     key = unlocked(store)
     assert repr(key) == "VaultKey(<redacted>)"
-    assert repr(store) == f"SecretStore<ed25519, key {KEY_ID}, sealed>"
+    assert repr(store) == f"SecretStore<ed25519, key {KEY_ID}, sealed>"  # no authentication keys
     assert repr(reply) == f"ReplyKey(public={reply.public.hex()})"
     with pytest.raises(WrongKey) as caught:
         unsealed(encrypted, store, VaultKey(bytearray(64)), USER)
@@ -692,20 +805,20 @@ def test_a_key_is_wiped_at_the_end_of_its_block():
     assert key.secret == bytes(64)
 
 
-def recorded(monkeypatch, name):
-    """The bytearrays that a function of the vault takes first or returns, from now on."""
+def recorded(monkeypatch, module, name):
+    """The bytearrays that a function takes first or returns, from now on."""
     seen = []
-    original = getattr(vault, name)
+    original = getattr(module, name)
 
-    def spy(first, *rest):
+    def spy(first, *rest, **named):
         if isinstance(first, bytearray):
             seen.append(first)
-        result = original(first, *rest)
+        result = original(first, *rest, **named)
         if isinstance(result, bytearray):
             seen.append(result)
         return result
 
-    monkeypatch.setattr(vault, name, spy)
+    monkeypatch.setattr(module, name, spy)
     return seen
 
 
@@ -713,7 +826,7 @@ def test_a_candidate_is_wiped(monkeypatch):
     store = SecretStore.from_text(sealed()[1])
     key = unlocked(store)
     before = bytes(key.secret)
-    candidates = recorded(monkeypatch, "stretch")
+    candidates = recorded(monkeypatch, sealing, "stretch")
     assert password_matches(store, key, PASSWORD)
     assert not password_matches(store, key, "wrong")
     assert candidates == [bytes(32)] * 2
@@ -721,7 +834,7 @@ def test_a_candidate_is_wiped(monkeypatch):
 
 
 def test_sealing_wipes_its_copy_and_leaves_the_callers(monkeypatch):
-    secrets = recorded(monkeypatch, "_derive")
+    secrets = recorded(monkeypatch, sealing, "_derive")
     pw_key = stretch(PASSWORD, SALT, CHEAP)
     sealed(pw_key=pw_key)
     with pytest.raises(UsageError):
@@ -734,7 +847,7 @@ def test_a_failed_combine_is_wiped(monkeypatch):
     store = SecretStore.from_text(sealed()[1])
     reply = ReplyKey(SystemRng())
     wrapped = rewrapped(store, reply)
-    targets = recorded(monkeypatch, "_xor")
+    targets = recorded(monkeypatch, halves, "_xor")
     with pytest.raises(WrongKey):
         reply.combine({OPERATOR: wrapped[OPERATOR]}, NODE_KEYS)
     assert targets == [bytes(64)]

@@ -1,0 +1,109 @@
+"""Who may ask an MPC node to use a key: only who holds the client's share, or its secret store.
+
+Anyone can seal a half, so that a half that opens proves nothing about who sends it, and the token
+behind a request proves no more than that its issuer agrees. Client and MPC node, however, share a
+secret since their shares were made. A key derived from it (``auth_key``) authenticates requests:
+the MPC node derives it from its own share, the ``secret_store`` carries the client's two, and
+neither is ever sent. Whatever carries a request can then not put another reply key, message or
+first protocol message in its place, nor make a request of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare
+
+
+def auth_key(share: KeyShare, peer: PartyId) -> bytes:
+    """What requests between this share's holder and ``peer`` are authenticated with; 32 bytes.
+
+    It is of one epoch, and the same from both sides. Secret.
+    """
+    return tagged_hash(Tag.VAULT_AUTH, share.record.epoch, share.peers[peer].pair_secret)
+
+
+def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
+    """SHA-256 of each message."""
+    return tuple(hashlib.sha256(message).digest() for message in messages)
+
+
+@dataclass(frozen=True)
+class VaultUse:
+    """What an MPC node is asked to do with a key; what of it does not apply is empty."""
+
+    verb: str
+    key_id: bytes
+    """The epoch."""
+    user_id: str
+    boot: bytes
+    """The MPC node's present one: what was asked before its last start is not asked again."""
+    reply_key: bytes = b""
+    """What an opened half is to be encrypted to."""
+    signer: PartyId | None = None
+    session_id: bytes = b""
+    message: bytes = b""
+    """Hash of what is to be signed."""
+    first: tuple[bytes, ...] = ()
+    """Hashes of the client's first messages."""
+
+    @classmethod
+    def opening(cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes) -> Self:
+        """Opening a half."""
+        return cls("open", key_id, user_id, boot, reply_key=reply_key)
+
+    @classmethod
+    def signing(
+        cls,
+        key_id: bytes,
+        user_id: str,
+        boot: bytes,
+        *,
+        signer: PartyId,
+        session_id: bytes,
+        message: bytes,
+        first: tuple[bytes, ...],
+    ) -> Self:
+        """Beginning a signing session.
+
+        Args:
+            message: to be signed.
+            first: ``hashes`` of the client's first messages.
+        """
+        return cls(
+            "sign",
+            key_id,
+            user_id,
+            boot,
+            signer=signer,
+            session_id=session_id,
+            message=hashlib.sha256(message).digest(),
+            first=first,
+        )
+
+    def mac(self, key: bytes) -> bytes:
+        """HMAC-SHA256 (RFC 2104) under an ``auth_key``; 32 bytes."""
+        signer = b"" if self.signer is None else u32(self.signer)
+        content = tagged_hash(
+            Tag.VAULT_USE,
+            self.verb.encode(),
+            self.key_id,
+            self.user_id.encode(),
+            self.boot,
+            self.reply_key,
+            signer,
+            self.session_id,
+            self.message,
+            b"".join(self.first),
+        )
+        return hmac.digest(key, content, "sha256")
+
+    def authenticated(self, key: bytes, mac: bytes) -> bool:
+        """Whether this is what a holder of the key has asked for."""
+        return hmac.compare_digest(self.mac(key), mac)

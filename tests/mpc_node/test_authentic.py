@@ -1,0 +1,387 @@
+"""Requests to use a key that do not come from whoever holds the client's share of it."""
+
+import asyncio
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import fields, replace
+
+import pytest
+
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.mpc_node import node as mpc_node
+from mpcsim.mpc_node.store import ShareStore
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.service import open_gateway
+from mpcsim.vault import (
+    EncryptedShare,
+    ReplyKey,
+    SecretStore,
+    VaultUse,
+    auth_key,
+    hashes,
+    open_share,
+)
+from tests.helpers.adversary import on
+from tests.helpers.gateway import (
+    CURVES,
+    Client,
+    Failed,
+    Stuck,
+    cheating,
+    envelopes,
+    feed,
+    seal,
+    sends,
+    shares_of,
+)
+
+OTHERS = {
+    "verb": "exchange",
+    "key_id": bytes(32),
+    "user_id": "somebody else",
+    "boot": bytes(16),
+    "reply_key": bytes(32),
+    "signer": CLIENT,
+    "session_id": bytes(32),
+    "message": bytes(32),
+    "first": (bytes(32),),
+}
+"""Something else for everything that a proof is about."""
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+class Untouchable:
+    """A seal key that is there to be named, and not to be used."""
+
+    def __init__(self, public):
+        self.public = public
+
+    @property
+    def secret(self):
+        pytest.fail("the seal key was used")
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """Sees that a request is refused, that nothing of a key was touched for it, and that nothing
+    has changed."""
+
+    async def refused(gateway, client, verb, body, status=400, *, party=OPERATOR):
+        before = shares_of(gateway)
+        with monkeypatch.context() as patched:
+            for name in ("ecdsa", "frost"):
+                protocol = getattr(mpc_node, name)
+                for touch in ("setup", "party"):
+                    patched.setattr(protocol, touch, lambda *_, **__: pytest.fail("begun"))
+            for link in gateway.links.values():
+                node = link.node
+                if node.me != party:  # it would open its half
+                    patched.setattr(node, "handle", lambda *_: wire.Half(b"").to_bytes())
+                patched.setattr(node, "_seal_key", Untouchable(node._seal_key.public))
+                patched.setattr(node, "_begin", lambda *_, **__: pytest.fail("begun"))
+            response = await client.post(verb, body)
+        assert response.status_code == status, response.text
+        error = response.json()["error"]
+        if status == 412:
+            assert error == f"the {mpc_node.ROLES[party]}'s MPC node has been started anew"
+        else:
+            assert error == (
+                f"the {mpc_node.ROLES[party]} takes this for no request of whoever holds the"
+                " client's share"
+            )
+        assert shares_of(gateway) == before
+        assert all(why is None for rows in before.values() for *_, why in rows)
+        assert not any(link.node._sessions for link in gateway.links.values())
+        assert not gateway.gateway.sessions._sessions
+
+    return refused
+
+
+def signing(client, request, **changes):
+    """What a request to sign is about, or something else."""
+    use = VaultUse.signing(
+        request.key_id,
+        client._named(),
+        request.proof.boot,
+        signer=request.signer,
+        session_id=request.session_id,
+        message=request.message,
+        first=request.first,
+    )
+    return replace(use, **changes)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_proof_for_any_other_signing(refused, curve, party):
+    async def work(gateway, client):
+        share = await client.generate(curve)
+        key = auth_key(share, party)
+        assert OTHERS.keys() == {field.name for field in fields(VaultUse)}
+        for name, value in OTHERS.items():
+            _, request = client.begin_sign(share, signer=party)
+            other = signing(client, request, **{name: value})
+            proof = replace(request.proof, mac=other.mac(key))
+            await refused(gateway, client, "sign", replace(request, proof=proof), party=party)
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_a_proof_for_any_other_opening(refused):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+        honest = client.opening(share, store.halves)
+        for party in MPC_NODES:
+            boot, key = honest.proofs[party].boot, auth_key(share, party)
+            use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
+            assert use.authenticated(key, honest.proofs[party].mac)
+            for name, value in OTHERS.items():
+                proof = wire.UseProof(boot, replace(use, **{name: value}).mac(key))
+                body = replace(honest, proofs={**honest.proofs, party: proof})
+                await refused(gateway, client, "open", body, party=party)
+        await client.ask("open", honest)
+
+    run(work)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, curve):
+    """Everything that a request to sign has in it, with the client's own proof."""
+
+    async def work(gateway, client):
+        share, other = await client.generate(curve), await Client.of(gateway, "bob").generate(curve)
+        mine = await client.generate(next(c for c in CURVES if c != curve))
+        _, twin = client.begin_sign(share)
+        for change in [
+            {"message": bytes(32)},
+            {"session_id": os.urandom(32), "messages": ()},
+            {"session_id": twin.session_id, "messages": twin.messages},
+            {"key_id": mine.record.epoch},
+            {"first": (*hashes(twin.messages),)},
+            {"first": ()},
+        ]:
+            _, request = client.begin_sign(share)
+            await refused(gateway, client, "sign", replace(request, **change))
+        _, request = client.begin_sign(share)
+        moved = replace(request, signer=INSTITUTION, messages=())
+        await refused(gateway, client, "sign", moved, 412, party=INSTITUTION)
+        boot = client.hellos()[INSTITUTION].boot
+        moved = replace(moved, proof=replace(moved.proof, boot=boot))
+        await refused(gateway, client, "sign", moved, party=INSTITUTION)
+        # the key of another pair, or of another user's share
+        for key in (auth_key(share, INSTITUTION), auth_key(other, OPERATOR), bytes(32)):
+            proof = replace(request.proof, mac=signing(client, request).mac(key))
+            await refused(gateway, client, "sign", replace(request, proof=proof))
+        await client.check_works(share)
+
+    run(work)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(refused, curve):
+    async def work(gateway, client):
+        share = await client.generate(curve)
+        party, request = client.begin_sign(share)
+        (good,) = envelopes(request.messages)
+        forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
+        plain = replace(good, sealed=False).encode()
+        for messages in [
+            (forged,),
+            (plain,),
+            (*request.messages, forged),
+            (forged, *request.messages),
+        ]:
+            await refused(gateway, client, "sign", replace(request, messages=messages))
+        # what is lost on the way, or arrives twice, is no forgery
+        reply = await client.ask("sign", replace(request, messages=request.messages * 2))
+        outputs = feed(party, wire.Mail.from_bytes(reply).messages)
+        if curve == "secp256k1":
+            feed(party, await client.exchange(request.session_id, sends(outputs)))
+        assert party.outcome.result
+        _, request = client.begin_sign(share)
+        await client.ask("sign", replace(request, messages=()))
+        await client.exchange(request.session_id, request.messages)
+
+    run(work)
+
+
+def test_a_gateway_that_names_a_reply_key_of_its_own(refused):
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        user_id = await client.user_id()
+        sealed, text = seal(gateway, user_id, share)
+        store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
+        honest = client.opening(share, store.halves, asked.public)
+        own = ReplyKey(SystemRng())
+        for party in MPC_NODES:
+            stolen = replace(honest, reply_key=own.public)
+            await refused(gateway, client, "open", stolen, party=party)
+        opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
+        seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
+        with asked.combine(opened, seal_keys) as key:
+            assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
+
+    run(work)
+
+
+def test_halves_that_a_stranger_has_sealed_are_not_looked_at(refused):
+    """Anyone can seal: with a token, but neither share nor secret store, that is of no use."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        stranger = Client.of(gateway, "bob")
+        other = await stranger.generate("ed25519")
+        halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+        guessed = client.opening(other, halves)
+        guessed = replace(guessed, key_id=share.record.epoch)
+        for party in MPC_NODES:
+            await refused(gateway, client, "open", guessed, party=party)
+
+    run(work)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(party):
+    """As with a store of version 1."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+        honest = client.opening(share, store.halves)
+        for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
+            response = await client.post("open", replace(honest, proofs=proofs))
+            assert response.status_code == 400
+            error = "a secret_store of version 1 is not this key's"
+            assert response.json() == {"error": error}
+
+    run(work)
+
+
+def test_after_a_restart_what_was_asked_before_is_not_asked_again(refused):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+        _, request = client.begin_sign(share)
+        opening = client.opening(share, store.halves)
+        gateway.links[OPERATOR].node.restart()
+        await refused(gateway, client, "sign", request, 412)
+        await refused(gateway, client, "open", opening, 412)
+        boot = client.hellos()[OPERATOR].boot
+        late = replace(request, proof=replace(request.proof, boot=boot))
+        await refused(gateway, client, "sign", late)
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_a_refused_request_disturbs_no_session():
+    """The honest one goes on, at a node that is asked for both."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, request = client.begin_sign(share)
+        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        node = gateway.links[OPERATOR].node
+        (session,) = node._sessions.values()
+        _, other = client.begin_sign(share)
+        stored = node._store.find(share.record.epoch.hex())
+        use = signing(client, other)
+        with pytest.raises(mpc_node.Refused, match="takes this for no request"):
+            node._check_authentic(stored, use, bytes(32))
+        assert [*node._sessions.values()] == [session]
+        feed(party, await client.exchange(request.session_id, sends(outputs)))
+        assert party.outcome.result
+
+    run(work)
+
+
+def test_a_client_that_cheats_is_still_blamed():
+    """Its messages are its own: the proof says so."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        malformed = on("Commitments", lambda m: b"?")
+        with pytest.raises((Stuck, Failed)):
+            await client.sign(share, wrap=cheating(malformed))
+        ((*_, why),) = shares_of(gateway)[OPERATOR]
+        assert why is not None
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- epochs from before
+
+
+def old_rows(gateway, legacy=1):
+    """Make every share one that an earlier version has made."""
+    for link in gateway.links.values():
+        with link.node._store._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET legacy = ?", (legacy,))
+
+
+def test_an_old_key_opens_without_a_proof_and_with_a_right_one():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+        honest = client.opening(share, store.halves)
+        old_rows(gateway)
+        for proofs in ({}, honest.proofs):
+            await client.ask("open", replace(honest, proofs=proofs))
+        wrong = {j: replace(proof, mac=bytes(32)) for j, proof in honest.proofs.items()}
+        response = await client.post("open", replace(honest, proofs=wrong))
+        assert response.status_code == 400
+
+    run(work)
+
+
+def test_signing_with_an_old_key_takes_a_proof_all_the_same(refused):
+    """The share is open by then, and the proof needs nothing but the share."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        old_rows(gateway)
+        _, request = client.begin_sign(share)
+        proof = replace(request.proof, mac=bytes(32))
+        await refused(gateway, client, "sign", replace(request, proof=proof))
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_a_recovered_old_key_is_a_new_one():
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        old_rows(gateway)
+        share = await client.recover("ed25519")
+        for link in gateway.links.values():
+            assert not link.node._store.find(share.record.epoch.hex()).legacy
+
+    run(work)
+
+
+def test_the_shares_of_an_earlier_version_are_old(tmp_path):
+    path = tmp_path / "operator.sqlite"
+    with closing(ShareStore(path)) as store:
+        store.seal_key(SystemRng())
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("ALTER TABLE shares DROP COLUMN legacy")
+        database.execute(
+            "INSERT INTO shares (key_id, user_id, curve, public_key, share, state)"
+            " VALUES ('k', 'u', 'ed25519', x'00', x'00', 'active')"
+        )
+        database.commit()
+    with closing(ShareStore(path)) as store:
+        assert store.find("k").legacy == 1

@@ -1,0 +1,371 @@
+"""Opening vaults and signing: what binds the requests for it, and who is believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.transport import Reply
+from mpcsim.vault import SealKey, SecretStore, seal_share
+from node.errors import AnotherBoot, ApiError, BadRequest, Upstream
+from node.models import KeyShareRecord
+from node.timing import Timing
+from tests.helpers.old_vault import old_vault
+from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on
+
+CURVES = ("secp256k1", "ed25519")
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+NODES = "nodes"
+
+
+def run(test: Callable[[House], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        async with House() as house:
+            await test(house)
+
+    asyncio.run(whole())
+
+
+async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
+    with pytest.raises(error) as caught:
+        await call
+    assert type(caught.value) is error
+    return caught.value.message
+
+
+async def opened(house: House, record: KeyShareRecord) -> KeyShare:
+    fields = record.model_dump(exclude={"public_key"})
+    return await house.wallet._share(house.caller(), **fields, timing=Timing())
+
+
+async def matches(house: House, record: KeyShareRecord, password: str) -> bool:
+    store = record.secret_store
+    return await house.wallet.validate_password(
+        house.caller(), password=password, secret_store=store, timing=Timing()
+    )
+
+
+def altered(record: KeyShareRecord, **changes: Any) -> KeyShareRecord:
+    """The record with another secret store."""
+    store = replace(SecretStore.from_text(record.secret_store), **changes)
+    return record.model_copy(update={"secret_store": store.to_text()})
+
+
+def flipped(data: bytes) -> bytes:
+    return bytes([data[0] ^ 1]) + data[1:]
+
+
+# ---------------------------------------------------------------------- what a store names
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_altered_authentication_keys(party: PartyId) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        keys = SecretStore.from_text(record.secret_store).auth_keys
+        bad = altered(record, auth_keys={**keys, party: flipped(keys[party])})
+        assert await failing(BadRequest, house.sign(bad)) == "Invalid secret_store"
+        assert not await matches(house, bad, PASSWORD)
+        await house.sign(record)
+
+    run(test)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_altered_identities(party: PartyId) -> None:
+    """Nothing is asked for with such a store."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        known = SecretStore.from_text(record.secret_store).identities
+        assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
+        bad = altered(record, identities={**known, party: flipped(known[party])})
+        house.transport.seen.clear()
+        said = await failing(BadRequest, house.sign(bad))
+        role = ROLES[party]
+        assert said == f"Invalid secret_store: it names another {role} than this node knows"
+        assert not await matches(house, bad, PASSWORD)
+        assert house.transport.seen == []
+        await house.sign(record)
+
+    run(test)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(party: PartyId) -> None:
+    """A gateway that puts itself in the place of one, after the key was made."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        known = await house.client.nodes()
+        false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
+        house.client._nodes = {**known, party: false}
+        house.transport.seen.clear()
+        said = await failing(BadRequest, house.sign(record))
+        assert said.endswith(f"it names another {ROLES[party]} than this node knows")
+        assert house.transport.seen == []
+
+    run(test)
+
+
+def test_an_identity_altered_together_with_what_the_node_knows() -> None:
+    """The database and the gateway agree on it: the key derivation does not."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        known = await house.client.nodes()
+        false = {j: replace(hello, identity=bytes(32)) for j, hello in known.items()}
+        house.client._nodes = false
+        bad = altered(record, identities=dict.fromkeys(MPC_NODES, bytes(32)))
+        said = await failing(BadRequest, house.sign(bad))
+        assert said == "Invalid encrypted_share: it does not open with this secret_store"
+        assert "sign" not in house.transport.seen
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- strangers
+
+
+def test_halves_sealed_by_a_stranger_to_a_stolen_store() -> None:
+    """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        store = SecretStore.from_text(record.secret_store)
+        caller, nodes = house.caller(), await house.client.nodes()
+        made = seal_share(
+            b"anything",
+            pw_key=bytes(32),
+            salt=store.salt,
+            cost=CHEAP,
+            key_id=store.key_id,
+            curve="ed25519",
+            user_id=caller.claims.user_id,
+            node_keys={j: hello.seal_key for j, hello in nodes.items()},
+            auth_keys=store.auth_keys,
+            identities=store.identities,
+            rng=SystemRng(),
+        )
+        forged = SecretStore.from_text(made[1])
+        for party in MPC_NODES:
+            mixed = altered(record, halves={**store.halves, party: forged.halves[party]})
+            said = await failing(BadRequest, house.sign(mixed))
+            assert said == "Invalid encrypted_share: it does not open with this secret_store"
+        theirs = record.model_copy(update={"encrypted_share": made[0], "secret_store": made[1]})
+        assert await failing(BadRequest, house.sign(theirs)) == "Invalid encrypted_share"
+        assert "sign" not in house.transport.seen
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- a gateway that meddles
+
+
+def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
+    """Have the gateway act on something else than what it is asked for."""
+    inner = house.transport.inner
+    request = inner.request
+
+    async def meddled(
+        method: str, path: str, *, token: str | None, body: bytes | None = None
+    ) -> Reply:
+        if path.endswith(verb) and body is not None:
+            body = alter(body)
+        return await request(method, path, token=token, body=body)
+
+    inner.request = meddled  # type: ignore[method-assign]
+
+
+def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        own = SealKey.fresh(SystemRng()).public
+
+        def alter(body: bytes) -> bytes:
+            return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
+
+        meddling(house, "open", alter)
+        assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
+
+    run(test)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_gateway_that_has_something_else_signed(curve: str) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate(curve)
+
+        def alter(body: bytes) -> bytes:
+            return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
+
+        meddling(house, "sign", alter)
+        said = await failing(Upstream, house.sign(record))
+        assert said == (
+            "Upstream returned 400 Bad Request: the operator takes this for no request of whoever"
+            " holds the client's share"
+        )
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- restarts
+
+
+def test_after_a_restart_a_request_is_made_anew() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        for party in MPC_NODES:
+            house.gateway.links[party].node.restart()
+            house.transport.seen.clear()
+            await house.sign(record)
+            assert house.transport.seen == ["open", NODES, "open", "sign"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("signer", [None, "operator", "institution"])
+def test_a_restart_between_opening_and_signing(curve: str, signer: str | None) -> None:
+    async def test(house: House) -> None:
+        async def restart(name: str, go_on: Pass) -> Reply:
+            for link in house.gateway.links.values():
+                link.node.restart()
+            return await go_on()
+
+        record = await house.generate(curve)
+        house.transport.hook = on("sign", restart)
+        house.transport.seen.clear()
+        await house.sign(record, signer=signer)
+        assert house.transport.seen[:4] == ["open", "sign", NODES, "sign"]
+        house.transport.seen.clear()
+        await house.sign(record)
+        assert NODES not in house.transport.seen
+
+    run(test)
+
+
+@pytest.mark.parametrize("verb", ["open", "sign"])
+def test_a_node_that_is_started_anew_again_and_again(verb: str) -> None:
+    """Whoever asks is told, after one more try."""
+
+    async def test(house: House) -> None:
+        async def restart(name: str, go_on: Pass) -> Reply:
+            if name == verb:
+                house.gateway.links[OPERATOR].node.restart()
+            return await go_on()
+
+        record = await house.generate("ed25519")
+        house.transport.hook = restart
+        house.transport.seen.clear()
+        said = await failing(AnotherBoot, house.sign(record))
+        assert said == (
+            "Upstream returned 412 Precondition Failed: the operator's MPC node has been started"
+            " anew"
+        )
+        assert house.transport.seen.count(verb) == 2
+        house.transport.hook = None
+        await house.sign(record)
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- stores of version 1
+
+
+async def older(house: House, record: KeyShareRecord, password: str) -> KeyShareRecord:
+    """The record as a version without authenticated requests had made it."""
+    nodes = await house.client.nodes()
+    encrypted_share, secret_store = old_vault(
+        (await opened(house, record)).to_bytes(),
+        password=password,
+        key_id=record.key_id,
+        curve=record.curve,
+        user_id=house.caller().claims.user_id,
+        seal_keys={j: hello.seal_key for j, hello in nodes.items()},
+    )
+    strings = {"encrypted_share": encrypted_share, "secret_store": secret_store}
+    return record.model_copy(update=strings)
+
+
+def from_before(house: House) -> None:
+    """Have the MPC nodes take all their shares for an earlier version's."""
+    for link in house.gateway.links.values():
+        with link.node._store._database.transaction() as cursor:  # type: ignore[attr-defined]
+            cursor.execute("UPDATE shares SET legacy = 1")
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_store_of_version_1_is_good_for_a_key_from_before(curve: str) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate(curve)
+        old = await older(house, record, DECOMPOSED)
+        from_before(house)
+        for signer in ("operator", "institution"):
+            await house.sign(old, signer=signer)
+        assert await matches(house, old, DECOMPOSED)
+        assert not await matches(house, old, COMPOSED)
+        await house.sign(record)  # nor does a newer store stop working
+
+    run(test)
+
+
+def test_a_store_of_version_1_is_not_good_for_any_other_key() -> None:
+    """Not even together with the database: the MPC nodes know how old a key is."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        old = await older(house, record, PASSWORD)
+        assert await failing(BadRequest, house.sign(old)) == "Invalid secret_store"
+        assert not await matches(house, old, PASSWORD)
+        from_before(house)
+        recovered = await house.recover("ed25519")
+        old = await older(house, recovered, PASSWORD)
+        assert await failing(BadRequest, house.sign(old)) == "Invalid secret_store"
+        await house.sign(recovered)
+
+    run(test)
+
+
+def test_the_institution_signs_with_an_old_key_whose_share_at_the_operator_is_damaged() -> None:
+    """To open an old vault takes the seal keys alone."""
+
+    async def test(house: House) -> None:
+        old = await older(house, await house.generate("ed25519"), PASSWORD)
+        from_before(house)
+        node: Any = house.gateway.links[OPERATOR].node
+        with node._store._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET share = x'00'")
+        node.restart()
+        await house.sign(old)
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- passwords
+
+
+def test_a_password_is_one_however_its_letters_are_spelt() -> None:
+    async def test(house: House) -> None:
+        for made, asked in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
+            name = f"user of {made!a}"
+            caller = house.caller(name)
+            record = await house.wallet.generate(caller, "ed25519", made, Timing())
+            fields = record.model_dump(exclude={"public_key"})
+            for word in (made, asked):
+                found = await house.wallet.public_key(
+                    caller, **fields, password=word, timing=Timing()
+                )
+                assert found == record.public_key
+            with pytest.raises(BadRequest, match="Invalid password"):
+                await house.wallet.public_key(caller, **fields, password="cafe", timing=Timing())
+
+    run(test)

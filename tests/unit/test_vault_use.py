@@ -1,0 +1,121 @@
+"""What requests to use a key are authenticated with."""
+
+import hashlib
+from dataclasses import fields, replace
+from itertools import combinations
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.protocols import reshare
+from mpcsim.rng import SeededRng
+from mpcsim.runner import results, run
+from mpcsim.vault import VaultUse, auth_key, hashes
+from tests.helpers.keys import keys
+
+KEY = bytes(range(32))
+EPOCH, BOOT, REPLY_KEY, SESSION = (bytes([n]) * 32 for n in (1, 2, 3, 4))
+OPENING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY)
+SIGNING = VaultUse.signing(
+    EPOCH,
+    "user-7",
+    BOOT[:16],
+    signer=OPERATOR,
+    session_id=SESSION,
+    message=b"what is signed",
+    first=hashes((b"first", b"second")),
+)
+
+
+def framed(tag: str, *parts: bytes) -> bytes:
+    return b"".join(len(p).to_bytes(8, "big") + p for p in (tag.encode(), *parts))
+
+
+def sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def verify(mac: bytes, *parts: bytes) -> None:
+    """By OpenSSL, of the parts that the documentation names."""
+    by_others = HMAC(KEY, SHA256())
+    by_others.update(sha256(framed("mpcsim/vault/use/v1", *parts)))
+    by_others.verify(mac)
+
+
+def test_recomputed_by_others():
+    named = (EPOCH, b"user-7", BOOT[:16])
+    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"")
+    message = sha256(b"what is signed")
+    first = sha256(b"first") + sha256(b"second")
+    verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\2", SESSION, message, first)
+    with pytest.raises(InvalidSignature):
+        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", SESSION, message, first)
+
+
+CHANGES = {
+    "verb": "generate",
+    "key_id": bytes(32),
+    "user_id": "user-8",
+    "boot": bytes(16),
+    "reply_key": bytes(32),
+    "signer": INSTITUTION,
+    "session_id": bytes(32),
+    "message": bytes(32),
+    "first": (bytes(32),),
+}
+
+
+@pytest.mark.parametrize("use", [OPENING, SIGNING], ids=["opening", "signing"])
+def test_everything_is_bound(use):
+    assert {field.name for field in fields(use)} == CHANGES.keys()
+    mac = use.mac(KEY)
+    assert use.authenticated(KEY, mac)
+    for name, value in CHANGES.items():
+        assert not replace(use, **{name: value}).authenticated(KEY, mac), name
+    for i in range(32):
+        assert not use.authenticated(KEY, mac[:i] + bytes([mac[i] ^ 1]) + mac[i + 1 :])
+        assert not use.authenticated(KEY, mac[:i])
+        assert not use.authenticated(KEY[:i] + bytes([KEY[i] ^ 1]) + KEY[i + 1 :], mac)
+
+
+def test_messages_are_bound_as_they_are_sent():
+    sent = [(), (b"",), (b"ab",), (b"a", b"b"), (b"b", b"a"), (b"", b"ab"), (b"ab", b"")]
+    macs = {replace(SIGNING, first=hashes(messages)).mac(KEY) for messages in sent}
+    assert len(macs) == len(sent)
+
+
+@pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
+def test_each_pair_has_a_key_of_its_own_for_each_epoch(curve):
+    shares = keys(curve)
+    found = set()
+    for i, j in combinations((CLIENT, *MPC_NODES), 2):
+        assert auth_key(shares[i], j) == auth_key(shares[j], i)
+        found.add(auth_key(shares[i], j))
+    share = shares[CLIENT]
+    secret = share.peers[OPERATOR].pair_secret
+    tagged = framed("mpcsim/vault/auth/v1", share.record.epoch, secret)
+    assert auth_key(share, OPERATOR) == sha256(tagged)
+    renewed = replace(share, record=replace(share.record, epoch=bytes(32)))
+    found.add(auth_key(renewed, OPERATOR))
+    assert len(found) == 4
+    assert not {state.pair_secret for state in share.peers.values()} & found
+
+
+def test_a_resharing_makes_new_keys():
+    shares, sid = keys("ed25519"), SeededRng("session").bytes(32)
+    agreed = {
+        i: reshare.setup(
+            shares[i].record,
+            MPC_NODES,
+            share=shares[i] if i in MPC_NODES else None,
+            receivers=(CLIENT, *MPC_NODES),
+        )
+        for i in (CLIENT, *MPC_NODES)
+    }
+    made = results(run(reshare.party(agreed[i], i, session_id=sid) for i in agreed))
+    for j in MPC_NODES:
+        assert auth_key(made[CLIENT], j) == auth_key(made[j], CLIENT)
+        assert auth_key(made[CLIENT], j) != auth_key(shares[CLIENT], j)
