@@ -33,8 +33,9 @@ R = TypeVar("R")
 Mail = tuple[bytes, ...]
 Post = Callable[[Mail], Awaitable[Sequence[bytes]]]
 """Sends the client's messages; returns those for the client."""
-OnCheat = Callable[[int | None], Awaitable[None]]
-"""Acts on a peer (None: unnamed) that was caught in a way that must not be tried again."""
+OnCheat = Callable[[int], Awaitable[bool]]
+"""Has the key suspended with which a peer was caught in a way that must not be tried again; says
+whether the gateway has taken note."""
 
 FAREWELL_S: Final = 3.0
 """How long telling the others may take."""
@@ -52,7 +53,7 @@ class SessionAborted(ApiError):
     def __init__(self, aborted: Aborted, suspended: bool | None) -> None:
         """
         Args:
-            suspended: whether the MPC nodes refuse the key from now on; None if they need not.
+            suspended: whether the gateway refuses the key from now on; None if it need not.
         """
         super().__init__(500, _abort_text(aborted, suspended))
         self.aborted = aborted
@@ -81,6 +82,7 @@ class ClientParty(Generic[R]):
         timing: Timing,
         threaded: bool = False,
         suspend: OnCheat | None = None,
+        check_token: Callable[[], None] = lambda: None,
         rng: Rng | None = None,
     ) -> None:
         """
@@ -88,6 +90,8 @@ class ClientParty(Generic[R]):
             party: not yet started.
             exchange: sends further messages of the session.
             threaded: its steps take long: compute them in a thread.
+            check_token: raises once the caller's token has expired. What comes after that is not
+                looked at: a peer must not learn of it without a session that it is accountable in.
             suspend: called before anyone hears of it.
             rng: seals the notices that tell the others.
         """
@@ -97,6 +101,7 @@ class ClientParty(Generic[R]):
         self._timing = timing
         self._threaded = threaded
         self._suspend = suspend
+        self._check_token = check_token
         self._rng = rng or SystemRng()
         self._working: asyncio.Future[list[Output[R]]] | None = None
         self._open = False
@@ -119,6 +124,7 @@ class ClientParty(Generic[R]):
     async def join(self, mail: Sequence[bytes]) -> R:
         """Start in an open session in which the others spoke first; otherwise as ``run``."""
         self._open = True
+        self._check_token()
 
         def start() -> list[Output[R]]:
             return self._party.start() + self._take(mail)
@@ -155,6 +161,7 @@ class ClientParty(Generic[R]):
             rounds += 1
             with self._timing.span(f"round{rounds}"):
                 mail = await self._send(post, messages)
+            self._check_token()
             post = self._exchange
             outputs = await self._compute(partial(self._take, mail))
 
@@ -191,8 +198,7 @@ class ClientParty(Generic[R]):
         """Act on an abort, then tell the others; except whoever told us."""
         suspended = None
         if aborted.consequence is Consequence.BAN_AND_DISCARD_OT and self._suspend is not None:
-            culprit = next(iter(aborted.culprits), None)
-            suspended = await _quietly(self._suspend(culprit))
+            suspended = await self._suspend(min(aborted.culprits))
         notices = tuple(n for n in notices if Envelope.decode(n).receiver != aborted.reported_by)
         if notices:
             await _quietly(self._exchange(notices))
@@ -277,7 +283,9 @@ def _abort_text(aborted: Aborted, suspended: bool | None) -> str:
     text = f"MPC session aborted {aborted.where}: {aborted.reason.text}{detail}; {who}; {advice}"
     if suspended is None:
         return text
-    return text + ("; it is suspended until then" if suspended else "; it could not be suspended")
+    if suspended:
+        return text + "; it is suspended until then"
+    return text + "; this node refuses it until then, and tries to have it suspended"
 
 
 def _waiting_text(waiting: Waiting | None) -> str:

@@ -142,9 +142,9 @@ class GatewayClient:
             raise
         return _decode(wire.VaultOpened, data).halves
 
-    async def suspend(self, token: str, key_id: bytes, culprit: int | None) -> None:
-        """Have both MPC nodes refuse to work with a key until it is recovered."""
-        await self._post("suspend", token, wire.Suspend(key_id, culprit), again=True)
+    async def suspend(self, body: wire.Suspend) -> None:
+        """Have nothing done with a key any more but recovering it; no token is needed."""
+        await self._post("suspend", None, body, again=True)
 
     # ------------------------------------------------------------------ sessions
 
@@ -159,13 +159,14 @@ class GatewayClient:
         data = await self._post("recover", token, wire.Recover(session_id, curve))
         return _decode(wire.Recovering, data)
 
-    async def sign(self, token: str, body: wire.Sign) -> tuple[bytes, ...]:
-        """Begin a signing session with one MPC node; the messages for the client.
+    async def sign(self, token: str, body: wire.Sign) -> wire.Signing:
+        """Begin a signing session with one MPC node: its suspension tag, and the messages for the
+        client.
 
         Raises:
             AnotherBoot: the proof is for the MPC node before its last start.
         """
-        return await self._mail("sign", token, body)
+        return _decode(wire.Signing, await self._post("sign", token, body))
 
     async def exchange(
         self, token: str, session_id: bytes, messages: tuple[bytes, ...]
@@ -192,7 +193,9 @@ class GatewayClient:
     async def _get(self, path: str, token: str | None) -> bytes:
         return await self._request("GET", path, token)
 
-    async def _post(self, verb: str, token: str, body: wire.Body, *, again: bool = False) -> bytes:
+    async def _post(
+        self, verb: str, token: str | None, body: wire.Body, *, again: bool = False
+    ) -> bytes:
         """POST a body to a verb.
 
         Args:

@@ -190,7 +190,7 @@ class LocalService:
         transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
         client = GatewayClient(transport)
         timeout_s = settings.gateway_timeout_s
-        wallet = Wallet(client, rng=rng("node"), cost=cost, timeout_s=timeout_s)
+        wallet = Wallet(client, rng=rng("node"), cost=cost, timeout_s=timeout_s, now=now)
         self.app = create_app(settings, client, wallet, clock=clock, now=now)
         self._asgi = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._gateway_asgi = httpx.ASGITransport(self.gateway.app, raise_app_exceptions=False)

@@ -8,6 +8,7 @@ immutable objects goes when the memory is used again.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,10 +20,11 @@ from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc import notices
 from mpcsim.rpc.errors import recovered_meanwhile
-from mpcsim.rpc.tokens import Claims
+from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.rpc.transport import DEFAULT_LIMITS
-from mpcsim.rpc.wire import Hello, Recovering, Sign, UseProof
+from mpcsim.rpc.wire import Hello, Occasion, Recovering, Sign, Signing, Suspend, UseProof
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,
@@ -58,6 +60,7 @@ from node.errors import (
     Conflict,
     NotFound,
     OutcomeUnknown,
+    Unauthorized,
     Unreachable,
     Upstream,
     UpstreamTimeout,
@@ -73,6 +76,7 @@ from node.models import (
     WalletInformation,
 )
 from node.stretching import Stretching
+from node.suspensions import Suspensions
 from node.timing import Timing
 from node.workers import Workers
 
@@ -104,11 +108,13 @@ class Wallet:
         cost: Argon2Cost = INTERACTIVE,
         workers: Workers | None = None,
         timeout_s: float = DEFAULT_LIMITS.total_s,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """
         Args:
             cost: of Argon2id, for new vaults.
             timeout_s: how long the gateway's client waits for an answer.
+            now: seconds since 1970 UTC, for the expiry of tokens.
         """
         self._patience_s = timeout_s * PATIENCE
         self._gateway = gateway
@@ -119,9 +125,12 @@ class Wallet:
             max(cost.memory_kib, INTERACTIVE.memory_kib),
         )
         self._workers = workers or Workers()
+        self._now = now
+        self._suspensions = Suspensions(gateway, self._workers)
 
     async def close(self) -> None:
         """Let what was begun come to an end. The gateway's client stays open."""
+        self._suspensions.close()
         await self._workers.close()
 
     # ------------------------------------------------------------------ making keys
@@ -335,6 +344,8 @@ class Wallet:
         key, user_id = auth_key(share, signer), caller.claims.user_id
         party: Party[Any, Any]
         client: ClientParty[Any]
+        tag = b""
+        self._suspensions.check(epoch)
         try:
             if share.record.curve_name == "secp256k1":
                 ecdsa_setup = ecdsa.setup(share, signers, message)
@@ -345,13 +356,19 @@ class Wallet:
         except UsageError as error:
             raise ApiError(500, f"MPC session cannot begin: {error}") from None
 
-        async def suspend(culprit: int | None) -> None:
-            await self._gateway.suspend(caller.token, epoch, culprit)
+        async def suspend(culprit: int) -> bool:
+            at = Occasion(user_id, epoch, session_id)
+            sealed = {
+                j: notices.seal(share.peers[j].pair_secret, at, j, culprit, self._rng)
+                for j in MPC_NODES
+            }
+            return await self._suspensions.report(Suspend(at, tag, sealed))
 
         async def begin(messages: Mail) -> Sequence[bytes]:
+            nonlocal tag
             first = hashes(messages)
 
-            async def ask(nodes: Nodes) -> Sequence[bytes]:
+            async def ask(nodes: Nodes) -> Signing:
                 use = VaultUse.signing(
                     epoch,
                     user_id,
@@ -365,7 +382,9 @@ class Wallet:
                 body = Sign(session_id, epoch, signer, message, messages, first, proof)
                 return await self._gateway.sign(caller.token, body)
 
-            return await self._of_present_boots(ask)
+            reply = await self._of_present_boots(ask)
+            tag = reply.tag
+            return reply.messages
 
         client = self._client(caller, party, timing, suspend=suspend)
         async with client:
@@ -465,6 +484,7 @@ class Wallet:
         """
         reply_key = ReplyKey(self._rng)
         epoch, user_id = bytes.fromhex(key_id), caller.claims.user_id
+        self._suspensions.check(epoch)
 
         async def ask(nodes: Nodes) -> Mapping[PartyId, bytes]:
             check_identities(store, _identities(nodes))
@@ -563,8 +583,17 @@ class Wallet:
             timing=timing,
             threaded=threaded,
             suspend=suspend,
+            check_token=lambda: self._check_token(caller),
             rng=self._rng,
         )
+
+    def _check_token(self, caller: Caller) -> None:
+        """
+        Raises:
+            Unauthorized: the caller's token has expired meanwhile.
+        """
+        if self._now() >= caller.claims.expires_at:
+            raise Unauthorized(TokenError(TokenFault.JWT_EXPIRED).detail())
 
 
 @asynccontextmanager

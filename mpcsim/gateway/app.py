@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -85,11 +86,20 @@ def create_app(
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
+        Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
         Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
         *extra_routes(api.authenticate),
     ]
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        gateway.suspensions.deliver()
+        yield
+        await gateway.suspensions.stop()
+
     app = _App(
         routes=routes,
+        lifespan=lifespan,
         exception_handlers={
             Refused: _refused,
             StoreFailed: _store_failed,
@@ -252,6 +262,12 @@ class _Api:
             }
         )
 
+    async def suspend(self, request: Request) -> Response:
+        """Suspend a key: without a token, which may have expired since the cheat."""
+        _check_binary(request)
+        await self._gateway.suspend(await _body(request, MAX_FORM_BYTES))
+        return Response(status_code=204)
+
     async def mpc(self, request: Request) -> Response:
         verb = request.path_params["verb"]
         if verb not in self._gateway.verbs:
@@ -265,8 +281,7 @@ class _Api:
                 body = await _body(request, wire.MAX_BODY_BYTES)
                 await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
             raise
-        if request.headers.get("content-type") != wire.MEDIA_TYPE:
-            raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
+        _check_binary(request)
         reply = await self._gateway.handle(verb, asking, await _body(request, wire.MAX_BODY_BYTES))
         headers = {"Server-Timing": asking.times.header()}
         if not reply:
@@ -281,6 +296,11 @@ def _key(key: RegisteredKey) -> dict[str, str]:
         "public_key": "0x" + key.public_key.hex(),
         "created_at": key.created_at,
     }
+
+
+def _check_binary(request: Request) -> None:
+    if request.headers.get("content-type") != wire.MEDIA_TYPE:
+        raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
 
 
 async def _body(request: Request, limit: int) -> bytes:

@@ -16,6 +16,7 @@ from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.sessions import Asking, Sessions
+from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, SESSION_ID_BYTES, PartyId
 from mpcsim.rpc import wire
@@ -44,6 +45,7 @@ class Gateway:
         sessions: Sessions,
         waves: Waves,
         activation: Activation,
+        suspensions: Suspensions,
     ) -> None:
         """
         Args:
@@ -53,6 +55,7 @@ class Gateway:
         self.links = links
         self.sessions = sessions
         self.activation = activation
+        self.suspensions = suspensions
         self._waves = waves
         self._verbs: Mapping[str, Any] = {
             "open": self._open,
@@ -61,7 +64,6 @@ class Gateway:
             "sign": self._sign,
             "exchange": self._exchange,
             "activate": self._activate,
-            "suspend": self._suspend,
         }
 
     @property
@@ -80,11 +82,24 @@ class Gateway:
             Refused: with an HTTP status.
             TokenError: an MPC node does not accept the token.
         """
+        self.suspensions.deliver()
         try:
             reply: wire.Body | None = await self._verbs[verb](asking, data)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         return b"" if reply is None else reply.to_bytes()
+
+    async def suspend(self, data: bytes) -> None:
+        """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``).
+
+        Raises:
+            Refused: with an HTTP status.
+        """
+        try:
+            body = wire.Suspend.from_bytes(data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"suspend: {error}") from None
+        await self.suspensions.take(body)
 
     async def abandon(self, user_id: str, data: bytes) -> None:
         """Call off the session that a body names, if it is the user's; its token has expired."""
@@ -140,6 +155,7 @@ class Gateway:
         body = wire.OpenVault.from_bytes(data)
         key_id = body.key_id.hex()
         curve = self._curve_of(asking.claims, key_id)
+        self.suspensions.check(body.key_id)
         if set(body.halves) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "Invalid secret_store")
 
@@ -161,29 +177,21 @@ class Gateway:
         signer = PartyId(body.signer)
         if signer not in MPC_NODES:
             raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
+        self.suspensions.check(body.key_id)
         session = await self.sessions.begin(
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+            self.suspensions.check(body.key_id)  # it may have waited for its turn
             request = replace(body, messages=messages)
             return self.activation.ask_about_key(
                 asking, party, "sign", request, curve, key_id, quick=True
             )
 
         mail, _ = await self._waves.carry(asking, session, body.messages, opening)
-        return wire.Mail(mail)
-
-    async def _suspend(self, asking: Asking, data: bytes) -> None:
-        body = wire.Suspend.from_bytes(data)
-        key_id = body.key_id.hex()
-        curve = self._curve_of(asking.claims, key_id)
-        calls = [
-            self.activation.ask_about_key(asking, party, "suspend", body, curve, key_id)
-            for party in MPC_NODES
-        ]
-        await all_of(calls)
-        await self.sessions.stop([s for s in self.sessions.of_key(key_id) if not s.making])
+        at = wire.Occasion(asking.claims.user_id, body.key_id, body.session_id)
+        return wire.Signing(self.suspensions.tag(at), mail)
 
     # ------------------------------------------------------------------ both
 

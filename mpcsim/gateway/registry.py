@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +18,11 @@ from typing import Final
 
 from mpcsim.algebra.curves import curve
 from mpcsim.errors import MpcError, UsageError
+from mpcsim.ids import PartyId
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
 from mpcsim.rpc.tokens import make_signing_key
+from mpcsim.rpc.wire import Occasion
 
 MAX_USERNAME_CHARS: Final = 64
 
@@ -44,6 +46,16 @@ CREATE TABLE IF NOT EXISTS intended (
     curve      TEXT NOT NULL,
     key_id     TEXT NOT NULL,
     PRIMARY KEY (user_id, curve)
+);
+CREATE TABLE IF NOT EXISTS suspensions (
+    user_id    TEXT NOT NULL,
+    key_id     TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    party      INTEGER NOT NULL,
+    notice     BLOB NOT NULL,
+    opened     INTEGER,
+    signature  BLOB,
+    PRIMARY KEY (user_id, key_id, session_id, party)
 );
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
@@ -92,6 +104,18 @@ class RegisteredKey:
     """ISO 8601, UTC: when the key was generated. A recovery leaves it alone."""
     recoveries: int = field(default=0, compare=False)
     """So far; the MPC nodes count them, too, which tells a newer store from an older one."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What an MPC node is to be told about a key that is suspended."""
+
+    at: Occasion
+    party: PartyId
+    """The MPC node."""
+    notice: bytes = field(repr=False)
+    opened: int | None = None
+    """What it says: 1, that it opened, 0, that it did not; None before it has said so."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +299,48 @@ class Registry:
                 [(k.user_id, k.curve, k.key_id, k.public_key, now, k.recoveries) for k in keys],
             )
 
+    # ------------------------------------------------------------------ suspensions
+
+    def suspend(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+        """Remember that a key is suspended, and what its MPC nodes are to be told. What is
+        remembered of that occasion already stays as it is."""
+        with self._database.transaction() as cursor:
+            cursor.executemany(
+                "INSERT OR IGNORE INTO suspensions VALUES (?, ?, ?, ?, ?, NULL, NULL)",
+                [(*_columns(at), party, notice) for party, notice in notices.items()],
+            )
+
+    def notices(self) -> list[Notice]:
+        """Everything the MPC nodes were to be told, and what they said to it."""
+        return [
+            Notice(Occasion(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice)
+            for user_id, key_id, session_id, *notice in self._database.rows(
+                "SELECT user_id, key_id, session_id, party, notice, opened FROM suspensions"
+            )
+        ]
+
+    def acknowledge(self, notice: Notice, signature: bytes) -> None:
+        """Remember what an MPC node says to a notice, and has signed."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "UPDATE suspensions SET opened = ?, signature = ?"
+                " WHERE user_id = ? AND key_id = ? AND session_id = ? AND party = ?",
+                (notice.opened, signature, *_columns(notice.at), notice.party),
+            )
+
+    def lift(self, at: Occasion) -> None:
+        """Forget a suspension."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM suspensions WHERE user_id = ? AND key_id = ? AND session_id = ?",
+                _columns(at),
+            )
+
     # ------------------------------------------------------------------ the gateway's own secrets
+
+    def suspension_key(self) -> bytes:
+        """What the gateway knows its suspension tags by; the same for the database's life."""
+        return bytes.fromhex(self._secret("suspension_key"))
 
     def signing_key(self) -> str:
         """Private key of the gateway's tokens, PEM. Secret; the same for the database's life."""
@@ -290,7 +355,10 @@ class Registry:
     def _make_secrets(self) -> None:
         """At the first start; all of them or none."""
         with self._database.transaction() as cursor:
-            if cursor.execute("SELECT 1 FROM secrets").fetchone():
+            if not self._database.row("SELECT 1 FROM secrets WHERE name = 'suspension_key'"):
+                key = self._rng.bytes(32).hex()  # earlier versions had none
+                cursor.execute("INSERT INTO secrets VALUES ('suspension_key', ?)", (key,))
+            if cursor.execute("SELECT 1 FROM secrets WHERE name = 'signing_key'").fetchone():
                 return
             secrets = {
                 "signing_key": make_signing_key(self._rng),
@@ -316,6 +384,10 @@ class Registry:
 
     def _timestamp(self) -> str:
         return datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+
+
+def _columns(at: Occasion) -> tuple[str, str, str]:
+    return at.user_id, at.key_id.hex(), at.session_id.hex()
 
 
 def _check_username(username: str) -> None:

@@ -41,7 +41,7 @@ from mpcsim.protocol import Done, Output, Party, Prepared, Send
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
-from mpcsim.rpc import wire
+from mpcsim.rpc import notices, wire
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
@@ -61,7 +61,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
-from mpcsim.rpc.statements import SealKeyStatement
+from mpcsim.rpc.statements import SealKeyStatement, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
@@ -556,12 +556,24 @@ class MpcNode:
         found = self._store.find(key_id)
         return found is not None and found.state == ACTIVE
 
-    def _suspend(self, token: str, data: bytes) -> None:
-        body = wire.Suspend.from_bytes(data)
-        claims = self._verifier.verify(token)
-        stored = self._mine(claims, body.key_id.hex())
-        who = "another party" if body.culprit is None else f"party {body.culprit}"
-        self._store.suspend(stored.key_id, f"the client caught {who} cheating")
+    def _suspend(self, token: str, data: bytes) -> wire.Body:
+        """Do nothing with a key any more but recovering it, if whoever has the client's share says
+        so; whoever carries that is believed nothing."""
+        body = wire.SuspendKey.from_bytes(data)
+        at = body.occasion
+        stored = self._store.find(at.key_id.hex())
+        if stored is None or stored.user_id != at.user_id or stored.state != ACTIVE:
+            raise no_such_key()
+        secret = self._share(stored).peers[CLIENT].pair_secret
+        culprit = notices.opened(secret, at, self.me, body.notice)
+        if culprit is not None:
+            self._stop_using(stored, f"the client caught party {culprit} cheating")
+        said = Suspended(at.key_id, notices.digest(body.notice), int(culprit is not None))
+        return wire.Acknowledged(said.opened, self._identity.sign(said))
+
+    def _stop_using(self, stored: StoredShare, why: str) -> None:
+        if stored.suspended is None:
+            self._store.suspend(stored.key_id, why)
         with self._lock:
             signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
             if signing is not None:

@@ -8,6 +8,7 @@ from mpcsim.errors import MpcError
 from mpcsim.ids import ROLES, PartyId
 
 BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 GONE: Final = 410
@@ -89,6 +90,12 @@ def not_authentic(party: PartyId) -> Refused:
     return Refused(
         BAD_REQUEST,
         f"the {ROLES[party]} takes this for no request of whoever holds the client's share",
+    )
+
+
+def suspended() -> Refused:
+    return Refused(
+        CONFLICT, "this key is suspended: an MPC node was caught cheating with it; recover it"
     )
 
 

@@ -1,8 +1,9 @@
 """What a node says to the gateway, and the gateway to the MPC nodes: compact binary bodies.
 
-Every request is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token. ``messages`` are
-envelopes of the protocols (``mpcsim.protocol.envelope``) as they are: each names its session, its
-sender and its receiver, and is sealed end to end where the protocol says so.
+Every request is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token (``suspend`` needs
+none). ``messages`` are envelopes of the protocols (``mpcsim.protocol.envelope``) as they are: each
+names its session, its sender and its receiver, and is sealed end to end where the protocol says
+so.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ MAX_HALF_BYTES: Final = 1 << 10
 
 MAX_RECORD_BYTES: Final = 1 << 12
 
+MAX_NOTICE_BYTES: Final = 1 << 8
 BOOT_BYTES: Final = 16
 SIGNATURE_BYTES: Final = 64
 """Of Ed25519 (RFC 8032)."""
@@ -136,6 +138,15 @@ class Sign(Body):
 
 
 @wire
+class Signing(Body):
+    """Reply to ``sign``."""
+
+    tag: Annotated[bytes, BYTES32]
+    """Shows the gateway that who wants the key suspended had this session; it does not expire."""
+    messages: Annotated[tuple[bytes, ...], MAIL]
+
+
+@wire
 class Exchange(Body):
     """``exchange``: further messages of an open session."""
 
@@ -145,7 +156,7 @@ class Exchange(Body):
 
 @wire
 class Mail(Body):
-    """Reply to whatever carries messages: those for the client."""
+    """Reply to whatever else carries messages: those for the client."""
 
     messages: Annotated[tuple[bytes, ...], MAIL]
 
@@ -161,15 +172,28 @@ class Activate(Body):
 
 
 @wire
-class Suspend(Body):
-    """``suspend``: the client caught ``culprit`` cheating in a way that must not be tried again.
+class Occasion(Body):
+    """The signing session in which a client caught an MPC node cheating."""
 
-    The MPC nodes then refuse to open the vault of this key until it is recovered: a stateless node
-    cannot remember it, and repeated tries would leak its long-lived OT choices.
+    user_id: Annotated[str, Text(64)]
+    key_id: Annotated[bytes, BYTES32]
+    session_id: Annotated[bytes, BYTES32]
+
+
+@wire
+class Suspend(Body):
+    """``suspend``: the client caught an MPC node cheating in a way that must not be tried again.
+
+    Nothing is then done with these shares of the key but recovering it: a stateless node cannot
+    remember it, and repeated tries would leak its long-lived OT choices. The one request that bears
+    no token: what has been caught after a token's expiry counts, too.
     """
 
-    key_id: Annotated[bytes, BYTES32]
-    culprit: Annotated[int | None, Optional(U16)]
+    occasion: Annotated[Occasion, Nested(Occasion)]
+    tag: Annotated[bytes, BYTES32]
+    """Of this session, from the reply to ``sign``."""
+    notices: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_NOTICE_BYTES))]
+    """For each MPC node (``notices.seal``)."""
 
 
 # What the gateway and an MPC node say to each other besides the above.
@@ -198,6 +222,23 @@ class OpenHalf(Body):
     reply_key: Annotated[bytes, BYTES32]
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
     proof: Annotated[UseProof | None, Optional(Nested(UseProof))]
+
+
+@wire
+class SuspendKey(Body):
+    """``suspend`` at one MPC node."""
+
+    occasion: Annotated[Occasion, Nested(Occasion)]
+    notice: Annotated[bytes, Bytes(MAX_NOTICE_BYTES)]
+
+
+@wire
+class Acknowledged(Body):
+    """Reply to ``suspend`` at one MPC node: what became of the notice."""
+
+    opened: Annotated[int, U8]
+    """As in ``statements.Suspended``, which is signed."""
+    signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
 
 
 @wire

@@ -20,6 +20,7 @@ from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
 from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.gateway.sessions import LEASE_S, Sessions
 from mpcsim.gateway.smart_accounts import MakeService, SmartAccounts, embedded
+from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.node import MpcNode
@@ -166,7 +167,8 @@ def open_gateway(
         activation = Activation(registry, links, sessions, clock)
         activation.settle_at_start()
         waves = Waves(sessions, links, conditions)
-        gateway = Gateway(registry, links, sessions, waves, activation)
+        suspensions = Suspensions(registry, links, sessions)
+        gateway = Gateway(registry, links, sessions, waves, activation, suspensions)
         verifier = TokenVerifier(jwks, "gateway", now)
         accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))
         app = create_app(

@@ -16,10 +16,12 @@ from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.adversary import on
 from tests.helpers.gateway import (
+    NO_PROOF,
     Client,
     Failed,
     Stuck,
     cheating,
+    delivered,
     feed,
     reopen,
     seal,
@@ -119,7 +121,7 @@ def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_meanwhi
     async def work(gateway, client):
         share = await client.generate("secp256k1")
         party, request = client.begin_sign(share, wrap=cheating(bad_offer))
-        mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+        mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
         with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
             cursor.execute("UPDATE shares SET share = x'00'")
         await client.exchange(request.session_id, sends(feed(party, mail)))
@@ -197,16 +199,31 @@ def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speaks_to_i
     run(work)
 
 
+SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
+
+
+def using(share):
+    """Requests that use a key."""
+    halves = dict.fromkeys(MPC_NODES, b"")
+    yield "open", wire.OpenVault(share.record.epoch, bytes(32), halves, {})
+    for signer in MPC_NODES:
+        request = wire.Sign(os.urandom(32), share.record.epoch, signer, b"?", (), (), NO_PROOF)
+        yield "sign", request
+
+
 def test_a_client_that_caught_a_node_cheating_suspends_its_key_everywhere():
     async def work(gateway, client):
         share = await client.generate("secp256k1")
-        party, request = client.begin_sign(share)
-        await client.ask("sign", request)
-        await client.ask("suspend", wire.Suspend(share.record.epoch, OPERATOR))
-        for node in MPC_NODES:
-            await suspended(gateway, client, share, node, "the client caught party 2 cheating")
-        response = await client.post("exchange", wire.Exchange(party.session_id, ()))
-        assert response.status_code in (200, 410)
+        body = await client.suspension(share)
+        await client.ask("suspend", body)
+        await delivered(gateway)
+        for rows in shares_of(gateway).values():
+            assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
+        for verb, request in using(share):
+            response = await client.post(verb, request)
+            assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
+        response = await client.post("exchange", wire.Exchange(body.occasion.session_id, ()))
+        assert response.status_code == 410
         assert not gateway.links[OPERATOR].node._sessions, "open sessions end, too"
         bob = Client.of(gateway, "bob")
         await bob.check_works(await bob.generate("secp256k1"))

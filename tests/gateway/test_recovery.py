@@ -79,7 +79,7 @@ def test_a_signing_session_open_during_an_activation_is_ended(signer):
     async def work(gateway, client):
         old = await client.generate("secp256k1")
         party, request = client.begin_sign(old, signer=signer)
-        mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+        mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
         outputs = feed(party, mail)
         new = await client.recover("secp256k1")
         with pytest.raises(Failed) as failed:
@@ -95,7 +95,7 @@ def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(mo
     async def work(gateway, client):
         old = await client.generate("secp256k1")
         party, request = client.begin_sign(old)
-        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
         await miss_settle(monkeypatch, gateway, 2, client.recover("secp256k1"))
         with pytest.raises(Failed) as failed:
             await client.exchange(party.session_id, sends(outputs))
@@ -137,10 +137,6 @@ async def by_sign(gateway, client, share):
     await client.check_works(share)
 
 
-async def by_suspend(gateway, client, share):
-    await client.ask("suspend", wire.Suspend(share.record.epoch, None))
-
-
 async def by_recover(gateway, client, share):
     await client.check_works(await client.recover(share.record.curve_name))
 
@@ -151,7 +147,7 @@ async def by_restart(gateway, client, share):
 
 @pytest.mark.parametrize("party", MPC_NODES)
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-@pytest.mark.parametrize("heal", [by_open, by_sign, by_suspend, by_recover, by_restart])
+@pytest.mark.parametrize("heal", [by_open, by_sign, by_recover, by_restart])
 def test_a_node_that_missed_the_activation_catches_up(monkeypatch, party, kind, heal):
     async def work(gateway, client):
         old = await client.generate("ed25519") if kind == "recover" else None

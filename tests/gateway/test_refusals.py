@@ -142,7 +142,6 @@ def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user()
             for verb, body in [
                 ("sign", replace(request, key_id=key_id)),
                 ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
-                ("suspend", wire.Suspend(key_id, None)),
             ]:
                 assert answer(node, verb, token, body) == NO_KEY, verb
         assert held(gateway) == [("active", None)]
@@ -333,7 +332,7 @@ def test_a_token_for_one_key_does_not_reach_another_keys_session():
     async def work(gateway, client):
         key, other = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
         party, request = client.begin_sign(other)
-        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
         body = wire.Exchange(party.session_id, sends(outputs))
         verbs = asked(gateway)
         wrong = await with_key_token(gateway, client, key)
@@ -359,7 +358,6 @@ def test_a_token_for_one_key_neither_makes_nor_replaces_keys_nor_uses_another():
             ("recover", wire.Recover(os.urandom(32), "ed25519")),
             ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""), {})),
             ("sign", client.begin_sign(other)[1]),
-            ("suspend", wire.Suspend(epoch, None)),
         ]:
             assert await refusal(gateway.gateway.handle(verb, asking, body.to_bytes())) == NO_KEY
         assert verbs == []

@@ -67,7 +67,7 @@ def nothing_open(gateway):
 async def begun(client, share, signer=2):
     """A signing session that waits for the client's second request; what it is to say."""
     party, request = client.begin_sign(share, signer=signer)
-    mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
     return party, sends(feed(party, mail))
 
 
@@ -515,7 +515,6 @@ def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down):
             client.sign(share, signer=down),
             client.generate("ed25519"),
             client.recover("secp256k1"),
-            client.ask("suspend", wire.Suspend(share.record.epoch, None)),
         ):
             assert (await refusal(refused))[0] == 503
         gateway.links[down].down = False
@@ -743,7 +742,7 @@ def test_a_token_that_expires_between_rounds_does_not_lock_the_key():
         share = await client.generate("secp256k1")
         client.token = gateway.token("alice", lifetime_s=5)
         party, request = client.begin_sign(share, b"m" * 32)
-        mail = wire.Mail.from_bytes(await client.ask("sign", request)).messages
+        mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
         now[0] += 10
         messages = sends(feed(party, mail))
         answer = await client.post("exchange", wire.Exchange(party.session_id, messages))

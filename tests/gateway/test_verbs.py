@@ -159,7 +159,6 @@ def test_a_vault_opens_for_its_user_and_key_only():
         ),
         ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, (), (), NO_PROOF), *NO_KEY),
         ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
-        ("suspend", wire.Suspend(EPOCH, 2), *NO_KEY),
         ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
         ("activate", wire.Activate(SID, EPOCH), *NO_SESSION),
     ],
@@ -267,7 +266,7 @@ def test_another_users_session_cannot_be_told_from_none():
         await client.activate(session_id, made)
         share = await client.generate("secp256k1")
         party, request = client.begin_sign(share)
-        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
         stolen = wire.Exchange(party.session_id, sends(outputs))
         await refused(mallory, "exchange", stolen, *NO_SESSION)
         mail = await client.exchange(party.session_id, sends(outputs))
@@ -282,7 +281,6 @@ def test_another_users_key_cannot_be_told_from_none():
         mallory = Client.of(gateway, "mallory")
         share = await client.generate("ed25519")
         await refused(mallory, "sign", client.begin_sign(share)[1], *NO_KEY)
-        await refused(mallory, "suspend", wire.Suspend(share.record.epoch, 2), *NO_KEY)
         # Mallory's own key on the curve is Mallory's.
         own = await mallory.generate("ed25519")
         await mallory.recover("ed25519")
@@ -341,7 +339,7 @@ def test_messages_of_other_kinds_and_noise_are_ignored():
         messages = (*(e.encode() for e in noise), *request.messages, *request.messages)
         request = client.proven(share, replace(request, messages=messages))
         reply = await client.ask("sign", request)
-        feed(party, wire.Mail.from_bytes(reply).messages)
+        feed(party, wire.Signing.from_bytes(reply).messages)
         check_signature(share, MESSAGE, party.outcome.result)
 
     run(work)

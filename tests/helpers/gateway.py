@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -15,13 +16,13 @@ from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
+from mpcsim.rpc import notices, wire
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import INTERACTIVE, VaultUse, auth_key, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
@@ -262,12 +263,24 @@ class Client:
         await self.meet()
         party, request = self.begin_sign(share, message, signer, wrap)
         reply = await self.ask("sign", request)
-        outputs = feed(party, wire.Mail.from_bytes(reply).messages)
+        outputs = feed(party, wire.Signing.from_bytes(reply).messages)
         while not isinstance(party.outcome, Done):
             await self._check_going_on(party, request.session_id, outputs)
             outputs = feed(party, await self.exchange(request.session_id, sends(outputs)))
         check_signature(share, message, party.outcome.result)
         return party.outcome.result
+
+    async def suspension(self, share: KeyShare, culprit: int = OPERATOR) -> wire.Suspend:
+        """What a client asks for that has caught a node cheating, in a session that stays open."""
+        await self.meet()
+        _, request = self.begin_sign(share, signer=culprit)
+        tag = wire.Signing.from_bytes(await self.ask("sign", request)).tag
+        at = wire.Occasion(await self.user_id(), share.record.epoch, request.session_id)
+        sealed = {
+            j: notices.seal(share.peers[j].pair_secret, at, j, culprit, SystemRng())
+            for j in MPC_NODES
+        }
+        return wire.Suspend(at, tag, sealed)
 
     async def check_works(self, share: KeyShare) -> None:
         """The share signs, with either MPC node."""
@@ -334,6 +347,12 @@ def reopen(folder: Path, **options: Any) -> OpenGateway:
     """As a new process would open it: nothing in memory is left of an earlier gateway."""
     Guard._known.clear()
     return open_gateway(folder, **options)
+
+
+async def delivered(gateway: OpenGateway) -> None:
+    """Wait until every MPC node has said what it makes of each suspension."""
+    while gateway.gateway.suspensions._untold:
+        await asyncio.sleep(0.01)
 
 
 def check_signature(share: KeyShare, message: bytes, signature: Any) -> None:

@@ -207,7 +207,7 @@ def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(refus
             await refused(gateway, client, "sign", replace(request, messages=messages))
         # what is lost on the way, or arrives twice, is no forgery
         reply = await client.ask("sign", replace(request, messages=request.messages * 2))
-        outputs = feed(party, wire.Mail.from_bytes(reply).messages)
+        outputs = feed(party, wire.Signing.from_bytes(reply).messages)
         if curve == "secp256k1":
             feed(party, await client.exchange(request.session_id, sends(outputs)))
         assert party.outcome.result
@@ -293,7 +293,7 @@ def test_a_refused_request_disturbs_no_session():
     async def work(gateway, client):
         share = await client.generate("secp256k1")
         party, request = client.begin_sign(share)
-        outputs = feed(party, wire.Mail.from_bytes(await client.ask("sign", request)).messages)
+        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
         node = gateway.links[OPERATOR].node
         (session,) = node._sessions.values()
         _, other = client.begin_sign(share)

@@ -78,7 +78,6 @@ def test_a_key_token_is_good_for_its_key_and_nothing_else():
         for verb, body in [
             ("sign", client.begin_sign(other)[1]),
             ("open", wire.OpenHalf(epoch, REPLY_KEY, half, proof)),
-            ("suspend", wire.Suspend(epoch, None)),
             ("generate", wire.Generate(sid, "ed25519", ())),
             ("recover", wire.Recover(sid, "ed25519")),
             ("vote", wire.Activate(sid, epoch)),

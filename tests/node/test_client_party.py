@@ -69,8 +69,9 @@ class Peers:
             outputs += [(receiver, o) for o in self.parties[receiver].receive(CLIENT, data)]
         return self.meddle(len(self.posts), self._carry(outputs))
 
-    async def suspend(self, culprit: int | None) -> None:
+    async def suspend(self, culprit: int) -> bool:
         self.told.append(("suspend", culprit))
+        return True
 
     def _carry(self, outputs: list[tuple[PartyId, Any]]) -> list[bytes]:
         mail: list[bytes] = []
@@ -364,9 +365,9 @@ def test_what_must_not_be_tried_again_is_acted_on_before_anyone_hears():
     )
 
 
-def test_a_suspension_that_fails_is_told():
-    async def refuse(culprit: int | None) -> None:
-        raise Unreachable
+def test_a_suspension_that_the_gateway_does_not_know_of_yet_is_told():
+    async def refuse(culprit: int) -> bool:
+        return False
 
     def prepare(peers: Peers) -> None:
         honest = peers.parties[OPERATOR]
@@ -375,7 +376,10 @@ def test_a_suspension_that_fails_is_told():
         peers.suspend = refuse  # type: ignore[method-assign]
 
     _, result = drive("ecdsa", "secp256k1", prepare)
-    assert result.message.endswith("; it could not be suspended")
+    assert result.message.endswith(
+        "; recover the key before it signs again; this node refuses it until then, and tries to "
+        "have it suspended"
+    )
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
 
         transport.replies = [ConnectionLost(), ConnectionLost()]
         with pytest.raises(Unreachable):
-            await client.suspend("t", KEY_ID, 2)
+            await client.suspend(wire.Suspend(wire.Occasion("u", KEY_ID, KEY_ID), KEY_ID, {}))
         for call in (
             lambda: client.generate("t", KEY_ID, "ed25519", ()),
             lambda: client.activate("t", KEY_ID, KEY_ID, 10.0),

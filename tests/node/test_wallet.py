@@ -8,7 +8,6 @@ import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,10 +46,9 @@ from node.errors import (
 from node.models import KeyShareRecord
 from node.timing import Timing
 from node.wallet import Caller
-from tests.helpers.adversary import Adversary
 from tests.helpers.adversary import on as on_kind
 from tests.helpers.keys import keys
-from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, settled
+from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled
 
 CURVES = ("secp256k1", "ed25519")
 HASH = bytes(range(32))
@@ -851,20 +849,9 @@ def test_a_registry_that_says_something_else():
 
 def corrupt(monkeypatch: pytest.MonkeyPatch, party: int, kind: str, change: Any) -> None:
     """Let one MPC node tamper with messages of one kind when it signs."""
-
-    def tampering(protocol: Any) -> Any:
-        def make(agreed: Any, **options: Any) -> Any:
-            honest = protocol.party(agreed, **options)
-            if honest.me != party:
-                return honest
-            adversary: Any = Adversary(honest, on_kind(kind, change))
-            adversary.session_id, adversary.definition = honest.session_id, honest.definition
-            return adversary
-
-        return SimpleNamespace(setup=protocol.setup, party=make)
-
-    monkeypatch.setattr(mpc_node, "ecdsa", tampering(ecdsa))
-    monkeypatch.setattr(mpc_node, "frost", tampering(frost))
+    tamper = on_kind(kind, change)
+    monkeypatch.setattr(mpc_node, "ecdsa", playing(ecdsa, party, tamper))
+    monkeypatch.setattr(mpc_node, "frost", playing(frost, party, tamper))
 
 
 def test_a_cheat_that_must_not_be_tried_again(monkeypatch):

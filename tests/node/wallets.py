@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from mpcsim.rpc.tokens import TokenVerifier
@@ -15,6 +17,7 @@ from node.gateway import GatewayClient
 from node.models import KeyShareRecord
 from node.timing import Timing
 from node.wallet import Caller, Wallet
+from tests.helpers.adversary import Adversary
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 PASSWORD = "correct horse"
@@ -50,15 +53,24 @@ class Meddler:
 class House:
     """Gateway, client, wallet."""
 
-    def __init__(self, gateway: OpenGateway | None = None, **options: Any) -> None:
-        self.gateway = gateway or open_gateway(**options)
+    def __init__(
+        self,
+        gateway: OpenGateway | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+        **options: Any,
+    ) -> None:
+        self.now = now
+        self.gateway = gateway or open_gateway(now=now, **options)
         self.transport = Meddler(AsgiTransport(self.gateway.app))
         self.client = GatewayClient(self.transport)
-        self.wallet = Wallet(self.client, cost=CHEAP)
+        self.wallet = Wallet(self.client, cost=CHEAP, now=now)
 
     def caller(self, name: str = "alice") -> Caller:
         token = self.gateway.token(name)
-        return Caller(token, TokenVerifier(self.gateway.issuer.jwks(), "node").verify(token))
+        return Caller(
+            token, TokenVerifier(self.gateway.issuer.jwks(), "node", self.now).verify(token)
+        )
 
     async def generate(self, curve: Any, name: str = "alice") -> KeyShareRecord:
         return await self.wallet.generate(self.caller(name), curve, PASSWORD, Timing())
@@ -98,6 +110,20 @@ def on(verb: str, act: Hook, *, nth: int = 1) -> Hook:
         return await (act(name, go_on) if name == verb and count == nth else go_on())
 
     return hook
+
+
+def playing(protocol: Any, party: int, tamper: Any) -> Any:
+    """A protocol as MPC nodes see it one of which tampers with what it sends."""
+
+    def make(agreed: Any, **options: Any) -> Any:
+        honest = protocol.party(agreed, **options)
+        if honest.me != party:
+            return honest
+        adversary: Any = Adversary(honest, tamper)
+        adversary.session_id, adversary.definition = honest.session_id, honest.definition
+        return adversary
+
+    return SimpleNamespace(setup=protocol.setup, party=make)
 
 
 async def settled(house: House) -> None:

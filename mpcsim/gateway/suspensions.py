@@ -1,0 +1,181 @@
+"""Keys that are suspended: nothing is done with their shares any more but recovering the key.
+
+A client that catches an MPC node cheating asks for it (``wire.Suspend``). The gateway cannot tell
+whether that is so: the notices are sealed for the MPC nodes. It remembers them before anything
+else, opens no vault and begins no signature with these shares from then on, and tells both MPC
+nodes until each has said, and signed, whether its notice opened. Only if neither did, nobody with a
+share has asked: then the suspension is lifted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Final
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.gateway.links import Link, Times
+from mpcsim.gateway.registry import Notice, Registry
+from mpcsim.gateway.sessions import Sessions
+from mpcsim.hashing import Tag
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.rpc import wire
+from mpcsim.rpc.database import StoreFailed
+from mpcsim.rpc.errors import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    Refused,
+    no_such_key,
+    suspended,
+)
+from mpcsim.rpc.notices import digest
+from mpcsim.rpc.statements import Suspended, signed_by
+from mpcsim.rpc.threads import in_thread
+from mpcsim.rpc.wire import Occasion
+
+LOG = logging.getLogger(__name__)
+
+FIRST_RETRY_S: Final = 0.5
+LAST_RETRY_S: Final = 60.0
+"""Between two attempts to tell an MPC node: doubled after each, up to this."""
+
+
+class Suspensions:
+    """The suspended keys. For one thread."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        links: Mapping[PartyId, Link],
+        sessions: Sessions,
+    ) -> None:
+        """As the registry remembers them; nothing is delivered before ``deliver``.
+
+        Args:
+            links: to the operator and the institution.
+            sessions: of which those that sign with a suspended key end.
+        """
+        self._registry = registry
+        self._links = links
+        self._sessions = sessions
+        self._key = registry.suspension_key()
+        self._notices: dict[Occasion, dict[PartyId, Notice]] = {}
+        for notice in registry.notices():
+            self._notices.setdefault(notice.at, {})[notice.party] = notice
+        self._keys = {at.key_id for at in self._notices}
+        """Those that are not to be used."""
+        self._untold: dict[Occasion, asyncio.Task[None] | None] = {
+            at: None for at, notices in self._notices.items() if _untold(notices)
+        }
+        """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
+
+    def tag(self, at: Occasion) -> bytes:
+        """What shows later that somebody had this session."""
+        return hmac.digest(self._key, Tag.SUSPENSION_TAG.prefix + at.to_bytes(), sha256)
+
+    def check(self, key_id: bytes) -> None:
+        """See that a key may be used.
+
+        Raises:
+            Refused: it is suspended.
+        """
+        if key_id in self._keys:
+            raise suspended()
+
+    async def take(self, body: wire.Suspend) -> None:
+        """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
+
+        Raises:
+            Refused: the tag is not of this session, or the key is none, or no longer one, of the
+                user's.
+            StoreFailed: it cannot be remembered, and so it is not suspended.
+        """
+        at = body.occasion
+        if not hmac.compare_digest(body.tag, self.tag(at)):
+            raise Refused(FORBIDDEN, "the suspension tag is not of this session")
+        if set(body.notices) != set(MPC_NODES):
+            raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
+        if not self._registry.owns(at.user_id, at.key_id.hex()):
+            raise no_such_key()
+        if at not in self._notices:
+            self._keys.add(at.key_id)
+            try:
+                await in_thread(self._registry.suspend, at, body.notices)
+                self._notices[at] = {p: Notice(at, p, body.notices[p]) for p in MPC_NODES}
+                self._untold[at] = None
+            finally:
+                self._keys = {each.key_id for each in self._notices}
+            LOG.warning("%s is suspended", _named(at))
+        signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
+        await self._sessions.stop(signing)
+        self.deliver()
+
+    # ------------------------------------------------------------------ telling the MPC nodes
+
+    def deliver(self) -> None:
+        """Tell the MPC nodes, in the background, what they have not acknowledged yet."""
+        for at, task in self._untold.items():
+            if task is None or task.done():
+                self._untold[at] = asyncio.get_running_loop().create_task(self._deliver(at))
+
+    async def stop(self) -> None:
+        """Deliver nothing more, in this process."""
+        tasks = [task for task in self._untold.values() if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _deliver(self, at: Occasion) -> None:
+        delay = FIRST_RETRY_S
+        while True:
+            await asyncio.gather(*(self._tell(n) for n in _untold(self._notices[at])))
+            try:
+                if await self._concluded(at):
+                    del self._untold[at]
+                    return
+            except StoreFailed as error:
+                LOG.error("%s stays suspended: %s", _named(at), error)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LAST_RETRY_S)
+
+    async def _tell(self, notice: Notice) -> None:
+        at, who, link = notice.at, ROLES[notice.party], self._links[notice.party]
+        try:
+            reply = await link.call("suspend", "", wire.SuspendKey(at, notice.notice), Times())
+            said = wire.Acknowledged.from_bytes(reply)
+            statement = Suspended(at.key_id, digest(notice.notice), said.opened)
+            if not signed_by(link.node.hello().identity, statement, said.signature):
+                LOG.error("the %s has not signed what it says of %s", who, _named(at))
+                return
+            told = replace(notice, opened=said.opened)
+            await in_thread(self._registry.acknowledge, told, said.signature)
+            self._notices[at][notice.party] = told
+        except (Refused, InvalidEncoding, StoreFailed) as error:
+            LOG.warning("the %s has not suspended %s yet: %s", who, _named(at), error)
+
+    async def _concluded(self, at: Occasion) -> bool:
+        """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
+        lifted, and one of shares that are used no more forgotten."""
+        notices = self._notices[at]
+        recovered = not self._registry.owns(at.user_id, at.key_id.hex())
+        if _untold(notices) and not recovered:
+            return False
+        if recovered or not any(notice.opened for notice in notices.values()):
+            await in_thread(self._registry.lift, at)
+            del self._notices[at]
+            self._keys = {each.key_id for each in self._notices}
+            why = "it has been recovered" if recovered else "no holder of a share asked for it"
+            LOG.warning("%s is suspended no more: %s", _named(at), why)
+        return True
+
+
+def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:
+    return [notice for notice in notices.values() if notice.opened is None]
+
+
+def _named(at: Occasion) -> str:
+    return f"key {at.key_id.hex()} of user {at.user_id}"

@@ -1,0 +1,85 @@
+"""Keys with which this node has caught an MPC node cheating.
+
+The node refuses them at once, and sees to it that the gateway hears of it: from then on the gateway
+refuses them, and whatever other nodes there are need not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Final
+
+from mpcsim.rpc.errors import suspended
+from mpcsim.rpc.wire import Suspend
+from node.errors import ApiError, NotFound, Upstream
+from node.gateway import GatewayClient
+from node.logs import logger
+from node.workers import Workers
+
+REPORT_S: Final = 3.0
+"""How long a caller waits for the gateway to know."""
+FIRST_RETRY_S: Final = 0.5
+LAST_RETRY_S: Final = 30.0
+"""Between two attempts: doubled after each, up to this."""
+MAX_REFUSED: Final = 4096
+"""Keys that are remembered here, for as long as the gateway does not know of them."""
+
+
+class Suspensions:
+    """What the gateway is yet to hear of."""
+
+    def __init__(self, gateway: GatewayClient, workers: Workers) -> None:
+        self._gateway = gateway
+        self._workers = workers
+        self._refused: OrderedDict[bytes, asyncio.Task[bool]] = OrderedDict()
+        self._closing = asyncio.Event()
+
+    def check(self, key_id: bytes) -> None:
+        """See that a key may be used, as far as this node knows.
+
+        Raises:
+            ApiError: it is suspended.
+        """
+        if key_id in self._refused:
+            raise ApiError(500, f"MPC session cannot begin: {suspended()}")
+
+    async def report(self, body: Suspend) -> bool:
+        """Have a key suspended. This goes on, whether or not the caller still waits.
+
+        Returns:
+            Whether the gateway has taken note already.
+        """
+        key_id = body.occasion.key_id
+        if len(self._refused) >= MAX_REFUSED:
+            self._refused.popitem(last=False)[1].cancel()
+        task = self._refused[key_id] = self._workers.later(self._reported(body))
+        await asyncio.wait([task], timeout=REPORT_S)
+        return task.done() and not task.cancelled() and task.result()
+
+    def close(self) -> None:
+        """Whatever waits for its next attempt makes its last one now."""
+        self._closing.set()
+
+    async def _reported(self, body: Suspend) -> bool:
+        """Ask until the gateway has taken note, or will not."""
+        key_id, delay = body.occasion.key_id, FIRST_RETRY_S
+        while True:
+            last = self._closing.is_set()
+            try:
+                await self._gateway.suspend(body)
+            except NotFound:  # recovered meanwhile
+                pass
+            except ApiError as error:
+                final = isinstance(error, Upstream) and 400 <= error.upstream_status < 500
+                if final or last:
+                    logger.error("key %s could not be suspended: %s", key_id.hex(), error.message)
+                    return False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await self._closing.wait()
+                delay = min(2 * delay, LAST_RETRY_S)
+                continue
+            self._refused.pop(key_id, None)
+            return True

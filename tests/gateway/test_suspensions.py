@@ -1,0 +1,355 @@
+"""A client that caught an MPC node cheating: its word stays, whatever happens meanwhile. And who
+has caught nobody suspends nothing."""
+
+import asyncio
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.gateway import suspensions
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import notices, wire
+from mpcsim.rpc.notices import digest
+from mpcsim.rpc.statements import Suspended, signed_by
+from mpcsim.service import open_gateway
+from tests.helpers.gateway import Client, Failed, delivered, reopen, shares_of
+
+SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
+CAUGHT = "the client caught party 2 cheating"
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Attempts follow each other at once."""
+    monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(suspensions, "LAST_RETRY_S", 0.05)
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def at_the_nodes(gateway):
+    """Why the only key is suspended, by MPC node; None where it is not."""
+    return {party: rows[0][-1] for party, rows in shares_of(gateway).items()}
+
+
+async def refused(client, share):
+    """Neither the vault nor a signature."""
+    await client.meet()
+    halves = dict.fromkeys(MPC_NODES, b"")
+    requests = [("open", wire.OpenVault(share.record.epoch, bytes(32), halves, {}))]
+    requests += [("sign", client.begin_sign(share, signer=signer)[1]) for signer in MPC_NODES]
+    for verb, request in requests:
+        with pytest.raises(Failed) as failed:
+            await client.ask(verb, request)
+        assert (failed.value.status, failed.value.error) == (409, SUSPENDED), verb
+
+
+async def heals(client, share):
+    """A recovery makes new shares of the key, and they work."""
+    new = await client.recover(share.record.curve_name)
+    assert new.public_key == share.public_key
+    await client.check_works(new)
+
+
+@pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
+def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
+    async def before():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate(curve)
+            body = await client.suspension(share)
+            for link in gateway.links.values():
+                link.down = True
+            headers = {"Content-Type": wire.MEDIA_TYPE}
+            for _ in range(2):  # the answer may have been lost
+                path = wire.PREFIX + "suspend"
+                said = await client.http.post(path, content=body.to_bytes(), headers=headers)
+                assert (said.status_code, said.content) == (204, b"")
+            await refused(client, share)
+            assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
+            for link in gateway.links.values():
+                link.down = False
+            await delivered(gateway)
+            assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+            return share
+
+    async def after(share):
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            rows = gateway.gateway.registry._database.rows(
+                "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
+            )
+            assert rows == [(OPERATOR, 1, 64), (INSTITUTION, 1, 64)]
+            await refused(client, share)
+            await heals(client, share)
+
+    asyncio.run(after(asyncio.run(before())))
+
+
+@pytest.mark.parametrize("down", MPC_NODES)
+def test_a_node_out_of_reach_hears_of_it_later(down):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+        gateway.links[down].down = True
+        await client.ask("suspend", body)
+        while at_the_nodes(gateway)[5 - down] is None:
+            await asyncio.sleep(0.01)
+        assert at_the_nodes(gateway)[down] is None
+        await refused(client, share)
+        gateway.links[down].down = False
+        await delivered(gateway)
+        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+        await refused(client, share)
+        await heals(client, share)
+
+    run(work)
+
+
+def test_a_gateway_that_dies_before_anyone_has_heard(tmp_path):
+    """It is in the registry, and nothing more has happened."""
+
+    async def before():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate("secp256k1")
+            body = await client.suspension(share)
+            gateway.gateway.registry.suspend(body.occasion, body.notices)
+            return share
+
+    async def after(share):
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            await refused(client, share)  # this wakes it, too: nobody has started the application
+            await delivered(gateway)
+            assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+
+    async def started(share):
+        with closing(reopen(tmp_path)) as gateway:
+            async with gateway.app.router.lifespan_context(gateway.app):
+                await delivered(gateway)
+            assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+
+    share = asyncio.run(before())
+    asyncio.run(started(share))
+    asyncio.run(after(share))
+
+
+def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+
+        def full(*arguments):
+            raise OSError("no space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(gateway.gateway.registry, "suspend", full)
+            response = await client.post("suspend", body)
+        assert response.status_code == 500
+        await client.ask("suspend", body)
+        await refused(client, share)
+
+    run(work)
+
+
+def test_a_recovery_ends_what_could_not_be_delivered(caplog):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+        tell = suspensions.Suspensions._tell
+        gate = asyncio.Event()
+
+        async def waiting(self, notice):
+            await gate.wait()
+            await tell(self, notice)
+
+        suspensions.Suspensions._tell = waiting
+        try:
+            await client.ask("suspend", body)
+            await heals(client, share)
+            gate.set()
+            await delivered(gateway)
+        finally:
+            suspensions.Suspensions._tell = tell
+        assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
+        assert gateway.gateway.registry.notices() == []
+        assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
+        response = await client.post("suspend", body)
+        assert (response.status_code, response.json()) == (404, {"error": "no such key"})
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- strangers
+
+
+def other(data):
+    return bytes([data[0] ^ 1]) + data[1:]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda b, t: replace(b, tag=bytes(32)), 403),
+        (lambda b, t: replace(b, tag=other(b.tag)), 403),
+        (lambda b, t: replace(b, tag=t["session"].tag), 403),
+        (lambda b, t: replace(b, tag=t["key"].tag), 403),
+        (lambda b, t: replace(b, tag=t["user"].tag), 403),
+        (lambda b, t: replace(b, occasion=replace(b.occasion, session_id=bytes(32))), 403),
+        (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
+        (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
+        (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
+        (lambda b, t: b"?", 400),
+        (lambda b, t: bytes(5000), 413),
+    ],
+)
+def test_who_had_no_session_suspends_nothing(change, status):
+    async def work(gateway, client):
+        share, ed = [await client.generate(curve) for curve in ("secp256k1", "ed25519")]
+        mallory = Client.of(gateway, "mallory")
+        body = await client.suspension(share)
+        tags = {
+            "session": await client.suspension(share, culprit=INSTITUTION),
+            "key": await client.suspension(ed),
+            "user": await mallory.suspension(await mallory.generate("secp256k1")),
+        }
+        assert (await client.post("suspend", change(body, tags))).status_code == status
+        assert gateway.gateway.registry.notices() == []
+        for body in tags.values():  # they end the sessions that are open
+            await gateway.gateway.abandon(body.occasion.user_id, body.occasion.session_id)
+        await gateway.gateway.abandon(await client.user_id(), body.occasion.session_id)
+
+    run(work)
+
+
+def sealed(body, share, **changed):
+    """Notices by somebody who has the tag, and not the share; or all of it, of something else."""
+    at = replace(body.occasion, **changed)
+    return {
+        j: notices.seal(share.peers[j].pair_secret, at, j, OPERATOR, SystemRng()) for j in MPC_NODES
+    }
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda b, s, o: dict.fromkeys(MPC_NODES, b""),
+        lambda b, s, o: dict.fromkeys(MPC_NODES, bytes(200)),
+        lambda b, s, o: {j: other(notice) for j, notice in b.notices.items()},
+        lambda b, s, o: {j: notice[:-1] for j, notice in b.notices.items()},
+        lambda b, s, o: {OPERATOR: b.notices[INSTITUTION], INSTITUTION: b.notices[OPERATOR]},
+        lambda b, s, o: sealed(b, o),
+        lambda b, s, o: sealed(b, s, session_id=bytes(32)),
+        lambda b, s, o: sealed(b, s, user_id="mallory"),
+        lambda b, s, o: sealed(b, s, key_id=bytes(32)),
+    ],
+)
+def test_what_opens_at_neither_node_is_lifted(forge, caplog):
+    """Whoever has a stolen token has a tag, too."""
+
+    async def work(gateway, client):
+        share, bob = await client.generate("secp256k1"), Client.of(gateway, "bob")
+        theirs = await bob.generate("secp256k1")
+        body = await client.suspension(share)
+        forged = replace(body, notices=forge(body, share, theirs))
+        await client.ask("suspend", forged)
+        await delivered(gateway)
+        assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
+        assert gateway.gateway.registry.notices() == []
+        await client.check_works(share)
+        assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
+
+    run(work)
+
+
+@pytest.mark.parametrize("opens", MPC_NODES)
+def test_what_opens_at_one_node_stays(tmp_path, opens):
+    async def before():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate("secp256k1")
+            body = await client.suspension(share)
+            notices = {**body.notices, 5 - opens: bytes(40)}
+            await client.ask("suspend", replace(body, notices=notices))
+            await delivered(gateway)
+            assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
+            return share
+
+    async def after(share):
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            await refused(client, share)
+            await heals(client, share)
+
+    asyncio.run(after(asyncio.run(before())))
+
+
+def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch):
+    """Or whoever is between the two could lift a suspension."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+        node = gateway.links[OPERATOR].node
+        original, forged = node.handle, []
+
+        def handle(verb, *rest):
+            reply = original(verb, *rest)
+            if verb != "suspend" or len(forged) == 3:
+                return reply
+            forged.append(wire.Acknowledged.from_bytes(reply))
+            return replace(forged[-1], opened=0).to_bytes()
+
+        monkeypatch.setattr(node, "handle", handle)
+        garbage = replace(body, notices={**body.notices, INSTITUTION: b"?"})
+        await client.ask("suspend", garbage)
+        await delivered(gateway)
+        assert len(forged) == 3
+        await refused(client, share)
+        at, notice = body.occasion, body.notices[OPERATOR]
+        statement = Suspended(at.key_id, digest(notice), 1)
+        assert signed_by(node.hello().identity, statement, forged[0].signature)
+        assert not signed_by(
+            node.hello().identity, replace(statement, opened=0), forged[0].signature
+        )
+
+    run(work)
+
+
+def test_whoever_waited_for_a_turn_finds_the_key_suspended():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+        waiting = asyncio.create_task(client.post("sign", client.begin_sign(share)[1]))
+        await asyncio.sleep(0)
+        await client.ask("suspend", body)
+        response = await waiting
+        assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
+        assert not gateway.gateway.sessions._sessions
+
+    run(work, queue=1)
+
+
+def test_an_mpc_node_is_told_of_its_own_present_keys_only():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+        await client.recover("secp256k1")
+        node = gateway.links[OPERATOR].node
+        for at in (body.occasion, replace(body.occasion, user_id="mallory")):
+            request = wire.SuspendKey(at, body.notices[OPERATOR])
+            with pytest.raises(Exception, match="no such key"):
+                node.handle("suspend", "", request.to_bytes())
+
+    run(work)

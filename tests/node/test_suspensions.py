@@ -1,0 +1,415 @@
+"""An MPC node that cheats in a way that must not be tried again: the first time is the last,
+whatever it waits for, and whoever is out of reach meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import node.suspensions
+from mpcsim.gateway import suspensions
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.keyshare import Guard
+from mpcsim.mpc_node import node as mpc_node
+from mpcsim.primitives import ot_extension
+from mpcsim.protocols import ecdsa
+from mpcsim.rpc import wire
+from mpcsim.rpc.transport import Reply
+from node.errors import ApiError, Unauthorized, Unreachable
+from node.models import KeyShareRecord
+from tests.helpers.adversary import on as on_kind
+from tests.helpers.gateway import delivered, shares_of
+from tests.node.wallets import House, Pass, on, playing, settled
+
+LIFETIME_S = 3600.0
+CAUGHT = "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
+REFUSED = "this key is suspended: an MPC node was caught cheating with it; recover it"
+
+
+def guess(message: Any) -> Any:
+    """An offer that the client's check turns down: with it the operator learns of a bit of the
+    client's long-lived choices whether it had guessed it."""
+    t = message.offer.t
+    return replace(message, offer=replace(message.offer, t=bytes([t[0] ^ 1]) + t[1:]))
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts follow each other at once."""
+    for module in (suspensions, node.suspensions):
+        monkeypatch.setattr(module, "FIRST_RETRY_S", 0.01)
+        monkeypatch.setattr(module, "LAST_RETRY_S", 0.05)
+
+
+@pytest.fixture
+def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The operator cheats in every signature from now on; what the client's checks told it."""
+    failures: list[str] = []
+    original = ot_extension.check
+
+    def watched(condition: bool, reason: Any, *rest: Any, **options: Any) -> None:
+        if not condition:
+            failures.append(reason.name)
+        original(condition, reason, *rest, **options)
+
+    monkeypatch.setattr(ot_extension, "check", watched)
+    monkeypatch.setattr(mpc_node, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", guess)))
+    return failures
+
+
+class Clock:
+    """Seconds since 1970 that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Case:
+    """A key of which one share is the caller's; houses come and go around it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = Clock()
+        self.record: KeyShareRecord
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[House]:
+        """Gateway and node as new processes would open them."""
+        Guard._known.clear()
+        house = House(folder=self.folder, now=self.clock, token_lifetime_s=LIFETIME_S)
+        try:
+            async with house:
+                yield house
+        finally:
+            await house.gateway.gateway.suspensions.stop()
+            house.gateway.close()
+
+    async def make(self) -> None:
+        async with self.opened() as house:
+            self.record = await house.generate("secp256k1")
+
+    async def sign(self, house: House) -> ApiError:
+        """What comes of a signature with the operator."""
+        with pytest.raises(ApiError) as caught:
+            await house.sign(self.record, signer="operator")
+        return caught.value
+
+    async def check_heals(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(mpc_node, "ecdsa", ecdsa)
+        new = await house.recover("secp256k1")
+        assert new.public_key == self.record.public_key
+        for signer in ("operator", "institution"):
+            await house.sign(new, signer=signer)
+
+
+def late(case: Case) -> Callable[[str, Pass], Any]:
+    """For a hook: the answer comes after the token has expired."""
+
+    async def answer(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        case.clock.now += LIFETIME_S + 1
+        return reply
+
+    return answer
+
+
+# ---------------------------------------------------------------------- ways to a second guess
+
+
+async def again(case: Case, house: House) -> None:
+    """Nothing but the next session."""
+
+
+async def forgotten(case: Case, house: House) -> None:
+    """Nobody holds the share any more."""
+    gc.collect()
+
+
+async def another_node(case: Case, house: House) -> None:
+    """A node that has never heard of it, in a process of its own."""
+    await house.wallet.close()
+    Guard._known.clear()
+    house.wallet = House(house.gateway, now=case.clock).wallet
+
+
+async def cut_off(case: Case, house: House) -> None:
+    """The institution is out of reach just then, and until the next session."""
+    link = house.gateway.links[INSTITUTION]
+    link.down = False
+
+    async def down(name: str, go_on: Pass) -> Reply:
+        link.down = True
+        return await go_on()
+
+    house.transport.hook = on("suspend", down)
+
+
+async def unheard(case: Case, house: House) -> None:
+    """The gateway is out of reach just then."""
+
+    async def lost(name: str, go_on: Pass) -> Reply:
+        raise Unreachable
+
+    house.transport.hook = on("suspend", lost)
+
+
+async def expiring(case: Case, house: House) -> None:
+    """The operator answers when the caller's token has expired."""
+    house.transport.hook = on("sign", late(case))
+
+
+async def expired_since(case: Case, house: House) -> None:
+    """The token expires between the check and the suspension."""
+
+    async def later(name: str, go_on: Pass) -> Reply:
+        case.clock.now += LIFETIME_S + 1
+        return await go_on()
+
+    house.transport.hook = on("suspend", later)
+
+
+@pytest.mark.parametrize(
+    "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
+)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_first_guess_is_the_last(tmp_path, monkeypatch, learnt, way, restarts):
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        if restarts:
+            for _ in range(16):
+                async with case.opened() as house:
+                    await way(case, house)
+                    await case.sign(house)
+        else:
+            async with case.opened() as house:
+                for _ in range(16):
+                    await way(case, house)
+                    await case.sign(house)
+        expected = [] if way is expiring else ["OT_EXTENSION_CHECK"]
+        assert learnt == expected
+        async with case.opened() as house:
+            await case.check_heals(house, monkeypatch)
+
+    asyncio.run(run())
+
+
+# ---------------------------------------------------------------------- what the caller is told
+
+
+def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, monkeypatch, learnt):
+    """The operator cheats only then, because nobody could act on it; so it learns nothing either,
+    and whoever is honest and late is answered the same."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+            for cheats in (True, False):
+                if not cheats:
+                    monkeypatch.setattr(mpc_node, "ecdsa", ecdsa)
+                for curve, record in (
+                    ("secp256k1", case.record),
+                    ("ed25519", await house.generate("ed25519", f"bob {cheats}")),
+                ):
+                    name = "alice" if curve == "secp256k1" else f"bob {cheats}"
+                    house.transport.hook = on("sign", late(case))
+                    with pytest.raises(Unauthorized) as caught:
+                        await house.sign(record, name=name)
+                    assert caught.value.message == (
+                        'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
+                    )
+            assert learnt == []
+            assert "suspend" not in house.transport.seen
+            house.transport.hook = None
+            await house.sign(case.record)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("verb", ["generate", "recover", "exchange"])
+def test_nor_is_it_where_a_key_is_made(tmp_path, verb):
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+            for curve in ("ed25519", "secp256k1"):
+                made = house.recover(curve) if curve == "secp256k1" else house.generate(curve)
+                if (verb, curve) in (("generate", "secp256k1"), ("recover", "ed25519")):
+                    made.close()
+                    continue
+                house.transport.hook = on(verb, late(case))
+                with pytest.raises(Unauthorized):
+                    await made
+            house.transport.hook = None
+            assert [key.curve for key in (await house.wallet.keys(house.caller())).keys] == [
+                "secp256k1"
+            ]
+            await house.sign(case.record)
+
+    asyncio.run(run())
+
+
+def test_a_gateway_that_is_out_of_reach_hears_of_it_later(tmp_path, monkeypatch, learnt):
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
+        async with case.opened() as house:
+            tries = 0
+
+            async def lost(name: str, go_on: Pass) -> Reply:
+                nonlocal tries
+                if name != "suspend":
+                    return await go_on()
+                tries += 1
+                if tries < 20:
+                    raise Unreachable
+                return await go_on()
+
+            house.transport.hook = lost
+            said = (await case.sign(house)).message
+            assert said == CAUGHT + (
+                "party 2 (operator); recover the key before it signs again; this node refuses it "
+                "until then, and tries to have it suspended"
+            )
+            seen = len(house.transport.seen)
+            for signer in ("operator", "institution"):
+                with pytest.raises(ApiError) as caught:
+                    await house.sign(case.record, signer=signer)
+                assert (caught.value.status, caught.value.message) == (
+                    500,
+                    f"MPC session cannot begin: {REFUSED}",
+                )
+            assert set(house.transport.seen[seen:]) <= {"suspend"}, "nobody else was asked"
+            while tries < 20 or house.wallet._suspensions._refused:
+                await asyncio.sleep(0.01)
+            await delivered(house.gateway)
+            said = (await case.sign(house)).message
+            assert said == f"Upstream returned 409 Conflict: {REFUSED}"
+        assert learnt == ["OT_EXTENSION_CHECK"]
+
+    asyncio.run(run())
+
+
+def test_a_second_node_refuses_because_the_gateway_does(tmp_path, monkeypatch, learnt):
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+            said = (await case.sign(house)).message
+            assert said.endswith(
+                "recover the key before it signs again; it is suspended until then"
+            )
+            assert house.transport.seen[-2:] == ["suspend", "exchange"]
+            Guard._known.clear()
+            other = House(house.gateway, now=case.clock)
+            said = (await case.sign(other)).message
+            assert said == f"Upstream returned 409 Conflict: {REFUSED}"
+            assert other.transport.seen[-1] == "open"
+            await delivered(house.gateway)
+            for rows in shares_of(house.gateway).values():
+                assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
+            await case.check_heals(other, monkeypatch)
+            await other.wallet.close()
+        assert learnt == ["OT_EXTENSION_CHECK"]
+
+    asyncio.run(run())
+
+
+def test_a_gateway_that_will_not_hear_of_it(tmp_path, monkeypatch, learnt, caplog):
+    """This node refuses the key all the same, for as long as it runs."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+
+            async def no(name: str, go_on: Pass) -> Reply:
+                return Reply(403, b'{"error": "no"}')
+
+            house.transport.hook = on("suspend", no)
+            await case.sign(house)
+            for _ in range(3):
+                assert (await case.sign(house)).message.endswith(REFUSED)
+            assert house.transport.seen.count("suspend") == 1
+        assert learnt == ["OT_EXTENSION_CHECK"]
+        (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert said == (
+            f"key {case.record.key_id} could not be suspended: Upstream returned 403 Forbidden: no"
+        )
+
+    asyncio.run(run())
+
+
+def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(tmp_path, learnt, monkeypatch):
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
+        monkeypatch.setattr(node.suspensions, "FIRST_RETRY_S", 3600.0)
+        async with case.opened() as house:
+            await unheard(case, house)
+            await case.sign(house)
+            async with asyncio.timeout(4):
+                await house.wallet.close()
+            assert house.transport.seen.count("suspend") == 2
+            assert house.gateway.gateway.registry.notices()
+
+    asyncio.run(run())
+
+
+def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
+    async def run() -> None:
+        monkeypatch.setattr(node.suspensions, "MAX_REFUSED", 2)
+        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+        case = Case(tmp_path)
+        async with case.opened() as house:
+            records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
+
+            async def lost(name: str, go_on: Pass) -> Reply:
+                if name == "suspend":
+                    raise Unreachable
+                return await go_on()
+
+            house.transport.hook = lost
+            for n, record in records.items():
+                with pytest.raises(ApiError, match="OT-extension"):
+                    await house.sign(record, name=f"user {n}", signer="operator")
+            assert len(house.wallet._suspensions._refused) == 2
+
+    asyncio.run(run())
+
+
+def test_what_the_gateway_alters_blames_nobody(tmp_path):
+    """What does not open may be anyone's: it is noise, and suspends nothing."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+
+            async def alter(name: str, go_on: Pass) -> Reply:
+                reply = await go_on()
+                body = wire.Signing.from_bytes(reply.body)
+                mail = tuple(m[:-1] + bytes([m[-1] ^ 1]) for m in body.messages)
+                return replace(reply, body=replace(body, messages=mail).to_bytes())
+
+            house.transport.hook = on("sign", alter)
+            said = (await case.sign(house)).message
+            assert "messages in the name of party 2 (operator) do not open" in said
+            await settled(house)
+            assert "suspend" not in house.transport.seen
+            await house.sign(case.record)
+
+    asyncio.run(run())
