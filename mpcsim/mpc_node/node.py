@@ -9,6 +9,8 @@ first.
 
 What its sessions keep to:
 
+* A half is opened, and a signing session begun, for whoever has the client's share or its secret
+  store (``vault.use``); an old key's half for others, too. This is seen before anything is done.
 * One signing session a key at a time. A second one is refused and the first goes on; this also
   keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
 * One recovery a key at a time.
