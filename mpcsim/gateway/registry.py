@@ -353,18 +353,18 @@ class Registry:
     # ------------------------------------------------------------------ inside
 
     def _make_secrets(self) -> None:
-        """At the first start; all of them or none."""
+        """At the first start, all of them or none; later, what earlier versions did not have."""
         with self._database.transaction() as cursor:
-            if not self._database.row("SELECT 1 FROM secrets WHERE name = 'suspension_key'"):
-                key = self._rng.bytes(32).hex()  # earlier versions had none
-                cursor.execute("INSERT INTO secrets VALUES ('suspension_key', ?)", (key,))
-            if cursor.execute("SELECT 1 FROM secrets WHERE name = 'signing_key'").fetchone():
-                return
-            secrets = {
-                "signing_key": make_signing_key(self._rng),
-                "api_key": self._rng.bytes(16).hex(),
-                "api_secret": self._rng.bytes(32).hex(),
-            }
+            known = {name for (name,) in cursor.execute("SELECT name FROM secrets")}
+            secrets = {}
+            if not known:
+                secrets = {
+                    "signing_key": make_signing_key(self._rng),
+                    "api_key": self._rng.bytes(16).hex(),
+                    "api_secret": self._rng.bytes(32).hex(),
+                }
+            if "suspension_key" not in known:
+                secrets["suspension_key"] = self._rng.bytes(32).hex()
             cursor.executemany("INSERT INTO secrets VALUES (?, ?)", secrets.items())
 
     def _secret(self, name: str) -> str:
