@@ -66,7 +66,7 @@ def create_app(
         clock: monotonic seconds, for what is measured.
         now: seconds since 1970 UTC, for the expiry of tokens.
     """
-    gateway = gateway or GatewayClient(_transport(settings))
+    gateway = gateway or GatewayClient(_transport(settings), settings.mpc_node_keys)
     wallet = wallet or Wallet(gateway, timeout_s=settings.gateway_timeout_s, now=now)
 
     @asynccontextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -24,6 +25,7 @@ from mpcsim.protocol.channel import seal
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND, GIVEN_UP, AbortNotice
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc.mail import opened
 from node.errors import ApiError, BadRequest, Conflict, NotFound, Unauthorized, Upstream
 from node.timing import Timing
 from node.workers import Workers
@@ -80,6 +82,7 @@ class ClientParty(Generic[R]):
         *,
         workers: Workers,
         timing: Timing,
+        identities: Mapping[PartyId, bytes] = {},
         threaded: bool = False,
         suspend: OnCheat | None = None,
         check_token: Callable[[], None] = lambda: None,
@@ -89,6 +92,7 @@ class ClientParty(Generic[R]):
         Args:
             party: not yet started.
             exchange: sends further messages of the session.
+            identities: of those who sign what they do not seal.
             threaded: its steps take long: compute them in a thread.
             check_token: raises once the caller's token has expired. What comes after that is not
                 looked at: a peer must not learn of it without a session that it is accountable in.
@@ -99,6 +103,7 @@ class ClientParty(Generic[R]):
         self._exchange = exchange
         self._workers = workers
         self._timing = timing
+        self._identities = identities
         self._threaded = threaded
         self._suspend = suspend
         self._check_token = check_token
@@ -181,10 +186,12 @@ class ClientParty(Generic[R]):
             return await asyncio.shield(self._working)
 
     def _take(self, mail: Iterable[bytes]) -> list[Output[R]]:
-        """Let the party have its mail. What is not an envelope it ignores, as all noise."""
+        """Let the party have its mail, without what is not an envelope, or not genuine."""
         outputs: list[Output[R]] = []
         for data in mail:
-            outputs += self._party.receive(_sender(data), data)
+            with suppress(InvalidEncoding):
+                if found := opened(data, self._identities):
+                    outputs += self._party.receive(*found)
         return outputs
 
     # ------------------------------------------------------------------ bad ends
@@ -251,13 +258,6 @@ async def _quietly(request: Awaitable[object]) -> bool:
     except (ApiError, TimeoutError):
         return False
     return True
-
-
-def _sender(data: bytes) -> int:
-    try:
-        return Envelope.decode(data).sender
-    except InvalidEncoding:
-        return 0
 
 
 # ---------------------------------------------------------------------- texts

@@ -119,6 +119,13 @@ class AnotherBoot(Upstream):
     do."""
 
 
+class UntrustedNode(ApiError):
+    """500: behind the gateway is an MPC node that this node does not trust."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(500, message)
+
+
 class Unreachable(ApiError):
     """502: no connection to the gateway."""
 

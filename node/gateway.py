@@ -26,6 +26,7 @@ from mpcsim.rpc.errors import (
     key_exists,
     recovered_meanwhile,
 )
+from mpcsim.rpc.statements import IDENTITY_BYTES
 from mpcsim.rpc.transport import (
     ConnectionLost,
     Reply,
@@ -34,6 +35,7 @@ from mpcsim.rpc.transport import (
     Transport,
     TransportFailed,
 )
+from mpcsim.rpc.wire import BOOT_BYTES, SEAL_KEY_BYTES, SIGNATURE_BYTES
 from node.errors import (
     AnotherBoot,
     ApiError,
@@ -46,7 +48,15 @@ from node.errors import (
     UpstreamTimeout,
 )
 from node.models import KeyToken, RegisteredKey, RegisteredKeys, UserInformation, WalletInformation
+from node.trust import Trust
 
+_HELLO: Final = {
+    "identity": IDENTITY_BYTES,
+    "seal_key": SEAL_KEY_BYTES,
+    "signature": SIGNATURE_BYTES,
+    "boot": BOOT_BYTES,
+}
+"""Members of what the gateway says of an MPC node, in hex; with their sizes."""
 _CONFLICTS: Final = frozenset(
     str(refused)
     for refused in (
@@ -70,8 +80,15 @@ class GatewayClient:
     error of the gateway, or an answer that is none), ``Unreachable`` and ``UpstreamTimeout``.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(
+        self, transport: Transport, identities: Mapping[PartyId, bytes] | None = None
+    ) -> None:
+        """
+        Args:
+            identities: of the MPC nodes; by default those that the gateway first shows.
+        """
         self._transport = transport
+        self._trust = Trust(identities)
         self._nodes: Mapping[PartyId, wire.Hello] | None = None
         self.requests: Counter[str] = Counter()
         """Requests sent so far, by method and path."""
@@ -86,13 +103,18 @@ class GatewayClient:
         return _object(await self._get("/.well-known/jwks.json", None))
 
     async def nodes(self, *, fresh: bool = False) -> Mapping[PartyId, wire.Hello]:
-        """Who both MPC nodes are.
+        """Who the MPC nodes are.
 
         Args:
-            fresh: ask, even if they are known.
+            fresh: ask, even if it is known.
+
+        Raises:
+            UntrustedNode: they are not those that are trusted.
         """
         if self._nodes is None or fresh:
-            self._nodes = _hellos(await self._get("/mpc/v1/nodes", None))
+            found = _hellos(await self._get("/mpc/v1/nodes", None))
+            self._trust.check(found)
+            self._nodes = found
         return self._nodes
 
     # ------------------------------------------------------------------ about the user
@@ -299,15 +321,14 @@ def _members(data: bytes) -> dict[str, Any] | None:
 
 def _hellos(data: bytes) -> Mapping[PartyId, wire.Hello]:
     said = _object(data)
-    hellos: dict[PartyId, wire.Hello] = {}
-    for i in MPC_NODES:
-        entry = said.get(ROLES[i])
-        if not isinstance(entry, dict) or entry.get("identifier") != i:
-            raise _unintelligible("the MPC nodes' keys")
-        try:
-            names = ("identity", "seal_key", "signature", "boot")
-            values = b"".join(bytes.fromhex(entry.get(name, "")) for name in names)
-            hellos[i] = wire.Hello.from_bytes(i.to_bytes(2, "big") + values)
-        except (ValueError, TypeError, InvalidEncoding):
-            raise _unintelligible("the MPC nodes' keys") from None
-    return hellos
+    try:
+        return {party: _hello(party, said[ROLES[party]]) for party in MPC_NODES}
+    except (KeyError, TypeError, ValueError):
+        raise _unintelligible("the MPC nodes' keys") from None
+
+
+def _hello(party: PartyId, said: Mapping[str, Any]) -> wire.Hello:
+    parts = {name: bytes.fromhex(said[name]) for name in _HELLO}
+    if said["identifier"] != party or {n: len(part) for n, part in parts.items()} != _HELLO:
+        raise ValueError
+    return wire.Hello(party, **parts)

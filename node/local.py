@@ -188,7 +188,7 @@ class LocalService:
 
         self.gateway = opened(rng=rng("gateway"), clock=clock, timer=clock, now=now)
         transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
-        client = GatewayClient(transport)
+        client = GatewayClient(transport, settings.mpc_node_keys)
         timeout_s = settings.gateway_timeout_s
         wallet = Wallet(client, rng=rng("node"), cost=cost, timeout_s=timeout_s, now=now)
         self.app = create_app(settings, client, wallet, clock=clock, now=now)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from mpcsim.ids import PartyId
 from mpcsim.listening import ConnectionLimits
+from mpcsim.rpc import pins
 from mpcsim.settings import Kind, SettingsError, describe, read, seconds, setting, whole
 
 __all__ = ["LEVELS", "Settings", "SettingsError"]
@@ -22,6 +24,10 @@ def _address(text: str) -> str | None:
         raise ValueError
     _ = parts.port  # raises ValueError if it is none
     return text.rstrip("/")
+
+
+def _identities(text: str) -> Mapping[PartyId, bytes] | None:
+    return pins.parse(text)
 
 
 def _level(text: str) -> str:
@@ -64,6 +70,13 @@ class Settings:
         "LOG_LEVEL",
         Kind(_level, "one of " + ", ".join(LEVELS)),
         "The lowest level that is logged.",
+    )
+    mpc_node_keys: Mapping[PartyId, bytes] | None = setting(
+        None,
+        pins.VARIABLE,
+        Kind(_identities, "operator=<64 hex digits>,institution=<64 others>"),
+        "Identities of the MPC nodes; no others are worked with. Without it those that the gateway "
+        "first shows are taken, and logged in this form: the gateway is believed once.",
     )
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     """Of the connections, with variables of their own."""

@@ -147,6 +147,7 @@ class Wallet:
             ApiError: it came to nothing; the user has no key on that curve.
         """
         async with _outcome_known(), self._stretching(password, timing) as stretching:
+            nodes = await self._gateway.nodes(fresh=True)
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
             party = dkg.party(agreed, CLIENT, session_id=self._session_id(), rng=self._rng)
 
@@ -155,9 +156,9 @@ class Wallet:
                 stretching.start()  # not for a user who has a key already
                 return mail
 
-            async with self._client(caller, party, timing, threaded=True) as client:
+            async with self._client(caller, party, timing, nodes=nodes, threaded=True) as client:
                 share = await client.run(begin)
-                return await self._finish(caller, party.session_id, share, curve, stretching)
+                return await self._finish(caller, party.session_id, share, curve, nodes, stretching)
 
     async def recover(
         self, caller: Caller, curve: Curve, password: str, timing: Timing
@@ -173,16 +174,17 @@ class Wallet:
         """
         session_id = self._session_id()
         async with _outcome_known(), self._stretching(password, timing) as stretching:
+            nodes = await self._gateway.nodes(fresh=True)
             registered = await self._gateway.key(caller.token, curve)
             if registered is None:
                 raise NotFound(f"No {curve} key is registered for this user")
             party, mail = await self._begin_recovery(caller, session_id, registered, timing)
             stretching.start()
-            async with self._client(caller, party, timing, threaded=True) as client:
+            async with self._client(caller, party, timing, nodes=nodes, threaded=True) as client:
                 share = await client.join(mail)
                 if share is None:
                     raise ApiError(500, "The recovery ended without a share")
-                return await self._finish(caller, session_id, share, curve, stretching)
+                return await self._finish(caller, session_id, share, curve, nodes, stretching)
 
     async def _begin_recovery(
         self, caller: Caller, session_id: bytes, registered: RegisteredKey, timing: Timing
@@ -232,13 +234,13 @@ class Wallet:
         session_id: bytes,
         share: KeyShare,
         curve: Curve,
+        nodes: Nodes,
         stretching: Stretching,
     ) -> KeyShareRecord:
         """Seal a new share, then make its key the user's key."""
         record, timing = share.record, stretching.timing
         key_id = record.epoch.hex()
         check_share(share, key_id)
-        nodes = await self._gateway.nodes(fresh=True)
         pw_key = await stretching.key()
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(
@@ -573,6 +575,7 @@ class Wallet:
         party: Party[Any, R],
         timing: Timing,
         *,
+        nodes: Nodes = {},
         threaded: bool = False,
         suspend: OnCheat | None = None,
     ) -> ClientParty[R]:
@@ -581,6 +584,7 @@ class Wallet:
             self._exchange(caller.token, party.session_id),
             workers=self._workers,
             timing=timing,
+            identities=_identities(nodes),
             threaded=threaded,
             suspend=suspend,
             check_token=lambda: self._check_token(caller),

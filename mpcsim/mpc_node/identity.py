@@ -6,6 +6,7 @@ from typing import Self
 
 from nacl.bindings import crypto_sign, crypto_sign_seed_keypair, crypto_sign_SEEDBYTES
 
+from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import Rng
 from mpcsim.rpc.mail import digest
 from mpcsim.rpc.statements import Statement
@@ -32,7 +33,9 @@ class Identity:
         return self._sign(statement.digest())
 
     def sign_mail(self, envelope: bytes) -> bytes:
-        """An envelope that is not sealed, with its signature behind it."""
+        """An envelope with its signature behind it, if it is not sealed."""
+        if Envelope.decode(envelope).sealed:
+            return envelope
         return envelope + self._sign(digest(envelope))
 
     def _sign(self, digest: bytes) -> bytes:

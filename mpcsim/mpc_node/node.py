@@ -2,10 +2,10 @@
 
 It takes a verb, the caller's token and a body, and gives a body back: no socket, no event loop, no
 clock of its own. It believes nothing but tokens it has verified itself, envelopes that open, and
-its own store. What it takes from the gateway on trust: who sent the messages of a key generation
-before the parties have keys, who the other MPC node is when it first hears of it (``meet``), and
-which key is the user's present one (``settle``), for which a share must have been voted for here
-first.
+its own store. What it takes from the gateway on trust: which messages of a key generation are the
+client's before the two have keys, who the other MPC node is when it first hears of it (``meet``),
+and which key is the user's present one (``settle``), for which a share must have been voted for
+here first.
 
 What its sessions keep to:
 
@@ -40,7 +40,6 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices, wire
@@ -63,6 +62,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.mail import opened
 from mpcsim.rpc.statements import SealKeyStatement, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.trace import Listener, silent
@@ -88,6 +88,8 @@ class _Session:
     expires_at: float
     key_id: str | None
     """The key it acts on; None while it generates one."""
+    peers: Mapping[PartyId, bytes]
+    """Where a key is made: the other MPC node's identity. What is not sealed there is signed."""
     made: StoredShare | None = None
     """The share it has made, prepared in the store."""
     done: bool = False
@@ -255,7 +257,7 @@ class MpcNode:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
-        self._peer.identity()
+        peers = {self._peer.party: self._peer.identity()}
         with self._lock:
             if self._store.active(claims.user_id, curve):
                 raise key_exists(curve)
@@ -266,14 +268,14 @@ class MpcNode:
                 rng=self._rng,
                 listener=self._listener,
             )
-            session = self._begin(party, claims, None, self.making_s)
+            session = self._begin(party, claims, None, self.making_s, peers=peers)
         return self._run(session, body.messages)
 
     def _recover(self, token: str, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
         claims = self._verifier.verify(token)
         _access_only(claims)
-        self._peer.identity()
+        peers = {self._peer.party: self._peer.identity()}
         with self._lock:
             stored = self._store.active(claims.user_id, body.curve_name)
             if stored is None:
@@ -287,7 +289,9 @@ class MpcNode:
                 rng=self._rng,
                 listener=self._listener,
             )
-            session = self._begin(party, claims, stored.key_id, self.making_s, alone=RECOVERY)
+            session = self._begin(
+                party, claims, stored.key_id, self.making_s, peers=peers, alone=RECOVERY
+            )
         return self._run(session, (), record=share.record.to_bytes())
 
     def _sign(self, token: str, data: bytes) -> wire.Body:
@@ -340,11 +344,14 @@ class MpcNode:
         claims: Claims,
         key_id: str | None,
         lifetime_s: float,
+        *,
+        peers: Mapping[PartyId, bytes] = {},
         alone: str | None = None,
     ) -> _Session:
         """Enter a session in the books.
 
         Args:
+            peers: as in ``_Session``.
             alone: what there may only be one of for the key.
 
         Raises:
@@ -361,7 +368,7 @@ class MpcNode:
                     raise busy(alone)
                 self._busy[alone, key_id] = party.session_id
             session = _Session(
-                party.session_id, claims.user_id, party, self._clock() + lifetime_s, key_id
+                party.session_id, claims.user_id, party, self._clock() + lifetime_s, key_id, peers
             )
             self._sessions[party.session_id] = session
             return session
@@ -391,10 +398,10 @@ class MpcNode:
             party = session.party
             outputs: list[Output[Any]] = []
             try:
-                mail = [(_sender(message), message) for message in messages]
+                mail = [opened(message, session.peers) for message in messages]
                 if party.outcome is None and party.waiting() is None:
                     outputs += party.start()
-                for sender, message in mail:
+                for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
                 # First what must be durable, then what the others will hear.
                 for output in outputs:
@@ -405,6 +412,8 @@ class MpcNode:
             if self._over(session):
                 self._forget(session)
             sends = tuple(output.data for output in outputs if isinstance(output, Send))
+            if session.peers:
+                sends = tuple(map(self._identity.sign_mail, sends))
             still_open = self._sessions.get(session.session_id) is session
             return wire.Answer(int(still_open), record, sends)
 
@@ -635,11 +644,6 @@ def _access_only(claims: Claims) -> None:
     """A token for one key neither makes keys nor replaces them."""
     if claims.key_id is not None:
         raise no_such_key()
-
-
-def _sender(message: bytes) -> int:
-    """Whom a message claims to be from; the gateway has checked that it came from there."""
-    return Envelope.decode(message).sender
 
 
 def _names(parties: frozenset[int]) -> str:

@@ -22,7 +22,8 @@ class Peer:
             store: its own, where the identity is kept.
         """
         (party,) = set(MPC_NODES) - {me}
-        self._me, self._party = ROLES[me], party
+        self.party = party
+        self._me = ROLES[me]
         self._store = store
         self._known = store.peer_identity()
         self._stranger = False
@@ -36,8 +37,8 @@ class Peer:
                 first sight.
             StoreFailed: it cannot be kept.
         """
-        if hello.party != self._party or not vouched(hello):
-            raise Refused(BAD_REQUEST, f"this is not who the {ROLES[self._party]} is")
+        if hello.party != self.party or not vouched(hello):
+            raise Refused(BAD_REQUEST, f"this is not who the {ROLES[self.party]} is")
         with self._lock:
             if self._known is None:
                 self._store.pin(hello.identity)
@@ -51,14 +52,14 @@ class Peer:
         Raises:
             NodeFailed: it has not been met, or had another one when last heard of.
         """
-        it = ROLES[self._party]
+        it = ROLES[self.party]
         if self._known is None:
-            raise NodeFailed(UNAVAILABLE, f"the {self._me} has not met the {it} yet", self._party)
+            raise NodeFailed(UNAVAILABLE, f"the {self._me} has not met the {it} yet", self.party)
         if self._stranger:
             raise NodeFailed(
                 UNAVAILABLE,
                 f"the {it} has another identity than when the {self._me} first met it: put the "
                 f"right {file_of(it)} back",
-                self._party,
+                self.party,
             )
         return self._known

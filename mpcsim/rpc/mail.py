@@ -8,6 +8,8 @@ by nobody for longer than until the pair's secret shows who it was.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
 from mpcsim.protocol.envelope import Envelope
@@ -20,15 +22,20 @@ def digest(data: bytes) -> bytes:
     return tagged_hash(Tag.MAIL, data)
 
 
-def opened(data: bytes, identities: dict[PartyId, bytes]) -> bytes | None:
-    """An envelope without its signature; None if it should have one, and it is not genuine.
+def opened(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, bytes] | None:
+    """Whom an envelope is from, and the envelope without its signature.
+
+    None if it should have a signature and has none that is genuine: it is noise, from anybody.
 
     Args:
-        identities: of the senders that sign.
+        identities: of the senders that sign what they do not seal.
+
+    Raises:
+        InvalidEncoding: it is no envelope.
     """
     envelope = Envelope.decode(data)
     identity = identities.get(envelope.sender)
     if envelope.sealed or identity is None:
-        return data
+        return envelope.sender, data
     message, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
-    return message if genuine(identity, digest(message), signature) else None
+    return (envelope.sender, message) if genuine(identity, digest(message), signature) else None

@@ -43,6 +43,9 @@ MAX_HALF_BYTES: Final = 1 << 10
 MAX_RECORD_BYTES: Final = 1 << 12
 
 MAX_NOTICE_BYTES: Final = 1 << 8
+
+SEAL_KEY_BYTES: Final = 32
+"""Of X25519."""
 BOOT_BYTES: Final = 16
 SIGNATURE_BYTES: Final = 64
 """Of Ed25519 (RFC 8032)."""

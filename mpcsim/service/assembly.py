@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -26,6 +26,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import Drbg, Rng, SystemRng
+from mpcsim.rpc import pins
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
@@ -155,7 +156,7 @@ def open_gateway(
             )
             nodes[party] = node
             links[party] = Link(node, conditions, timer=timer, timeout_s=link_timeout_s)
-        _introduce(nodes.values())
+        _introduce(nodes)
         sessions = Sessions(
             links,
             clock=clock,
@@ -191,9 +192,11 @@ def open_gateway(
         )
 
 
-def _introduce(nodes: Iterable[MpcNode]) -> None:
-    """Let the MPC nodes know each other."""
-    for one, other in permutations(nodes, 2):
+def _introduce(nodes: Mapping[PartyId, MpcNode]) -> None:
+    """Let the MPC nodes know each other, and say who they are."""
+    identities = {party: node.hello().identity for party, node in nodes.items()}
+    LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
+    for one, other in permutations(nodes.values(), 2):
         try:
             one.meet(other.hello())
         except Refused as refused:  # keys that are there can be used

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import uvicorn
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
+from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.rpc.transport import (
     AsgiTransport,
     ConnectionLost,
@@ -179,46 +181,45 @@ def test_keys_of_tokens_that_make_no_sense(body):
     assert error.message == "Upstream returned 200 OK: the answer is not a JSON object"
 
 
-HELLOS = {
-    "operator": {
-        "identifier": 2,
-        "identity": 64 * "1",
-        "seal_key": 64 * "2",
-        "signature": 128 * "3",
-        "boot": 32 * "4",
-    },
-    "institution": {
-        "identifier": 3,
-        "identity": 64 * "5",
-        "seal_key": 64 * "6",
-        "signature": 128 * "7",
-        "boot": 32 * "8",
-    },
-}
+def shown(party: PartyId) -> dict[str, Any]:
+    """What a gateway shows of an MPC node."""
+    identity = Identity(bytes([party]) * 32)
+    signature = identity.sign(SealKeyStatement(party, b"\x11" * 32))
+    return {
+        "identifier": party,
+        "identity": identity.public.hex(),
+        "seal_key": 64 * "1",
+        "signature": signature.hex(),
+        "boot": 32 * "0",
+    }
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"identifier": 3},
+        {"identifier": "2"},
         *(
             {name: value}
             for name in ("identity", "seal_key", "signature", "boot")
             for value in (62 * "0", "zz", 3, None)
         ),
+        {"identity": 64 * "0" + "00"},
     ],
 )
 def test_mpc_nodes_that_are_none(change):
-    found = ask(Reply(200, json.dumps(HELLOS).encode()), lambda c: c.nodes())
-    assert found == {
-        OPERATOR: wire.Hello(OPERATOR, b"\x11" * 32, b'"' * 32, b"3" * 64, b"D" * 16),
-        INSTITUTION: wire.Hello(INSTITUTION, b"U" * 32, b"f" * 32, b"w" * 64, b"\x88" * 16),
-    }
-    said = HELLOS | {"operator": HELLOS["operator"] | change}
+    hellos = {ROLES[party]: shown(party) for party in MPC_NODES}
+    found = ask(Reply(200, json.dumps(hellos).encode()), lambda c: c.nodes())
+    for party, hello in found.items():
+        assert hello.party == party
+        parts = {name: getattr(hello, name).hex() for name in vars(hello) if name != "party"}
+        assert {"identifier": party} | parts == hellos[ROLES[party]]
+    operator = hellos["operator"]
+    said = hellos | {"operator": operator | change}
     assert type(refusal(200, said, lambda c: c.nodes())) is Upstream
-    without = {name: value for name, value in HELLOS["operator"].items() if name not in change}
+    without = {name: value for name, value in operator.items() if name not in change}
     for spoilt in (None, without):
-        assert type(refusal(200, HELLOS | {"operator": spoilt}, lambda c: c.nodes())) is Upstream
+        assert type(refusal(200, hellos | {"operator": spoilt}, lambda c: c.nodes())) is Upstream
 
 
 def test_a_store_that_the_mpc_nodes_refuse():
@@ -276,7 +277,7 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
     asyncio.run(run())
 
 
-def test_seal_keys_are_asked_for_once():
+def test_who_the_mpc_nodes_are_is_asked_once():
     async def run() -> None:
         async with House() as house:
             known = await house.client.nodes()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpcsim.ids import INSTITUTION, OPERATOR
 from node.settings import Settings, SettingsError
 
 
@@ -22,6 +23,7 @@ def test_everything_set():
             "GATEWAY_TIMEOUT_S": "2.5",
             "WORKERS": "3",
             "LOG_LEVEL": "debug",
+            "MPC_NODE_KEYS": f"operator={64 * '1'},institution={64 * 'a'}",
             "UNRELATED": "x",
         }
     )
@@ -33,6 +35,7 @@ def test_everything_set():
         gateway_timeout_s=2.5,
         workers=3,
         log_level="DEBUG",
+        mpc_node_keys={OPERATOR: b"\x11" * 32, INSTITUTION: b"\xaa" * 32},
     )
 
 
@@ -59,6 +62,7 @@ def test_empty_is_unset():
         ("WORKERS", "0"),
         ("WORKERS", "many"),
         ("LOG_LEVEL", "loud"),
+        ("MPC_NODE_KEYS", f"operator={64 * '1'}"),
     ],
 )
 def test_impossible_values(name, value):

@@ -405,7 +405,7 @@ def test_generate_where_there_is_a_key(stored, curve, monkeypatch):
         said = await failing(Conflict, house.generate(curve))
         assert said == f"{curve} key already exists for this user"
         await settled(house)
-        assert house.transport.seen == ["generate"]
+        assert house.transport.seen == ["nodes", "generate"]
         assert not stretched
 
     use(stored, test)

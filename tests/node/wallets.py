@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from mpcsim.ids import PartyId
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway, open_gateway
@@ -57,13 +58,14 @@ class House:
         self,
         gateway: OpenGateway | None = None,
         *,
+        identities: Mapping[PartyId, bytes] | None = None,
         now: Callable[[], float] = time.time,
         **options: Any,
     ) -> None:
         self.now = now
         self.gateway = gateway or open_gateway(now=now, **options)
         self.transport = Meddler(AsgiTransport(self.gateway.app))
-        self.client = GatewayClient(self.transport)
+        self.client = GatewayClient(self.transport, identities)
         self.wallet = Wallet(self.client, cost=CHEAP, now=now)
 
     def caller(self, name: str = "alice") -> Caller:

@@ -1,0 +1,132 @@
+"""Which MPC nodes a node works with."""
+
+import asyncio
+import json
+import logging
+
+import pytest
+
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import pins
+from mpcsim.rpc.statements import SealKeyStatement
+from mpcsim.rpc.transport import Reply
+from node.errors import UntrustedNode
+from tests.node.wallets import House
+
+
+def identities(house):
+    return {party: hello.identity for party, hello in house.gateway.gateway.hellos().items()}
+
+
+def showing(party, **changed):
+    """A gateway that shows something else of an MPC node."""
+
+    async def hook(name, go_on):
+        reply = await go_on()
+        if name != "nodes":
+            return reply
+        said = json.loads(reply.body)
+        said[ROLES[party]] |= {member: value.hex() for member, value in changed.items()}
+        return Reply(200, json.dumps(said).encode())
+
+    return hook
+
+
+def impostor(party):
+    """A gateway's own key, with a seal key and everything."""
+    own, seal_key = Identity.fresh(SystemRng()), bytes(31) + b"\x09"
+    signature = own.sign(SealKeyStatement(party, seal_key))
+    return showing(party, identity=own.public, seal_key=seal_key, signature=signature)
+
+
+def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
+    caplog.set_level(logging.INFO, "node")
+
+    async def test():
+        async with House() as house:
+            named = House(house.gateway, identities=identities(house))
+            await named.sign(await named.generate("ed25519"))
+
+    asyncio.run(test())
+    assert not [record for record in caplog.records if record.name == "node"]
+
+
+def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
+    caplog.set_level(logging.INFO, "node")
+
+    async def test():
+        async with House() as house:
+            record = await house.generate("ed25519")
+            await house.recover("ed25519")
+            (line,) = [r.getMessage() for r in caplog.records if r.name == "node"]
+            *_, setting = line.split()
+            name, _, text = setting.partition("=")
+            assert name == "MPC_NODE_KEYS"
+            assert pins.parse(text) == identities(house)
+            assert record.key_id not in line
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_another_identity_than_the_one_that_is_named(party):
+    async def test():
+        async with House() as house:
+            record = await house.generate("ed25519")
+            named = House(house.gateway, identities=identities(house))
+            named.transport.hook = impostor(party)
+            said = f"The {ROLES[party]} has another identity than MPC_NODE_KEYS says"
+            for call in (named.sign(record), named.generate("secp256k1"), named.recover("ed25519")):
+                with pytest.raises(UntrustedNode, match=f"^{said}$") as refused:
+                    await call
+                assert refused.value.status == 500
+            named.transport.hook = None
+            await named.sign(record)  # nothing is lost
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_another_identity_than_at_first(party):
+    async def test():
+        async with House() as house:
+            record = await house.generate("ed25519")
+            house.transport.hook = impostor(party)
+            said = f"^The {ROLES[party]} has another identity than when this node first met it; "
+            for making in (house.recover("ed25519"), house.generate("secp256k1")):
+                with pytest.raises(UntrustedNode, match=said):
+                    await making
+            await house.sign(record)  # with the seal keys that are known
+            house.transport.hook = None
+            await house.sign(await house.recover("ed25519"))
+
+    asyncio.run(test())
+
+
+def test_both_at_once_for_each_other():
+    async def test():
+        async with House() as house:
+            known = identities(house)
+            swapped = {OPERATOR: known[INSTITUTION], INSTITUTION: known[OPERATOR]}
+            with pytest.raises(UntrustedNode):
+                await House(house.gateway, identities=swapped).generate("ed25519")
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("change", [{"seal_key": bytes(32)}, {"signature": bytes(64)}])
+def test_a_seal_key_of_somebody_elses(pinned, change):
+    async def test():
+        async with House() as house:
+            asked = House(house.gateway, identities=identities(house) if pinned else None)
+            asked.transport.hook = showing(INSTITUTION, **change)
+            said = "^The institution's seal key does not bear its identity's signature$"
+            with pytest.raises(UntrustedNode, match=said):
+                await asked.generate("ed25519")
+            asked.transport.hook = None
+            await asked.generate("ed25519")
+
+    asyncio.run(test())
