@@ -575,7 +575,7 @@ class Wallet:
         party: Party[Any, R],
         timing: Timing,
         *,
-        nodes: Nodes = {},
+        nodes: Nodes | None = None,
         threaded: bool = False,
         suspend: OnCheat | None = None,
     ) -> ClientParty[R]:
@@ -584,7 +584,7 @@ class Wallet:
             self._exchange(caller.token, party.session_id),
             workers=self._workers,
             timing=timing,
-            identities=_identities(nodes),
+            identities=_identities(nodes or {}),
             threaded=threaded,
             suspend=suspend,
             check_token=lambda: self._check_token(caller),

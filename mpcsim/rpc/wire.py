@@ -3,7 +3,7 @@
 Every request is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token (``suspend`` needs
 none). ``messages`` are envelopes of the protocols (``mpcsim.protocol.envelope``) as they are: each
 names its session, its sender and its receiver, and is sealed end to end where the protocol says
-so.
+so; what an MPC node does not seal it signs (``mail``).
 """
 
 from __future__ import annotations
