@@ -34,6 +34,7 @@ from mpcsim.rpc.errors import (
     recovered_meanwhile,
     undecided,
 )
+from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.threads import all_of, in_thread, to_the_end
 
 LOG = logging.getLogger(__name__)
@@ -110,7 +111,8 @@ class Activation:
         if session.key_id is not None and (present is None or present.key_id != session.key_id):
             raise recovered_meanwhile()
         await in_thread(self._registry.intend, user_id, curve, key_id)
-        votes = [self._links[p].call("vote", asking.token, body, asking.times) for p in MPC_NODES]
+        scope = Scope("vote", user_id, body.key_id, body.session_id)
+        votes = [self._links[p].call(scope, body, asking.times) for p in MPC_NODES]
         replies = await all_of(votes)
         keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
         if len(keys) != 1:
@@ -132,8 +134,8 @@ class Activation:
         """Bring both MPC nodes' stores in line with the registry; under the decision's lock."""
         if (user_id, curve) in self._misfits:
             raise do_not_fit()
-        request = self._registered(user_id, curve)
-        await all_of([self._links[p].call("settle", "", request, times) for p in MPC_NODES])
+        scope, request = Scope("settle", user_id), self._registered(user_id, curve)
+        await all_of([self._links[p].call(scope, request, times) for p in MPC_NODES])
 
     def settle_at_start(self) -> None:
         """See what fits together (``fitting``), and end whatever the last run left undecided,
@@ -147,7 +149,8 @@ class Activation:
             for link in self._links.values():
                 request = self._registered(user_id, curve)
                 try:
-                    link.node.handle("settle", "", request.to_bytes())
+                    grant = link.grant(Scope("settle", user_id))
+                    link.node.handle("settle", grant, request.to_bytes())
                 except Refused as refused:  # one user's trouble; the others' keys work
                     LOG.error("%s key of user %s: %s", curve, user_id, refused)
 
@@ -164,7 +167,7 @@ class Activation:
         self,
         asking: Asking,
         party: PartyId,
-        verb: str,
+        scope: Scope,
         body: wire.Body,
         curve: str,
         key_id: str,
@@ -174,7 +177,7 @@ class Activation:
         """Ask for something a node does with a registered key; settle if it has not heard of it."""
         link = self._links[party]
         try:
-            return await link.call(verb, asking.token, body, asking.times, quick=quick)
+            return await link.call(scope, body, asking.times, quick=quick)
         except Refused as refused:
             if refused.status != NOT_FOUND:
                 raise
@@ -183,4 +186,4 @@ class Activation:
             if not self._registry.owns(user_id, key_id):
                 raise no_such_key()
             await self.settle(user_id, curve, asking.times)
-        return await link.call(verb, asking.token, body, asking.times, quick=quick)
+        return await link.call(scope, body, asking.times, quick=quick)

@@ -217,7 +217,7 @@ class _Api:
         return JSONResponse({"user_id": claims.user_id, "wallets": wallets})
 
     async def key_token(self, request: Request) -> Response:
-        """A token for the MPC nodes, about the key ``id``."""
+        """A token for the MPC verbs, about the key ``id``."""
         claims = self.authenticate(request)
         key_id = request.query_params.get("id", "")
         if not self._registry.owns(claims.user_id, key_id):
@@ -274,7 +274,7 @@ class _Api:
             raise HTTPException(404)
         token = bearer(request.headers.get("authorization"))
         try:
-            asking = Asking(self._verifier.verify(token), token)
+            asking = Asking(self._verifier.verify(token))
         except TokenError as error:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.

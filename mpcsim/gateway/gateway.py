@@ -31,6 +31,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_user,
 )
+from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims
 
@@ -80,7 +81,6 @@ class Gateway:
 
         Raises:
             Refused: with an HTTP status.
-            TokenError: an MPC node does not accept the token.
         """
         self.suspensions.deliver()
         try:
@@ -122,7 +122,8 @@ class Gateway:
         session = await self.sessions.begin(asking, body.session_id, curve, GENERATION)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            return self._ask(asking, party, "generate", replace(body, messages=messages))
+            request = replace(body, messages=messages)
+            return self.links[party].call(session.scope("generate"), request, asking.times)
 
         mail, _ = await self._waves.carry(asking, session, body.messages, opening)
         return wire.Mail(mail)
@@ -141,12 +142,13 @@ class Gateway:
         session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key.key_id)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            return self._ask(asking, party, "recover", body)
+            return self.links[party].call(session.scope("recover"), body, asking.times)
 
         mail, records = await self._waves.carry(asking, session, (), opening)
         return wire.Recovering(records, mail)
 
     async def _activate(self, asking: Asking, data: bytes) -> None:
+        _whole_wallet(asking.claims)
         await self.activation.activate(asking, wire.Activate.from_bytes(data))
 
     # ------------------------------------------------------------------ a key is used
@@ -158,12 +160,13 @@ class Gateway:
         self.suspensions.check(body.key_id)
         if set(body.halves) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "Invalid secret_store")
+        scope = Scope("open", asking.claims.user_id, body.key_id)
 
         async def ask(party: PartyId) -> bytes:
             half, proof = body.halves[party], body.proofs.get(party)
             request = wire.OpenHalf(body.key_id, body.reply_key, half, proof)
             reply = await self.activation.ask_about_key(
-                asking, party, "open", request, curve, key_id, quick=True
+                asking, party, scope, request, curve, key_id, quick=True
             )
             return wire.Half.from_bytes(reply).half
 
@@ -182,11 +185,13 @@ class Gateway:
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
 
+        scope = replace(session.scope("sign"), message=body.message)
+
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             self.suspensions.check(body.key_id)  # it may have waited for its turn
             request = replace(body, messages=messages)
             return self.activation.ask_about_key(
-                asking, party, "sign", request, curve, key_id, quick=True
+                asking, party, scope, request, curve, key_id, quick=True
             )
 
         mail, _ = await self._waves.carry(asking, session, body.messages, opening)
@@ -201,9 +206,6 @@ class Gateway:
         mail, _ = await self._waves.carry(asking, session, body.messages)
         return wire.Mail(mail)
 
-    async def _ask(self, asking: Asking, party: PartyId, verb: str, body: wire.Body) -> bytes:
-        return await self.links[party].call(verb, asking.token, body, asking.times)
-
     def _curve_of(self, claims: Claims, key_id: str) -> str:
         """The curve of one of the caller's keys."""
         if claims.key_id in (None, key_id):
@@ -214,6 +216,6 @@ class Gateway:
 
 
 def _whole_wallet(claims: Claims) -> None:
-    """A token for one key neither makes keys nor replaces them."""
+    """A token for one key opens its vault and signs, and does nothing else."""
     if claims.key_id is not None:
         raise no_such_key()

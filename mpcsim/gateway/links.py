@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -10,9 +11,12 @@ from typing import Final, Protocol
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import GATEWAY, Carrier
-from mpcsim.rpc.errors import timed_out, unreachable
+from mpcsim.rpc.errors import at_odds, timed_out, unreachable
+from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
 from mpcsim.rpc.holdings import Holding
 from mpcsim.rpc.threads import in_thread
+
+LOG = logging.getLogger(__name__)
 
 LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
@@ -24,7 +28,7 @@ class Handler(Protocol):
     @property
     def me(self) -> PartyId: ...
     def hello(self) -> wire.Hello: ...
-    def handle(self, verb: str, token: str, body: bytes) -> bytes: ...
+    def handle(self, verb: str, grant: bytes, body: bytes) -> bytes: ...
     def holdings(self) -> list[Holding]: ...
     def restart(self) -> None: ...
 
@@ -49,6 +53,7 @@ class Link:
     def __init__(
         self,
         node: Handler,
+        issuer: GrantIssuer,
         carrier: Carrier,
         *,
         timer: Callable[[], float],
@@ -57,27 +62,31 @@ class Link:
         """A link.
 
         Args:
+            issuer: of grants for this node.
             timer: seconds, to measure what the node computes and the link takes.
         """
         self.node = node
         self.timeout_s = timeout_s
         self.down = False
         """True: nothing gets through."""
+        self._issuer = issuer
         self._carrier = carrier
         self._timer = timer
+        self._boot: bytes | None = None
+        """The node's, as last heard."""
 
     async def call(
-        self, verb: str, token: str, body: wire.Body, times: Times, *, quick: bool = False
+        self, scope: Scope, body: wire.Body, times: Times, *, quick: bool = False
     ) -> bytes:
         """Ask the node. When this ends, the node is done with the request, or never had it.
 
         Args:
+            scope: what is asked for, and in whose name.
             quick: it computes for a few milliseconds and does not wait for the disk, so that a
                 thread is not worth its while.
 
         Raises:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
-            TokenError: the node does not accept the token.
         """
         party, carrier = self.node.me, self._carrier
         if self.down or carrier.down(party, self.node.restart):
@@ -89,10 +98,7 @@ class Link:
                 await carrier.carry(GATEWAY, party, len(data))
                 called = self._timer()
                 try:
-                    if quick:
-                        reply = self.node.handle(verb, token, data)
-                    else:
-                        reply = await in_thread(self.node.handle, verb, token, data)
+                    reply = await self._ask(scope, data, quick)
                 finally:
                     compute = self._timer() - called
                     carrier.handled(party)
@@ -103,3 +109,26 @@ class Link:
             times.add(ROLES[party], compute * 1000)
             times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
         return reply
+
+    async def _ask(self, scope: Scope, data: bytes, quick: bool) -> bytes:
+        try:
+            try:
+                return await self._granted(scope, data, quick)
+            except AnotherBoot:  # it has been started anew since it was last asked
+                self._boot = None
+                return await self._granted(scope, data, quick)
+        except GrantRefused as refused:
+            LOG.error("%s at the %s: %s", scope.verb, ROLES[self.node.me], refused)
+            raise at_odds(self.node.me) from None
+
+    async def _granted(self, scope: Scope, data: bytes, quick: bool) -> bytes:
+        grant = self.grant(scope)
+        if quick:
+            return self.node.handle(scope.verb, grant, data)
+        return await in_thread(self.node.handle, scope.verb, grant, data)
+
+    def grant(self, scope: Scope) -> bytes:
+        """What the node is shown with a request."""
+        if self._boot is None:
+            self._boot = self.node.hello().boot
+        return self._issuer.issue(scope, self._boot)

@@ -26,6 +26,7 @@ from mpcsim.rpc.errors import (
     busy,
     no_such_session,
 )
+from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims
@@ -41,7 +42,6 @@ class Asking:
     """Who asks, and where the time goes."""
 
     claims: Claims
-    token: str = field(repr=False)
     times: Times = field(default_factory=Times)
 
 
@@ -71,6 +71,11 @@ class Session:
     """MPC nodes that may have it in their books."""
     expiry: asyncio.TimerHandle | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def scope(self, verb: str) -> Scope:
+        """Of a request about it."""
+        key_id = None if self.key_id is None else bytes.fromhex(self.key_id)
+        return Scope(verb, self.user_id, key_id, self.session_id)
 
 
 class Sessions:
@@ -105,9 +110,8 @@ class Sessions:
         # Whoever waits for a client that is lost is to see its session end.
         self._signing = Turns(queue, signing_s + CALLING_OFF_S)
         self._making = Turns(0, 0.0)
-        self._unclosed: dict[tuple[PartyId, str], dict[bytes, float]] = {}
-        """By MPC node and key: sessions that are off though the node could not be told, and when
-        it has forgotten them anyway."""
+        self._unclosed: dict[tuple[PartyId, str], list[Session]] = {}
+        """By MPC node and key: sessions that are off though the node could not be told."""
         self._under_way: set[asyncio.Task[None]] = set()
 
     def of_key(self, key_id: str) -> list[Session]:
@@ -211,16 +215,16 @@ class Sessions:
     # ------------------------------------------------------------------ they go on
 
     async def find(self, claims: Claims, session_id: bytes) -> Session:
-        """One of the caller's.
+        """One of the caller's; with a token for one key, one that signs with it.
 
         Raises:
-            Refused: there is none of this id that the caller's token is good for.
+            Refused: there is none of this id.
         """
         await self._expire()
         session = self._sessions.get(session_id)
         if session is None or session.user_id != claims.user_id:
             raise no_such_session()
-        if claims.key_id not in (None, session.key_id):
+        if claims.key_id is not None and (session.making or session.key_id != claims.key_id):
             raise no_such_session()
         return session
 
@@ -269,23 +273,22 @@ class Sessions:
     async def _close(self, party: PartyId, session: Session) -> None:
         """Tell an MPC node that a session is off; remember if it cannot be told."""
         try:
-            await self._close_at(party, session.session_id)
+            await self._close_at(party, session)
         except LinkFailed:
             if session.key_id is not None:
-                # A node may have entered it in its books a little later than we did.
-                old = self._unclosed.setdefault((party, session.key_id), {})
-                old[session.session_id] = session.expires_at + LINK_TIMEOUT_S
+                self._unclosed.setdefault((party, session.key_id), []).append(session)
         except NodeFailed:
             pass  # It cannot drop a prepared share now, and has said so; settling will.
 
-    async def _close_at(self, party: PartyId, session_id: bytes) -> None:
-        await self._links[party].call("close", "", wire.Close(session_id), Times())
+    async def _close_at(self, party: PartyId, session: Session) -> None:
+        body = wire.Close(session.session_id)
+        await self._links[party].call(session.scope("close"), body, Times())
 
     async def close_old(self, party: PartyId, key_id: str | None) -> None:
         """Tell an MPC node what it could not be told before, as far as it matters for a key."""
         if key_id is not None and (old := self._unclosed.pop((party, key_id), None)):
             try:
-                await all_of([self._close_at(party, session_id) for session_id in old])
+                await all_of([self._close_at(party, session) for session in old])
             except LinkFailed:
                 self._unclosed[party, key_id] = old
                 raise
@@ -304,7 +307,8 @@ class Sessions:
     async def _expire(self) -> None:
         now = self._clock()
         for at, old in list(self._unclosed.items()):
-            if max(old.values()) <= now:
+            # A node may have entered them in its books a little later than we did.
+            if max(session.expires_at for session in old) + LINK_TIMEOUT_S <= now:
                 del self._unclosed[at]
         await self.stop([s for s in self._sessions.values() if s.expires_at <= now])
 

@@ -32,6 +32,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     suspended,
 )
+from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.notices import digest
 from mpcsim.rpc.statements import Suspended, signed_by
 from mpcsim.rpc.threads import in_thread
@@ -145,7 +146,8 @@ class Suspensions:
     async def _tell(self, notice: Notice) -> None:
         at, who, link = notice.at, ROLES[notice.party], self._links[notice.party]
         try:
-            reply = await link.call("suspend", "", wire.SuspendKey(at, notice.notice), Times())
+            scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
+            reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
             said = wire.Acknowledged.from_bytes(reply)
             statement = Suspended(at.key_id, digest(notice.notice), said.opened)
             if not signed_by(link.node.hello().identity, statement, said.signature):

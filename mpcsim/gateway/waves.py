@@ -126,10 +126,8 @@ class Waves:
         try:
             if opening is None:
                 request = wire.Exchange(session.session_id, messages)
-                quick = not session.making
-                reply = await link.call(
-                    "exchange", asking.token, request, asking.times, quick=quick
-                )
+                scope, quick = session.scope("exchange"), not session.making
+                reply = await link.call(scope, request, asking.times, quick=quick)
             else:
                 await self._sessions.close_old(party, session.key_id)
                 session.open_at.add(party)

@@ -1,11 +1,11 @@
 """An MPC node: the party that the service operator, or the independent institution, runs.
 
-It takes a verb, the caller's token and a body, and gives a body back: no socket, no event loop, no
-clock of its own. It believes nothing but tokens it has verified itself, envelopes that open, and
-its own store. What it takes from the gateway on trust: which messages of a key generation are the
-client's before the two have keys, who the other MPC node is when it first hears of it (``meet``),
-and which key is the user's present one (``settle``), for which a share must have been voted for
-here first.
+It takes a verb, the gateway's grant and a body, and gives a body back: no socket, no event loop, no
+clock of its own. It believes nothing but grants for the very thing it is asked to do, envelopes
+that open, and its own store. What it takes from the gateway on trust: in whose name it asks, which
+messages of a key generation are the client's before the two have keys, who the other MPC node is
+when it first hears of it (``meet``), and which key is the user's present one (``settle``), for
+which a share must have been voted for here first.
 
 What its sessions keep to:
 
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -60,11 +61,11 @@ from mpcsim.rpc.errors import (
     not_authentic,
     store_failed,
 )
+from mpcsim.rpc.grants import Grant, GrantReader, Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
 from mpcsim.rpc.statements import SealKeyStatement, Suspended
-from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
 
@@ -95,6 +96,11 @@ class _Session:
     done: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def scope(self, verb: str) -> Scope:
+        """Of a request about it."""
+        key_id = None if self.key_id is None else bytes.fromhex(self.key_id)
+        return Scope(verb, self.user_id, key_id, self.session_id)
+
 
 class MpcNode:
     """One of the two MPC nodes."""
@@ -103,9 +109,10 @@ class MpcNode:
         self,
         me: PartyId,
         store: ShareStore,
-        verifier: TokenVerifier,
+        link_key: bytes,
         *,
         clock: Callable[[], float],
+        now: Callable[[], float] = time.time,
         rng: Rng | None = None,
         listener: Listener = silent,
         signing_s: float = SIGNING_S,
@@ -115,22 +122,24 @@ class MpcNode:
 
         Args:
             me: OPERATOR or INSTITUTION.
-            verifier: of tokens made out to this node.
+            link_key: what the gateway's grants for this node are authenticated with.
             clock: monotonic seconds, for the expiry of sessions.
+            now: seconds since 1970 UTC, for the expiry of grants.
             listener: told what the parties do; by whichever thread drives them.
         """
         self.me = me
         self.signing_s = signing_s
         self.making_s = making_s
         self._store = store
-        self._verifier = verifier
+        self._link_key = link_key
+        self._now = now
         self._clock = clock
         self._rng = rng or SystemRng()
         self._listener = listener
         self._seal_key = store.seal_key(self._rng)
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
-        self._hello = self._introduction()
+        self._start()
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
         """Sessions that exclude others: (what is done, key_id) to the session."""
@@ -140,7 +149,7 @@ class MpcNode:
         """Of all the above, and of randomness; never held while the disk is waited for."""
         self._settling = threading.Lock()
         """Held while shares are prepared or dropped; taken before the other."""
-        self._verbs: Mapping[str, Callable[[str, bytes], wire.Body | None]] = {
+        self._verbs: Mapping[str, Callable[[Grant, bytes], wire.Body | None]] = {
             "open": self._open,
             "generate": self._generate,
             "recover": self._recover,
@@ -156,11 +165,13 @@ class MpcNode:
         """Who this node is, since its last start."""
         return self._hello
 
-    def _introduction(self) -> wire.Hello:
+    def _start(self) -> None:
+        """Be what it is from this start to the next."""
         seal_key = self._seal_key.public
         signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
         boot = self._rng.bytes(wire.BOOT_BYTES)
-        return wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
+        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
+        self._grants = GrantReader(self.me, self._link_key, boot, self._now)
 
     def meet(self, hello: wire.Hello) -> None:
         """Hear who the other MPC node is: its identity is kept at first sight.
@@ -175,20 +186,18 @@ class MpcNode:
         """What shares are in the store; never the shares."""
         return self._store.holdings()
 
-    def handle(self, verb: str, token: str, body: bytes) -> bytes:
+    def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.
 
         Args:
-            token: the caller's access or key token; ``close`` and ``settle`` come from the gateway
-                itself, which passes neither on for others, and need none.
+            grant: for this verb and what the body is about; used up by this.
 
         Raises:
             Refused: with an HTTP status; this node's part is as it was before. ``NodeFailed``:
-                for want of what is in the store.
-            TokenError: the token is missing, invalid or expired.
+                for want of what is in the store. ``GrantRefused``: for want of a grant.
         """
         try:
-            reply = self._verbs[verb](token, body)
+            reply = self._verbs[verb](self._grants.read(grant), body)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         except StoreFailed as error:
@@ -202,16 +211,16 @@ class MpcNode:
             self._sessions.clear()
             self._busy.clear()
             self._decoded.clear()
-            self._hello = self._introduction()
+            self._start()
 
     # ------------------------------------------------------------------ vault
 
-    def _open(self, token: str, data: bytes) -> wire.Body:
+    def _open(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.OpenHalf.from_bytes(data)
-        claims = self._verifier.verify(token)
-        stored = self._usable(claims, body.key_id.hex())
+        grant.check(Scope("open", grant.user_id, body.key_id))
+        stored = self._usable(grant.user_id, body.key_id.hex())
         if proof := body.proof:
-            use = VaultUse.opening(body.key_id, claims.user_id, proof.boot, body.reply_key)
+            use = VaultUse.opening(body.key_id, grant.user_id, proof.boot, body.reply_key)
             self._check_authentic(stored, use, proof.mac)
         elif not stored.legacy:
             raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
@@ -222,7 +231,7 @@ class MpcNode:
                     self._seal_key,
                     me=self.me,
                     key_id=stored.key_id,
-                    user_id=claims.user_id,
+                    user_id=grant.user_id,
                     reply_key=body.reply_key,
                     rng=self._rng,
                 )
@@ -248,10 +257,9 @@ class MpcNode:
     #
     # Under the lock: between the look at the key and the entry in the books, it is not retired.
 
-    def _generate(self, token: str, data: bytes) -> wire.Body:
+    def _generate(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.Generate.from_bytes(data)
-        claims = self._verifier.verify(token)
-        _access_only(claims)
+        grant.check(Scope("generate", grant.user_id, session_id=body.session_id))
         curve = body.curve_name
         try:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
@@ -259,7 +267,7 @@ class MpcNode:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
         peers = {self._peer.party: self._peer.identity()}
         with self._lock:
-            if self._store.active(claims.user_id, curve):
+            if self._store.active(grant.user_id, curve):
                 raise key_exists(curve)
             party = dkg.party(
                 agreed,
@@ -268,18 +276,18 @@ class MpcNode:
                 rng=self._rng,
                 listener=self._listener,
             )
-            session = self._begin(party, claims, None, self.making_s, peers=peers)
+            session = self._begin(party, grant.user_id, None, self.making_s, peers=peers)
         return self._run(session, body.messages)
 
-    def _recover(self, token: str, data: bytes) -> wire.Body:
+    def _recover(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
-        claims = self._verifier.verify(token)
-        _access_only(claims)
         peers = {self._peer.party: self._peer.identity()}
         with self._lock:
-            stored = self._store.active(claims.user_id, body.curve_name)
+            stored = self._store.active(grant.user_id, body.curve_name)
             if stored is None:
                 raise no_such_key()
+            key_id = bytes.fromhex(stored.key_id)
+            grant.check(Scope("recover", grant.user_id, key_id, body.session_id))
             share = self._share(stored)
             agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
             party = reshare.party(
@@ -290,18 +298,18 @@ class MpcNode:
                 listener=self._listener,
             )
             session = self._begin(
-                party, claims, stored.key_id, self.making_s, peers=peers, alone=RECOVERY
+                party, grant.user_id, stored.key_id, self.making_s, peers=peers, alone=RECOVERY
             )
         return self._run(session, (), record=share.record.to_bytes())
 
-    def _sign(self, token: str, data: bytes) -> wire.Body:
+    def _sign(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.Sign.from_bytes(data)
-        claims = self._verifier.verify(token)
+        grant.check(Scope("sign", grant.user_id, body.key_id, body.session_id, body.message))
         if body.signer != self.me:
             raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
         use = VaultUse.signing(
             body.key_id,
-            claims.user_id,
+            grant.user_id,
             body.proof.boot,
             signer=self.me,
             session_id=body.session_id,
@@ -309,12 +317,14 @@ class MpcNode:
             first=body.first,
         )
         with self._lock:
-            stored = self._usable(claims, body.key_id.hex())
+            stored = self._usable(grant.user_id, body.key_id.hex())
             self._check_authentic(stored, use, body.proof.mac)
             if not set(hashes(body.messages)) <= set(body.first):
                 raise not_authentic(self.me)
             party = self._signer(self._share(stored), body)
-            session = self._begin(party, claims, stored.key_id, self.signing_s, alone=SIGNING)
+            session = self._begin(
+                party, grant.user_id, stored.key_id, self.signing_s, alone=SIGNING
+            )
         return self._run(session, body.messages)
 
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
@@ -341,7 +351,7 @@ class MpcNode:
     def _begin(
         self,
         party: Party[Any, Any],
-        claims: Claims,
+        user_id: str,
         key_id: str | None,
         lifetime_s: float,
         *,
@@ -368,25 +378,24 @@ class MpcNode:
                     raise busy(alone)
                 self._busy[alone, key_id] = party.session_id
             session = _Session(
-                party.session_id, claims.user_id, party, self._clock() + lifetime_s, key_id, peers
+                party.session_id, user_id, party, self._clock() + lifetime_s, key_id, peers
             )
             self._sessions[party.session_id] = session
             return session
 
     # ------------------------------------------------------------------ sessions go on
 
-    def _exchange(self, token: str, data: bytes) -> wire.Body:
+    def _exchange(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.Exchange.from_bytes(data)
-        claims = self._verifier.verify(token)
-        return self._run(self._session(body.session_id, claims), body.messages)
+        session = self._session(body.session_id)
+        grant.check(session.scope("exchange"))
+        return self._run(session, body.messages)
 
-    def _session(self, session_id: bytes, claims: Claims) -> _Session:
+    def _session(self, session_id: bytes) -> _Session:
         with self._lock:
             self._expire()
             session = self._sessions.get(session_id)
-        if session is None or session.user_id != claims.user_id:
-            raise no_such_session()
-        if claims.key_id not in (None, session.key_id):
+        if session is None:
             raise no_such_session()
         return session
 
@@ -496,12 +505,11 @@ class MpcNode:
 
     # ------------------------------------------------------------------ sessions end
 
-    def _vote(self, token: str, data: bytes) -> wire.Body:
+    def _vote(self, grant: Grant, data: bytes) -> wire.Body:
         """Promise: all three holders are done, this one holds its new share durably."""
         body = wire.Activate.from_bytes(data)
-        claims = self._verifier.verify(token)
-        _access_only(claims)
-        session = self._session(body.session_id, claims)
+        session = self._session(body.session_id)
+        grant.check(Scope("vote", session.user_id, body.key_id, body.session_id))
         with session.lock:
             made = session.made
             if made is None or made.key_id != body.key_id.hex():
@@ -513,19 +521,21 @@ class MpcNode:
                 raise no_such_session()
             return wire.Voted(made.public_key)
 
-    def _close(self, token: str, data: bytes) -> None:
+    def _close(self, grant: Grant, data: bytes) -> None:
         body = wire.Close.from_bytes(data)
         with self._settling:
             session = self._sessions.get(body.session_id)
             if session is None:
                 return
+            grant.check(session.scope("close"))
             self._forget(session)
             if session.made is not None:
                 self._store.drop_prepared(session.made.key_id)
 
-    def _settle(self, token: str, data: bytes) -> None:
+    def _settle(self, grant: Grant, data: bytes) -> None:
         """Make the store agree with the gateway's registry; doing it twice changes nothing."""
         body = wire.Settle.from_bytes(data)
+        grant.check(Scope("settle", body.user_id))
         user_id, curve = body.user_id, body.curve_name
         with self._settling:
             if body.key_id is not None:
@@ -567,11 +577,12 @@ class MpcNode:
         found = self._store.find(key_id)
         return found is not None and found.state == ACTIVE
 
-    def _suspend(self, token: str, data: bytes) -> wire.Body:
+    def _suspend(self, grant: Grant, data: bytes) -> wire.Body:
         """Do nothing with a key any more but recovering it, if whoever has the client's share says
         so; whoever carries that is believed nothing."""
         body = wire.SuspendKey.from_bytes(data)
         at = body.occasion
+        grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
         stored = self._store.find(at.key_id.hex())
         if stored is None or stored.user_id != at.user_id or stored.state != ACTIVE:
             raise no_such_key()
@@ -592,17 +603,15 @@ class MpcNode:
 
     # ------------------------------------------------------------------ shares
 
-    def _mine(self, claims: Claims, key_id: str) -> StoredShare:
-        """The active share of one of the caller's keys."""
+    def _mine(self, user_id: str, key_id: str) -> StoredShare:
+        """The active share of one of a user's keys."""
         stored = self._store.find(key_id)
-        if stored is None or stored.user_id != claims.user_id or stored.state != ACTIVE:
-            raise no_such_key()
-        if claims.key_id not in (None, key_id):
+        if stored is None or stored.user_id != user_id or stored.state != ACTIVE:
             raise no_such_key()
         return stored
 
-    def _usable(self, claims: Claims, key_id: str) -> StoredShare:
-        stored = self._mine(claims, key_id)
+    def _usable(self, user_id: str, key_id: str) -> StoredShare:
+        stored = self._mine(user_id, key_id)
         if stored.suspended is not None:
             raise Refused(
                 CONFLICT,
@@ -638,12 +647,6 @@ class MpcNode:
         where = f"user {stored.user_id}, {stored.curve} key {stored.key_id}"
         LOG.error("%s: %s; put a whole %s.sqlite back", text, where, ROLES[self.me])
         raise store_failed(text, self.me)
-
-
-def _access_only(claims: Claims) -> None:
-    """A token for one key neither makes keys nor replaces them."""
-    if claims.key_id is not None:
-        raise no_such_key()
 
 
 def _names(parties: frozenset[int]) -> str:

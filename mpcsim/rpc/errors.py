@@ -8,6 +8,7 @@ from mpcsim.errors import MpcError
 from mpcsim.ids import ROLES, PartyId
 
 BAD_REQUEST: Final = 400
+UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -15,6 +16,7 @@ GONE: Final = 410
 ANOTHER_BOOT: Final = 412
 """Precondition Failed: the request is for what the MPC node was before its last start."""
 TOO_LARGE: Final = 413
+INTERNAL_ERROR: Final = 500
 UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
 
@@ -67,6 +69,11 @@ def timed_out(party: PartyId) -> LinkFailed:
 
 def store_failed(text: str, party: PartyId) -> NodeFailed:
     return NodeFailed(UNAVAILABLE, text, party)
+
+
+def at_odds(party: PartyId) -> NodeFailed:
+    text = f"the gateway and the {ROLES[party]}'s MPC node are at odds about what may be asked"
+    return NodeFailed(INTERNAL_ERROR, text, party)
 
 
 def do_not_fit() -> Refused:

@@ -9,6 +9,7 @@ What a user's own tokens are good for ends at the gateway.
 from __future__ import annotations
 
 import hmac
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ from hashlib import sha256
 from typing import Annotated, Final
 
 from mpcsim.encoding import BYTES32, U16, U64, Fixed, Optional, Text, wire
-from mpcsim.errors import InvalidEncoding, MpcError
+from mpcsim.errors import InvalidEncoding
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rng import Rng
+from mpcsim.rpc.errors import UNAUTHORIZED, Refused
 from mpcsim.rpc.wire import BOOT_BYTES, Body
 
 LINK_KEY_BYTES: Final = 32
@@ -28,8 +30,11 @@ _NUMBER_BYTES: Final = 16
 _MAC_BYTES: Final = 32
 
 
-class GrantRefused(MpcError):
-    """An MPC node does not accept what the gateway shows it."""
+class GrantRefused(Refused):
+    """An MPC node does not accept what the gateway shows it. Nothing was done."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(UNAUTHORIZED, text)
 
 
 class AnotherBoot(GrantRefused):
@@ -102,7 +107,7 @@ class GrantIssuer:
 
 
 class GrantReader:
-    """Checks grants; an MPC node's. Not for several threads at once."""
+    """Checks grants; an MPC node's. Any thread may call."""
 
     def __init__(
         self, party: PartyId, link_key: bytes, boot: bytes, now: Callable[[], float]
@@ -118,6 +123,8 @@ class GrantReader:
         self._now = now
         self._used: set[bytes] = set()
         self._expiring: deque[tuple[int, bytes]] = deque()
+        self._lock = threading.Lock()
+        """Of the two."""
 
     def read(self, data: bytes) -> Grant:
         """A grant, which is used up by this.
@@ -140,11 +147,12 @@ class GrantReader:
         now_ms = self._now() * 1000
         if not now_ms < grant.expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
             raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
-        self._forget(now_ms)
-        if grant.number in self._used:
-            raise GrantRefused("the grant has been used before")
-        self._used.add(grant.number)
-        self._expiring.append((grant.expires_ms, grant.number))
+        with self._lock:
+            self._forget(now_ms)
+            if grant.number in self._used:
+                raise GrantRefused("the grant has been used before")
+            self._used.add(grant.number)
+            self._expiring.append((grant.expires_ms, grant.number))
         return Grant(grant)
 
     def _forget(self, now_ms: float) -> None:
@@ -161,19 +169,19 @@ class Grant:
         """The user in whose name the gateway asks."""
 
     def check(self, scope: Scope) -> None:
-        """See that the grant is for this; the user is the grant's to say.
+        """See that the grant is for this.
 
         Raises:
             GrantRefused: it is for something else.
         """
         grant = self._grant
-        wanted = {
-            "verb": (grant.verb, scope.verb),
-            "key": (grant.key_id, scope.key_id),
-            "session": (grant.session_id, scope.session_id),
-            "message": (grant.message, _hash(scope.message)),
-        }
-        for what, (granted, asked) in wanted.items():
+        for what, granted, asked in (
+            ("verb", grant.verb, scope.verb),
+            ("user", grant.user_id, scope.user_id),
+            ("key", grant.key_id, scope.key_id),
+            ("session", grant.session_id, scope.session_id),
+            ("message", grant.message, _hash(scope.message)),
+        ):
             if granted != asked:
                 raise GrantRefused(f"the grant is for another {what}")
 

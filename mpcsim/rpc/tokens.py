@@ -1,9 +1,9 @@
 """Access tokens and key tokens: JSON Web Tokens (RFC 7519) signed with ES256 (RFC 7518).
 
-The gateway issues them with a key that never leaves it; everybody else verifies them with the
-public half, which the gateway publishes as a JSON Web Key Set (RFC 7517). An *access* token says
-who is calling and is taken everywhere. A *key* token names one key as well and is for the MPC
-nodes alone.
+The gateway issues them with a key that never leaves it; the REST node verifies them with the public
+half, which the gateway publishes as a JSON Web Key Set (RFC 7517). An *access* token says who is
+calling, to the REST node and the gateway. A *key* token names one key as well, and the gateway
+takes it for what may be done with this key. MPC nodes take neither: see ``grants``.
 
 The algorithm is fixed here, never read from a token: a verifier takes ES256 and nothing else.
 """
@@ -29,13 +29,12 @@ from jwt.algorithms import ECAlgorithm
 from jwt.exceptions import PyJWTError
 
 from mpcsim.errors import InvalidEncoding, MpcError, UsageError
-from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.rng import Rng, SystemRng
 
 ALGORITHM: Final = "ES256"
 
-KEY_AUDIENCE: Final = ("gateway", *(ROLES[party] for party in MPC_NODES))
-"""Who takes key tokens: the MPC nodes, and the gateway on the way to them."""
+KEY_AUDIENCE: Final = ("gateway",)
+"""Who takes key tokens."""
 ACCESS_AUDIENCE: Final = (*KEY_AUDIENCE, "node")
 """Who takes access tokens."""
 
@@ -135,7 +134,7 @@ class TokenIssuer:
         return self._issue(user_id, username, None, lifetime_s)
 
     def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
-        """A token for the MPC nodes, about one key.
+        """A token for the MPC verbs, about one key.
 
         Raises:
             UsageError: as for ``access``, or ``key_id`` is not 64 lower-case hex digits.

@@ -1,9 +1,10 @@
 """What a node says to the gateway, and the gateway to the MPC nodes: compact binary bodies.
 
-Every request is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token (``suspend`` needs
-none). ``messages`` are envelopes of the protocols (``mpcsim.protocol.envelope``) as they are: each
-names its session, its sender and its receiver, and is sealed end to end where the protocol says
-so; what an MPC node does not seal it signs (``mail``).
+Every request of a node is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token (none for
+``suspend``); an MPC node is shown a grant instead (``grants``). ``messages`` are envelopes of the
+protocols (``mpcsim.protocol.envelope``) as they are: each names its session, its sender and its
+receiver, and is sealed end to end where the protocol says so; what an MPC node does not seal it
+signs (``mail``).
 """
 
 from __future__ import annotations

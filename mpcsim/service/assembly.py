@@ -29,6 +29,7 @@ from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc import pins
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.grants import LINK_KEY_BYTES, GrantIssuer
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
 from mpcsim.service.data_folder import claimed, prepare, read_link, store_file
@@ -139,23 +140,32 @@ def open_gateway(
                 belong(store, ROLES[party], read_link(data, ROLES[party], party).deployment)
                 belong(registry, REGISTRY, read_link(data, REGISTRY, party).deployment)
         issuer = TokenIssuer(registry.signing_key(), now)
-        jwks = issuer.jwks()
         conditions = Conditions(network, faults, seed)
         nodes: dict[PartyId, MpcNode] = {}
         links: dict[PartyId, Link] = {}
         for party, store in stores.items():
+            link_rng = _part(rng, f"{ROLES[party]} link")
+            link_key = (
+                link_rng.bytes(LINK_KEY_BYTES)
+                if data is None
+                else read_link(data, REGISTRY, party).key
+            )
             node = MpcNode(
                 party,
                 store,
-                TokenVerifier(jwks, ROLES[party], now),
+                link_key,
                 clock=clock,
+                now=now,
                 rng=_part(rng, ROLES[party]),
                 listener=listener,
                 signing_s=signing_s,
                 making_s=making_s,
             )
             nodes[party] = node
-            links[party] = Link(node, conditions, timer=timer, timeout_s=link_timeout_s)
+            issuer_of_grants = GrantIssuer(party, link_key, link_rng, now)
+            links[party] = Link(
+                node, issuer_of_grants, conditions, timer=timer, timeout_s=link_timeout_s
+            )
         _introduce(nodes)
         sessions = Sessions(
             links,
@@ -170,7 +180,7 @@ def open_gateway(
         waves = Waves(sessions, links, conditions)
         suspensions = Suspensions(registry, links, sessions)
         gateway = Gateway(registry, links, sessions, waves, activation, suspensions)
-        verifier = TokenVerifier(jwks, "gateway", now)
+        verifier = TokenVerifier(issuer.jwks(), "gateway", now)
         accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))
         app = create_app(
             gateway,

@@ -112,11 +112,11 @@ async def miss_settle(monkeypatch, gateway, party, work):
     """Nothing reaches an MPC node from the first vote's answer on."""
     original, voted = Link.call, []
 
-    async def call(link, verb, *arguments, **options):
-        link.down = link.node.me == party and verb == "settle" and bool(voted)
-        if verb == "vote":
-            voted.append(verb)
-        return await original(link, verb, *arguments, **options)
+    async def call(link, scope, *arguments, **options):
+        link.down = link.node.me == party and scope.verb == "settle" and bool(voted)
+        if scope.verb == "vote":
+            voted.append(scope.verb)
+        return await original(link, scope, *arguments, **options)
 
     monkeypatch.setattr(Link, "call", call)
     result = await work
@@ -264,7 +264,7 @@ def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch,
         old = await client.generate("ed25519") if kind == "recover" else None
         original, count = MpcNode.handle, 0
 
-        def handle(node, verb, token, body):
+        def handle(node, verb, grant, body):
             nonlocal count
             count += 1
             if count == at and how == "request lost":
@@ -273,7 +273,7 @@ def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch,
                 node.restart()
             if count == at and how == "disk full":
                 raise OSError("no space left on device")
-            reply = original(node, verb, token, body)
+            reply = original(node, verb, grant, body)
             if count == at and how == "reply lost":
                 raise TimeoutError
             return reply
@@ -296,8 +296,8 @@ def test_both_votes_must_be_for_one_key():
     async def work(gateway, client):
         nodes = [link.node for link in gateway.links.values()]
 
-        def vote(node, token, data):
-            return replace(node._vote(token, data), public_key=bytes([node.me]) * 32)
+        def vote(node, grant, data):
+            return replace(node._vote(grant, data), public_key=bytes([node.me]) * 32)
 
         for node in nodes:
             node._verbs["vote"] = partial(vote, node)

@@ -14,20 +14,24 @@ from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, unreachable
+from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     MESSAGE,
     REPLY_KEY,
     Client,
     Failed,
+    ask_node,
     check_signature,
     feed,
+    granted,
     sends,
     shares_of,
 )
 
 NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")
+OF_ANOTHER_USER = (401, "the grant is for another user")
 IN_USE = (409, "a session of this id is open")
 EXISTS = (409, "ed25519 key already exists for this user")
 NO_CURVE = (400, "Invalid curve")
@@ -43,15 +47,10 @@ def run(work, **options):
     return asyncio.run(whole())
 
 
-def ask(node, verb, token, body):
-    """What the gateway asks of an MPC node; no gateway looks at it first."""
-    return node.handle(verb, token, body.to_bytes())
-
-
-def answer(node, verb, token, body):
-    """Status and text of a refusal."""
+def answer(link, verb, user_id, body, key_id=None):
+    """Status and text of an MPC node's refusal; no gateway looks at the request first."""
     try:
-        ask(node, verb, token, body)
+        ask_node(link, verb, user_id, body, key_id)
     except Refused as refused:
         return refused.status, str(refused)
     return 200, ""
@@ -70,9 +69,9 @@ def asked(gateway):
     verbs = []
     for link in gateway.links.values():
 
-        def handle(verb, token, body, original=link.node.handle):
+        def handle(verb, grant, body, original=link.node.handle):
             verbs.append(verb)
-            return original(verb, token, body)
+            return original(verb, grant, body)
 
         link.node.handle = handle
     return verbs
@@ -88,44 +87,45 @@ def held(gateway):
 
 def test_the_node_makes_keys_on_known_curves_one_each():
     async def work(gateway, client):
-        node = gateway.links[OPERATOR].node
+        link, alice = gateway.links[OPERATOR], await client.user_id()
         await client.generate("ed25519")
         for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
             body = wire.Generate(os.urandom(32), curve, ())
-            assert answer(node, "generate", client.token, body) == expected
-        assert not node._sessions
+            assert answer(link, "generate", alice, body) == expected
+        assert not link.node._sessions
 
     run(work)
 
 
 def test_the_node_recovers_no_key_that_the_user_does_not_have():
     async def work(gateway, client):
-        node = gateway.links[OPERATOR].node
-        await client.generate("ed25519")
-        for token, curve in [
-            (client.token, "secp256k1"),
-            (client.token, "secp256r1"),
-            (gateway.token("mallory"), "ed25519"),
-        ]:
+        link, alice = gateway.links[OPERATOR], await client.user_id()
+        mallory = await Client.of(gateway, "mallory").user_id()
+        share = await client.generate("ed25519")
+        for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
             body = wire.Recover(os.urandom(32), curve)
-            assert answer(node, "recover", token, body) == NO_KEY
-        assert not node._sessions
+            assert answer(link, "recover", user_id, body, share.record.epoch) == NO_KEY
+        assert not link.node._sessions
 
     run(work)
 
 
 def test_the_node_does_not_give_a_session_away_nor_let_others_in():
     async def work(gateway, client):
-        node, mallory = gateway.links[OPERATOR].node, gateway.token("mallory")
+        link, alice = gateway.links[OPERATOR], await client.user_id()
+        mallory = await Client.of(gateway, "mallory").user_id()
         session_id, made = await client.begin_generate("ed25519")
         body = wire.Generate(session_id, "ed25519", ())
-        assert answer(node, "generate", mallory, body) == IN_USE
-        for token, named in [(mallory, session_id), (client.token, bytes(32))]:
+        assert answer(link, "generate", mallory, body) == IN_USE
+        for user_id, named, expected in [
+            (mallory, session_id, OF_ANOTHER_USER),
+            (alice, bytes(32), NO_SESSION),
+        ]:
             for verb, body in [
                 ("exchange", wire.Exchange(named, ())),
                 ("vote", wire.Activate(named, made.record.epoch)),
             ]:
-                assert answer(node, verb, token, body) == NO_SESSION
+                assert answer(link, verb, user_id, body) == expected
         assert held(gateway) == [("prepared", None)]
         await client.activate(session_id, made)
         await client.check_works(made)
@@ -135,15 +135,16 @@ def test_the_node_does_not_give_a_session_away_nor_let_others_in():
 
 def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user():
     async def work(gateway, client):
-        node, mallory = gateway.links[OPERATOR].node, gateway.token("mallory")
+        link, alice = gateway.links[OPERATOR], await client.user_id()
+        mallory = await Client.of(gateway, "mallory").user_id()
         share = await client.generate("ed25519")
         request = client.begin_sign(share)[1]
-        for token, key_id in [(client.token, bytes(32)), (mallory, share.record.epoch)]:
+        for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
             for verb, body in [
                 ("sign", replace(request, key_id=key_id)),
                 ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
             ]:
-                assert answer(node, verb, token, body) == NO_KEY, verb
+                assert answer(link, verb, user_id, body) == NO_KEY, verb
         assert held(gateway) == [("active", None)]
         await client.check_works(share)
 
@@ -158,17 +159,18 @@ def test_the_node_votes_when_it_is_done_and_no_earlier():
 
     async def work(gateway, client):
         await client.generate("ed25519")
-        node, early = gateway.links[OPERATOR].node, []
-        original = node.handle
+        link, early, alice = gateway.links[OPERATOR], [], await client.user_id()
+        node, original = link.node, link.node.handle
 
-        def handle(verb, token, body):
-            reply = original(verb, token, body)
+        def handle(verb, grant, body):
+            reply = original(verb, grant, body)
             for session in node._sessions.values():
                 if session.made and not session.done:
                     key_id = bytes.fromhex(session.made.key_id)
-                    vote = wire.Activate(session.session_id, key_id).to_bytes()
+                    vote = wire.Activate(session.session_id, key_id)
+                    grant = link.grant(granted("vote", alice, vote))
                     with pytest.raises(Refused) as refused:
-                        original("vote", token, vote)
+                        original("vote", grant, vote.to_bytes())
                     early.append((refused.value.status, str(refused.value)))
             return reply
 
@@ -186,17 +188,18 @@ def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch):
     """The session is called off after the node has looked for it."""
 
     async def work(gateway, client):
-        node = gateway.links[OPERATOR].node
+        link, alice = gateway.links[OPERATOR], await client.user_id()
         session_id, made = await client.begin_generate("ed25519")
-        original = node._store.vote
+        store = link.node._store
+        original = store.vote
 
         def vote(key_id):
-            ask(node, "close", "", wire.Close(session_id))
+            ask_node(link, "close", alice, wire.Close(session_id))
             original(key_id)
 
-        monkeypatch.setattr(node._store, "vote", vote)
+        monkeypatch.setattr(store, "vote", vote)
         body = wire.Activate(session_id, made.record.epoch)
-        assert answer(node, "vote", client.token, body) == NO_SESSION
+        assert answer(link, "vote", alice, body) == NO_SESSION
         assert held(gateway) == []
 
     run(work)
@@ -204,24 +207,24 @@ def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch):
 
 def test_the_node_puts_a_key_in_force_for_its_own_user_and_curve_and_after_its_vote():
     async def work(gateway, client):
-        node, alice = gateway.links[OPERATOR].node, await client.user_id()
+        link, alice = gateway.links[OPERATOR], await client.user_id()
         mallory = await Client.of(gateway, "mallory").user_id()
         session_id, made = await client.begin_generate("ed25519")
         epoch = made.record.epoch
         right = wire.Settle(alice, "ed25519", epoch)
         not_voted = 409, "the operator has not voted for this key"
-        assert answer(node, "settle", "", right) == not_voted
+        assert answer(link, "settle", alice, right) == not_voted
         assert held(gateway) == [("prepared", None)]
-        ask(node, "vote", client.token, wire.Activate(session_id, epoch))
+        ask_node(link, "vote", alice, wire.Activate(session_id, epoch))
         not_held = 404, "the operator holds no share of this key"
         for wrong in (
             wire.Settle(mallory, "ed25519", epoch),
             wire.Settle(alice, "secp256k1", epoch),
             wire.Settle(alice, "ed25519", bytes(32)),
         ):
-            assert answer(node, "settle", "", wrong) == not_held
+            assert answer(link, "settle", wrong.user_id, wrong) == not_held
             assert held(gateway) == [("voted", None)]
-        ask(node, "settle", "", right)
+        ask_node(link, "settle", alice, right)
         assert held(gateway) == [("active", None)]
 
     run(work)
@@ -232,17 +235,17 @@ def test_the_node_drops_no_share_in_force_for_one_that_does_not_replace_it(chang
     """A registry restored from an old copy might ask for it."""
 
     async def work(gateway, client):
-        node, alice = gateway.links[OPERATOR].node, await client.user_id()
+        link, alice = gateway.links[OPERATOR], await client.user_id()
         await client.generate("ed25519")
         session_id, made = await client.begin_recover("ed25519")
-        ask(node, "vote", client.token, wire.Activate(session_id, made.record.epoch))
-        with node._store._database.transaction() as cursor:
+        ask_node(link, "vote", alice, wire.Activate(session_id, made.record.epoch))
+        with link.node._store._database.transaction() as cursor:
             cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
         before = shares_of(gateway)
         at_odds = 409, "the operator holds a share that the registry lacks"
         for key_id in (made.record.epoch, None):
             body = wire.Settle(alice, "ed25519", key_id)
-            assert answer(node, "settle", "", body) == at_odds
+            assert answer(link, "settle", alice, body) == at_odds
             assert shares_of(gateway) == before
 
     run(work)
@@ -319,13 +322,9 @@ def test_a_session_id_in_use_is_refused_and_its_session_goes_on():
 
 
 async def with_key_token(gateway, client, share):
-    """The caller of a request with a key token.
-
-    The HTTP interface takes none, since they are not made out to the gateway; what it hands them
-    to does not count on that.
-    """
+    """The caller of a request with a key token."""
     token = gateway.issuer.key(await client.user_id(), "alice", share.record.epoch.hex(), 60)
-    return Asking(gateway.links[OPERATOR].node._verifier.verify(token), token)
+    return Asking(TokenVerifier(gateway.issuer.jwks(), "gateway").verify(token))
 
 
 def test_a_token_for_one_key_does_not_reach_another_keys_session():
@@ -378,12 +377,12 @@ def test_who_has_waited_for_a_session_that_is_off_finds_none(monkeypatch, verb):
         original, entered, leave = Link.call, asyncio.Event(), asyncio.Event()
         failing = True
 
-        async def call(link, asked_for, *arguments, **options):
-            if failing and asked_for in ("exchange", "close"):
+        async def call(link, scope, *arguments, **options):
+            if failing and scope.verb in ("exchange", "close"):
                 entered.set()
                 await leave.wait()
                 raise unreachable(link.node.me)
-            return await original(link, asked_for, *arguments, **options)
+            return await original(link, scope, *arguments, **options)
 
         monkeypatch.setattr(Link, "call", call)
         noise = tuple(
@@ -432,11 +431,11 @@ def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_ag
         old = await client.generate("ed25519")
         original, recovered = Link.call, []
 
-        async def call(link, verb, *arguments, **options):
-            if verb == "sign" and not recovered:
+        async def call(link, scope, *arguments, **options):
+            if scope.verb == "sign" and not recovered:
                 recovered.append(await client.recover("ed25519"))
                 verbs.clear()
-            return await original(link, verb, *arguments, **options)
+            return await original(link, scope, *arguments, **options)
 
         verbs = asked(gateway)
         monkeypatch.setattr(Link, "call", call)

@@ -14,7 +14,7 @@ from mpcsim.rpc import notices, wire
 from mpcsim.rpc.notices import digest
 from mpcsim.rpc.statements import Suspended, signed_by
 from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Failed, delivered, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, ask_node, delivered, reopen, shares_of
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 CAUGHT = "the client caught party 2 cheating"
@@ -346,10 +346,9 @@ def test_an_mpc_node_is_told_of_its_own_present_keys_only():
         share = await client.generate("secp256k1")
         body = await client.suspension(share)
         await client.recover("secp256k1")
-        node = gateway.links[OPERATOR].node
         for at in (body.occasion, replace(body.occasion, user_id="mallory")):
             request = wire.SuspendKey(at, body.notices[OPERATOR])
             with pytest.raises(Exception, match="no such key"):
-                node.handle("suspend", "", request.to_bytes())
+                ask_node(gateway.links[OPERATOR], "suspend", at.user_id, request)
 
     run(work)

@@ -16,6 +16,7 @@ from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted
+from mpcsim.gateway.links import Link
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
@@ -23,6 +24,7 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
+from mpcsim.rpc.grants import Scope
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import INTERACTIVE, VaultUse, auth_key, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
@@ -387,6 +389,28 @@ def unsigned(message: bytes) -> bytes:
 
 def envelopes(messages: Iterable[bytes]) -> list[Envelope]:
     return [Envelope.decode(message) for message in messages]
+
+
+def granted(verb: str, user_id: str, body: Any, key_id: bytes | None = None) -> Scope:
+    """What the gateway asks an MPC node for with such a body.
+
+    Args:
+        key_id: of the session's key, where the body does not name it.
+    """
+    if verb == "settle":
+        return Scope(verb, user_id)
+    body = getattr(body, "occasion", body)
+    names = ("session_id", "message")
+    about = {name: getattr(body, name) for name in names if hasattr(body, name)}
+    return Scope(verb, user_id, getattr(body, "key_id", key_id), **about)
+
+
+def ask_node(
+    link: Link, verb: str, user_id: str, body: wire.Body, key_id: bytes | None = None
+) -> bytes:
+    """Ask an MPC node as a gateway does that has looked at nothing; arguments as ``granted``."""
+    grant = link.grant(granted(verb, user_id, body, key_id))
+    return link.node.handle(verb, grant, body.to_bytes())
 
 
 def shares_of(gateway: OpenGateway) -> Mapping[int, list[Any]]:

@@ -17,8 +17,13 @@ from tests.mutation.table import Row, load, save
 
 SURVIVORS = "tests/mutation/test_survivors.py"
 STAGES = {
+    "mpcsim/rpc/": (("tests/rpc",), ("tests/gateway",)),
+    "mpcsim/mpc_node/": (
+        ("tests/mpc_node", "tests/service/test_grants.py", "tests/gateway/test_refusals.py"),
+        ("tests/gateway",),
+    ),
     "mpcsim/gateway/": (
-        (SURVIVORS, "tests/gateway/test_tokens.py", "tests/gateway/test_refusals.py"),
+        (SURVIVORS, "tests/gateway/test_key_tokens.py", "tests/gateway/test_refusals.py"),
         ("tests/gateway",),
     ),
     "node/": (

@@ -27,6 +27,7 @@ SOURCES = (
     "mpcsim/protocols",
     "mpcsim/vault",
     "mpcsim/rpc/tokens.py",
+    "mpcsim/rpc/grants.py",
     "mpcsim/mpc_node/node.py",
     "mpcsim/gateway/gateway.py",
     "mpcsim/gateway/sessions.py",

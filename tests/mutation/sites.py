@@ -25,9 +25,11 @@ from dataclasses import dataclass
 
 REFUSALS = frozenset(
     {
+        "AnotherBoot",
         "ApiError",
         "BadRequest",
         "CheckFailed",
+        "GrantRefused",
         "InvalidEncoding",
         "MalformedVault",
         "Refused",
@@ -39,7 +41,7 @@ REFUSALS = frozenset(
     }
 )
 
-CHECKING = frozenset({"finish", "known_curve", "_access_only", "_share_key", "_whole_wallet"})
+CHECKING = frozenset({"finish", "known_curve", "_share_key", "_whole_wallet"})
 """Functions whose name does not begin with ``check``, but whose call as a statement checks."""
 PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""

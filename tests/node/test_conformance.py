@@ -352,9 +352,9 @@ def test_the_institution_signs_while_the_operator_is_away(place):
         record, link = found.keys["ed25519"], found.gateway.links[OPERATOR]
         handle = link.node.handle
 
-        def last_words(verb, token, body):
+        def last_words(verb, grant, body):
             link.down = verb == "open"  # which needs both
-            return handle(verb, token, body)
+            return handle(verb, grant, body)
 
         link.node.handle = last_words
         reply = answer(request_to(found, found.user(), "/v3/wallet/sign"))

@@ -28,7 +28,8 @@ from tests.helpers.adversary import on as on_kind
 from tests.helpers.gateway import delivered, shares_of
 from tests.node.wallets import House, Pass, on, playing, settled
 
-LIFETIME_S = 3600.0
+LIFETIME_S = 30.0
+"""Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
 CAUGHT = "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
 REFUSED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 

@@ -236,10 +236,10 @@ async def deaf(gateway, parties, work):
     """Work while MPC nodes do not hear what comes into force."""
     original = Link.call
 
-    async def call(link, verb, *arguments, **options):
-        link.down = link.node.me in parties and verb == "settle" and "vote" in voted
-        voted.add(verb)
-        return await original(link, verb, *arguments, **options)
+    async def call(link, scope, *arguments, **options):
+        link.down = link.node.me in parties and scope.verb == "settle" and "vote" in voted
+        voted.add(scope.verb)
+        return await original(link, scope, *arguments, **options)
 
     voted = set()
     Link.call = call

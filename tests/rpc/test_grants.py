@@ -1,0 +1,141 @@
+"""Grants: what an MPC node takes for one, and for what."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.rng import SeededRng
+from mpcsim.rpc import grants
+from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantReader, GrantRefused, Scope
+
+KEY, BOOT = bytes(range(32)), b"b" * 16
+SCOPE = Scope("sign", "alice", b"k" * 32, b"s" * 32, b"pay 5 to bob")
+
+
+class Ends:
+    """An issuer and a reader that agree, unless told otherwise."""
+
+    def __init__(self, party=OPERATOR, key=KEY):
+        self.now = 1_800_000_000.0
+        self.issuer = GrantIssuer(party, key, SeededRng(1), lambda: self.now)
+        self.reader = GrantReader(OPERATOR, KEY, BOOT, lambda: self.now)
+
+    def issue(self, scope=SCOPE, boot=BOOT):
+        return self.issuer.issue(scope, boot)
+
+    def refused(self, data, text, kind=GrantRefused):
+        with pytest.raises(kind, match=text) as refused:
+            self.reader.read(data)
+        assert type(refused.value) is kind
+        assert refused.value.status == 401
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        SCOPE,
+        Scope("standing"),
+        Scope("close", "alice", None, b"s" * 32),
+        Scope("sign", message=b""),
+    ],
+)
+def test_a_grant_is_for_its_scope(scope):
+    ends = Ends()
+    grant = ends.reader.read(ends.issue(scope))
+    assert grant.user_id == scope.user_id
+    grant.check(scope)
+
+
+@pytest.mark.parametrize(
+    ("what", "other"),
+    [
+        ("verb", {"verb": "open"}),
+        ("user", {"user_id": "mallory"}),
+        ("user", {"user_id": ""}),
+        ("key", {"key_id": b"K" * 32}),
+        ("key", {"key_id": None}),
+        ("session", {"session_id": b"S" * 32}),
+        ("session", {"session_id": None}),
+        ("message", {"message": b"pay 5 to eve"}),
+        ("message", {"message": b""}),
+        ("message", {"message": None}),
+    ],
+)
+def test_a_grant_is_for_nothing_else(what, other):
+    ends = Ends()
+    for granted, asked in [(SCOPE, replace(SCOPE, **other)), (replace(SCOPE, **other), SCOPE)]:
+        grant = ends.reader.read(ends.issue(granted))
+        with pytest.raises(GrantRefused, match=f"^the grant is for another {what}$"):
+            grant.check(asked)
+
+
+def test_a_grant_is_good_once():
+    ends = Ends()
+    data, other = ends.issue(), ends.issue()
+    assert data != other, "the same twice are two"
+    ends.reader.read(data)
+    ends.refused(data, "used before")
+    ends.reader.read(other)
+    ends.now += 59
+    ends.refused(data, "used before")
+
+
+def test_a_grant_is_good_for_a_minute_and_not_remembered_for_longer():
+    ends = Ends()
+    used, data = ends.issue(), ends.issue()
+    ends.reader.read(used)
+    ends.now += 60
+    for late in (used, data):
+        ends.refused(late, "expired")
+    ends.reader.read(ends.issue())
+    assert len(ends.reader._used) == len(ends.reader._expiring) == 1
+
+
+def test_clocks_may_differ_by_less_than_a_minute():
+    ends = Ends()
+    for ahead, fine in [(59.9, True), (60.1, False), (-59.9, True), (-60, False)]:
+        now = ends.now
+        ends.now += ahead
+        data = ends.issue()
+        ends.now = now
+        if fine:
+            ends.reader.read(data)
+        else:
+            ends.refused(data, "the clocks differ by over a minute")
+
+
+def test_a_grant_from_before_a_start_is_told_from_others():
+    ends = Ends()
+    ends.refused(ends.issue(boot=b"B" * 16), "before this MPC node's last start", AnotherBoot)
+
+
+def test_a_grant_is_good_at_one_mpc_node():
+    for strange in (Ends(key=bytes(32)), Ends(INSTITUTION, bytes(32))):
+        strange.refused(strange.issue(), "not the gateway's")
+    ends = Ends(INSTITUTION)  # the same key at both would be a mistake
+    ends.refused(ends.issue(), "for another MPC node")
+
+
+def test_no_byte_of_a_grant_can_be_changed_left_out_or_added():
+    ends = Ends()
+    data = ends.issue()
+    for at in range(len(data)):
+        ends.refused(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "not the gateway's")
+        ends.refused(data[:at], "not the gateway's")
+    ends.refused(data + b"\0", "not the gateway's")
+    ends.reader.read(data)
+
+
+def test_what_is_no_grant_though_the_key_is_right():
+    ends = Ends()
+    content = ends.issue()[32:]
+    for wrong in (b"", content[:-1], content + b"\0"):
+        ends.refused(grants._mac(KEY, wrong) + wrong, "malformed")
+
+
+def test_no_secret_is_shown():
+    ends = Ends()
+    shown = repr(ends.issuer) + repr(ends.reader) + repr(ends.reader.read(ends.issue()))
+    assert repr(KEY) not in shown
+    assert KEY.hex() not in shown

@@ -1,0 +1,223 @@
+"""What the gateway asks MPC nodes for is good there, then and for that; nothing else is."""
+
+import asyncio
+import logging
+import os
+import time
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.rng import SeededRng, SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.grants import GrantIssuer
+from mpcsim.service import open_gateway
+from mpcsim.vault import SecretStore
+from tests.helpers.gateway import REPLY_KEY, Client, Failed, delivered, granted, seal, shares_of
+
+NOT_THE_GATEWAYS = "the grant is not the gateway's"
+USED = "the grant has been used before"
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_gateway(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def seen(gateway):
+    """What the MPC nodes are asked from now on: party, verb, grant, body."""
+    requests = []
+    for party, link in gateway.links.items():
+
+        def handle(verb, grant, body, party=party, original=link.node.handle):
+            requests.append((party, verb, grant, body))
+            return original(verb, grant, body)
+
+        link.node.handle = handle
+    return requests
+
+
+def refusal(node, verb, grant, body):
+    with pytest.raises(Refused) as refused:
+        node.handle(verb, grant, body)
+    return refused.value.status, str(refused.value)
+
+
+async def everything(gateway, client):
+    """Use every verb; a key that is in force, and its recovery under way."""
+    share = await client.generate("secp256k1")
+    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+    await client.ask("open", client.opening(share, halves))
+    await client.check_works(share)
+    with pytest.raises(Failed):  # and a session that is called off
+        await client.exchange((await client.begin_recover("secp256k1"))[0], [b"?"])
+    await client.ask("suspend", await client.suspension(share))
+    await delivered(gateway)
+    return await client.recover("secp256k1")
+
+
+def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
+    async def work(gateway, client):
+        requests = seen(gateway)
+        share = await everything(gateway, client)
+        verbs = set(gateway.links[OPERATOR].node._verbs)
+        assert {verb for _, verb, _, _ in requests} == verbs
+        before = shares_of(gateway)
+        for party, verb, grant, body in list(requests):
+            for other in MPC_NODES:
+                said = USED if other == party else NOT_THE_GATEWAYS
+                for asked in (verb, "close"):
+                    node = gateway.links[other].node
+                    assert refusal(node, asked, grant, body) == (401, said)
+        assert shares_of(gateway) == before
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_no_token_reaches_an_mpc_node_nor_would_be_taken_there():
+    async def work(gateway, client):
+        requests = seen(gateway)
+        share = await everything(gateway, client)
+        key_id = share.record.epoch.hex()
+        key_token = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+        holder = Client(client.http, key_token)
+        await holder.check_works(share)
+        shown = b"".join(grant + body for _, _, grant, body in requests)
+        bodies = {(party, verb): body for party, verb, _, body in requests}
+        for token in (client.token, key_token, ""):
+            for part in filter(None, token.split(".")):
+                assert part.encode() not in shown
+            for (party, verb), body in bodies.items():
+                node = gateway.links[party].node
+                assert refusal(node, verb, token.encode(), body) == (401, NOT_THE_GATEWAYS)
+
+    run(work)
+
+
+OTHERS = {
+    "verb": {"verb": "another"},
+    "user": {"user_id": "another"},
+    "key": {"key_id": bytes(32)},
+    "session": {"session_id": bytes(32)},
+    "message": {"message": b"another"},
+}
+VERBS = ["open", "sign", "suspend", "generate", "recover", "exchange", "vote", "close", "settle"]
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
+    async def work(gateway, client):
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        share = await client.generate("ed25519")
+        epoch, session_id, made = share.record.epoch, os.urandom(32), share
+        if VERBS.index(verb) >= VERBS.index("exchange"):
+            session_id, made = await client.begin_recover("ed25519")
+        halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
+        proof = client.opening(share, halves).proofs[OPERATOR]
+        body = {
+            "open": wire.OpenHalf(epoch, REPLY_KEY, halves[OPERATOR], proof),
+            "sign": client.begin_sign(share)[1],
+            "suspend": wire.SuspendKey(wire.Occasion(user_id, epoch, session_id), bytes(61)),
+            "generate": wire.Generate(session_id, "secp256k1", ()),
+            "recover": wire.Recover(session_id, "ed25519"),
+            "exchange": wire.Exchange(session_id, ()),
+            "vote": wire.Activate(session_id, made.record.epoch),
+            "close": wire.Close(session_id),
+            "settle": wire.Settle(user_id, "ed25519", epoch),
+        }[verb]
+        right = granted(verb, user_id, body, None if verb == "generate" else epoch)
+        if (verb, what) != ("generate", "user"):  # they may have one, too
+            wrong, before = link.grant(replace(right, **OTHERS[what])), shares_of(gateway)
+            said = refusal(link.node, verb, wrong, body.to_bytes())
+            # What is the user's alone, others have not.
+            assert said == (401, f"the grant is for another {what}") or (
+                what == "user" and said == (404, "no such key")
+            )
+            assert shares_of(gateway) == before
+        link.node.handle(verb, link.grant(right), body.to_bytes())
+
+    run(work)
+
+
+def test_a_grant_does_not_outlive_the_start_it_was_made_for():
+    """And the gateway makes another one, which nobody notices."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        request = client.begin_sign(share)[1]
+        grant = link.grant(granted("sign", user_id, request))
+        link.node.restart()
+        said = 401, "the grant is from before this MPC node's last start"
+        assert refusal(link.node, "sign", grant, request.to_bytes()) == said
+        await client.check_works(share)
+        link.node.restart()
+        await client.recover("ed25519")
+
+    run(work)
+
+
+def test_a_grant_does_not_outlive_its_minute():
+    now = [1_800_000_000.0]
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        request = client.begin_sign(share)[1]
+        grant = link.grant(granted("sign", user_id, request))
+        now[0] += 60
+        status, text = refusal(link.node, "sign", grant, request.to_bytes())
+        assert (status, text.partition(",")[0]) == (401, "the grant has expired")
+        await client.check_works(share)
+
+    run(work, now=lambda: now[0])
+
+
+@pytest.mark.parametrize("trouble", ["another key", "boots that never hold"])
+def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(caplog, trouble):
+    """Not what the caller could mend: the other MPC node still serves."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        link = gateway.links[OPERATOR]
+        if trouble == "another key":
+            link._issuer = GrantIssuer(OPERATOR, bytes(32), SystemRng(), time.time)
+        else:
+            hello = link.node.hello()
+            link._boot = None
+            link.node.hello = lambda: replace(hello, boot=bytes(16))
+        with pytest.raises(Failed) as failed, caplog.at_level(logging.ERROR):
+            await client.sign(share)
+        text = "the gateway and the operator's MPC node are at odds about what may be asked"
+        assert failed.value.response.json() == {"error": text, "party": OPERATOR}
+        assert failed.value.status == 500
+        why = {
+            "another key": NOT_THE_GATEWAYS,
+            "boots that never hold": "the grant is from before this MPC node's last start",
+        }[trouble]
+        assert caplog.messages[0] == f"sign at the operator: {why}"
+        await client.sign(share, signer=INSTITUTION)
+
+    run(work)
+
+
+def test_grants_of_seeded_services_are_as_unlike_as_others():
+    """Each end of each link draws its own, whatever draws at the same time."""
+
+    async def work(gateway, client):
+        requests = seen(gateway)
+        await client.generate("secp256k1")
+        return [grant for _, _, grant, _ in requests]
+
+    grants = run(work, rng=SeededRng(1))
+    assert len(set(grants)) == len(grants) >= 14
