@@ -162,7 +162,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 )
             if self._rounds <= BUSY_ROUNDS:
                 return 0.0
-        if self._job_at_work() or self.also_busy():
+        # Their result may be what can be done now.
+        if self._job_at_work() or (timeout != 0 and self.also_busy()):
             return self._patience_s
         if timeout is None:
             if self._watched.refused:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.run.clock import Deadlock, NoSockets, TimeStandsStill, VirtualLoop, run
+from mpcsim.sim.run.clock import BUSY_ROUNDS, Deadlock, NoSockets, TimeStandsStill, VirtualLoop, run
 
 HOUR_S = 3600.0
 
@@ -246,6 +246,21 @@ def test_other_threads_wake_the_loop_and_may_be_told_of(loop: VirtualLoop) -> No
         return now() + 10 * alarm.done()
 
     assert loop.run_until_complete(story()) == 0
+
+
+def test_other_threads_whose_result_is_here_are_not_waited_for(loop: VirtualLoop) -> None:
+    async def story() -> None:
+        for _ in range(BUSY_ROUNDS):
+            await asyncio.sleep(0)
+        # Its result is taken, and the threads are idle again, in the round that is due now.
+        loop.also_busy = lambda: True
+        for _ in range(20):
+            await asyncio.sleep(0)
+        loop.also_busy = lambda: False
+
+    began = time.monotonic()
+    loop.run_until_complete(story())
+    assert time.monotonic() - began < 2, "it waited until its patience was at an end"
 
 
 # --------------------------------------------------------------------------- what work costs
