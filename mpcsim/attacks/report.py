@@ -173,12 +173,12 @@ def as_markdown(matrix: Matrix) -> str:
         attack = next(iter(cells.values())).attack
         on, off = (_marked(cells.get(check_on)) for check_on in MODES)
         columns = (attack.id, attack.name, attack.step, attack.check, on, off, attack.reference)
-        lines.append(f"| {' | '.join(map(_escaped, columns))} |")
+        lines.append(f"| {' | '.join(map(escaped, columns))} |")
     lines += ["", "| row | why it does not apply |", "|---|---|"]
     for row, why in _rows_without_entry():
-        lines.append(f"| {row} | {_escaped(why)} |")
+        lines.append(f"| {row} | {escaped(why)} |")
     lines += ["", "| row | what is different here |", "|---|---|"]
-    lines += [f"| {row} | {_escaped(remark)} |" for row, remark in REMARKS.items()]
+    lines += [f"| {row} | {escaped(remark)} |" for row, remark in REMARKS.items()]
     lines += ["", f"{matrix.summary()}."]
     return "\n".join(lines) + "\n"
 
@@ -189,7 +189,8 @@ def _marked(cell: Cell | None) -> str:
     return str(cell.observed) if cell.as_expected else f"**unexpected**: {cell.observed}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """As a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("\\*\\*", "**")
 
 
@@ -206,15 +207,24 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write it as a table")
 
 
+def writable(options: argparse.Namespace) -> None:
+    """See that what is to be written can be, before anything is run.
+
+    Raises:
+        UsageError: a file is in no directory.
+    """
+    for path in (options.json, options.markdown):
+        if path and not path.parent.is_dir():
+            raise UsageError(f"no such directory: {path.parent}")
+
+
 def perform(options: argparse.Namespace, attacks: Sequence[Attack] = ATTACKS) -> int:
     """Run everything, print each cell when it is there; 0 if every cell is as it must be.
 
     Raises:
         UsageError: a file to write is in no directory.
     """
-    for path in (options.json, options.markdown):
-        if path and not path.parent.is_dir():
-            raise UsageError(f"no such directory: {path.parent}")
+    writable(options)
     cells: list[Cell] = []
     for cell in run(attacks):
         if cell.check_on:

@@ -24,6 +24,7 @@ from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.reshare import RESHARE
 from tests.helpers.repo import ROOT
 
+REPORTS = ("mpcsim.attacks.report", "mpcsim.attacks.service.report")
 DEFINITIONS = (DKG, ECDSA, FROST, RESHARE)
 
 # ---------------------------------------------------------------------- who may import what
@@ -39,7 +40,7 @@ def imported(path):
 
 
 def test_no_product_code_imports_the_gallery():
-    """But for the command line, which imports its report and nothing else of it."""
+    """But for the command line, which imports its reports and nothing else of it."""
     files = [*(ROOT / "mpcsim").rglob("*.py"), *(ROOT / "node").rglob("*.py")]
     assert len(files) > 80
     seen = set()
@@ -50,16 +51,20 @@ def test_no_product_code_imports_the_gallery():
         text = path.read_text(encoding="utf-8")
         found = {name for name in imported(path) if "attacks" in name.split(".")}
         if where.startswith("mpcsim/cli/"):
-            found = {
-                name
-                for name in found
-                if not name.startswith(("mpcsim.cli", "mpcsim.attacks.report"))
-            }
+            found = {name for name in found if not name.startswith(("mpcsim.cli", *REPORTS))}
         else:
             assert "mpcsim.attacks" not in text, f"{where} names the gallery"
         assert not found, f"{where} imports {found}"
         seen.add(where)
     assert {"mpcsim/protocol/party.py", "node/__init__.py"} <= seen
+
+
+def test_the_protocol_gallery_does_not_load_the_service():
+    code = (
+        "import sys, mpcsim.attacks.report\n"
+        "sys.exit(any(name in ('node', 'mpcsim.attacks.service') for name in sys.modules))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_importing_the_product_does_not_load_the_gallery():

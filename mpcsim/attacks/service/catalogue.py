@@ -1,0 +1,88 @@
+"""The catalogue of the compromise matrix: every entry, and what there must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mpcsim.attacks.service import (
+    cheating,
+    gateway,
+    mpc_nodes,
+    outside,
+    rest_node,
+    stores,
+)
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
+
+FAMILIES: Mapping[str, tuple[Entry, ...]] = {
+    "from outside": outside.ENTRIES,
+    "MPC nodes": mpc_nodes.ENTRIES,
+    "the gateway": gateway.ENTRIES,
+    "cheating in signing": cheating.ENTRIES,
+    "the REST node": rest_node.ENTRIES,
+    "stores and disks": stores.ENTRIES,
+}
+"""Entries by corrupt component."""
+
+AWAITED = {
+    "a vote for a key of its own",
+    "another public key",
+    "another user's record",
+    "a dropped share on the disk",
+}
+"""Entries whose checks the service does not make yet."""
+
+ENTRIES: tuple[Entry, ...] = tuple(
+    entry for family in FAMILIES.values() for entry in family if entry.id not in AWAITED
+)
+"""All others."""
+
+NAMED: tuple[str, ...] = (
+    "token replay at every other recipient and verb",
+    "key tokens at every other recipient and verb",
+    "the client's side of a recovery by an MPC node",
+    "the client's side of a recovery, activated, by the gateway",
+    "the client's side of a recovery, not activated, by the gateway",
+    "the client's side of a recovery, activated, by a token thief",
+    "the client's side of a recovery, not activated, by a token thief",
+    "the client's side of a recovery, not activated, with an MPC node",
+    "a generation on the side that tries to replace a key in force",
+    "a recovery on the side that tries to replace a key in force",
+    "two recoveries from one epoch, each settled at one node",
+    "a vote and an abort for one epoch",
+    "halves sealed by a stranger",
+    "a stranger's suspension",
+    "substituted seal keys",
+    "substituted reply keys",
+    "substituted identities",
+    "substituted first messages",
+    "substituted messages to sign",
+    "substituted records",
+    "substituted records: another user's",
+    "substituted records: an older epoch's",
+    "substituted records: signed by one node only",
+    "an MPC node that never suspends",
+    "an MPC node that never retires",
+    "expired suspensions",
+    "stalled suspensions",
+    "dropped suspensions",
+    "reordered suspensions",
+    "a replica that missed a suspension",
+    "a rolled-back store: gateway",
+    "a rolled-back store: operator",
+    "a rolled-back store: institution",
+    "a database thief with one seal key",
+    "guessing passwords from each position",
+    "a dropped share in the SQLite log and a later copy of the disk",
+)
+"""Attacks of which each must be executed by an entry, whatever cell it belongs to."""
+
+CELLS: tuple[tuple[str, Goal], ...] = tuple((row.id, goal) for row in ROWS for goal in COLUMNS)
+"""Every cell of the table."""
+
+
+def uncovered(entries: Iterable[Entry] = ENTRIES) -> list[str]:
+    """Cells of the table that no entry executes."""
+    covered = {cell for entry in entries for cell in entry.cells}
+    return [f"{row}: {goal.name}" for row, goal in CELLS if (row, goal) not in covered]

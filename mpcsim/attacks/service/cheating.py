@@ -1,0 +1,363 @@
+"""An operator that cheats in signing: the client's long-lived choices, one guess a session.
+
+Of every second session the client's check fails. What the attacker needs is that the user's key is
+used again after that: in as many sessions as Delta has bits, the operator knows Delta, and with it
+the client's share (``mpcsim.attacks.ot``). So whoever gets a *second* failed check out of one epoch
+has won.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from mpcsim.attacks import ot
+from mpcsim.attacks.service import weak
+from mpcsim.attacks.service.builds import Part, ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.hostile import Call
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.stage import Stage, Strings, User
+from mpcsim.attacks.service.table import Goal
+from mpcsim.errors import Reason
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.protocol import Party, Turn
+from mpcsim.protocols.ecdsa.messages import Offer
+from mpcsim.sim.run.adversary import deviating
+
+SESSIONS = 60
+"""Enough for two failed checks: fewer happen in one case of 10^16."""
+SHORT_S = 10.0
+"""Lifetime of a token in whose last call the operator cheats."""
+
+HOUR_MS = 3_600_000
+
+Sign = Callable[[Strings], bytes]
+
+
+def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
+    """From now on the operator guesses at one more bit of Delta in each session.
+
+    Args:
+        bits: those not yet guessed at.
+    """
+    node = stage.node(OPERATOR)
+    honest, guess = node._signer, bits or iter(range(SESSIONS))
+
+    def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
+        craft = ot.guessing(next(guess))
+
+        def offering(original: Callable[..., Turn], *view: Any) -> Turn:
+            turn = original(*view)
+            offer = cast(Offer, turn.direct[CLIENT])
+            offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.sid)))
+            return replace(turn, direct={**turn.direct, CLIENT: offer})
+
+        return deviating(honest(share, *arguments), 2, offering)
+
+    node._signer = signer
+    node._store.suspend = lambda *_: None  # whatever it says, it goes on
+
+
+def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
+    """Have the user sign until a second check has failed.
+
+    Raises:
+        Refusal: what the user is told from the first failed check on.
+    """
+    failed, last = 0, ""
+    for n in range(SESSIONS):
+        try:
+            sign(key)
+        except Refusal as refusal:
+            last = str(refusal)
+            if Reason.MULTIPLICATION_CHECK.name in last or "JWT_EXPIRED" in last:
+                continue  # no check has failed; the operator, or the gateway, ends the session
+            if Reason.OT_EXTENSION_CHECK.text not in last:
+                raise Refusal(f"after {n} sessions: {last}") from None
+            failed += 1
+            if failed == 2:
+                shown = f"{n + 1} bits of Delta, and the key still answers after a failed check"
+                return proven(True, shown, "")
+    raise Refusal(f"{failed} failed checks of {SESSIONS}: {last}")
+
+
+# ------------------------------------------------------------------ variants
+
+
+def plainly(stage: Stage) -> Finding:
+    """In one session after the other."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    return guessing(stage, alice.sign, key)
+
+
+def when_the_token_expires(stage: Stage) -> Finding:
+    """In calls whose token expires before the operator answers: nobody may suspend the key then."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+
+    async def late(call: Call) -> None:
+        if call.verb == "sign":
+            await asyncio.sleep(1.5 * SHORT_S)
+
+    door.after = late
+
+    def sign(key: Strings) -> bytes:
+        stage.service.wait(10_000)  # a session that nobody continues gives up its place
+        token = stage.service.gateway.token("alice", SHORT_S)
+        return stage.pretend(token).sign(key)
+
+    return guessing(stage, sign, key)
+
+
+def while_the_other_is_away(stage: Stage) -> Finding:
+    """In calls during which the institution cannot be reached: it never hears of the suspension."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    link = stage.service.gateway.links[INSTITUTION]
+
+    def cut(call: Call) -> None:
+        link.down = call.verb in ("sign", "exchange", "suspend")
+
+    door.before = cut
+
+    def sign(key: Strings) -> bytes:
+        link.down = False
+        return alice.sign(key)
+
+    return guessing(stage, sign, key)
+
+
+def while_mail_is_lost(stage: Stage) -> Finding:
+    """The first requests to suspend the key are lost on the way to the gateway."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    lost: list[Call] = []
+
+    def lose(call: Call) -> None:
+        if call.verb == "suspend" and len(lost) < 3:
+            lost.append(call)
+            call.status, call.reply = 503, b'{"error": "lost"}'
+
+    door.before = lose
+    return guessing(stage, alice.sign, key)
+
+
+def at_another_replica(stage: Stage) -> Finding:
+    """The user's calls go to two REST nodes in turn: one has seen the failed check, one has not."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    replica = stage.thief(alice.token)
+    turns = [alice.sign, replica.sign_strings]
+
+    def sign(key: Strings) -> bytes:
+        turns.reverse()
+        try:
+            return turns[0](key)
+        except Refusal as refusal:
+            if "discarded" not in str(refusal):
+                raise
+        return turns[1](key)  # one that knows of it refuses: the other may not know
+
+    return guessing(stage, sign, key)
+
+
+def after_a_restart(stage: Stage) -> Finding:
+    """Everything is restarted after every call: what is not in a store is forgotten."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    bits = iter(range(SESSIONS))
+    cheat(stage, bits)
+
+    def sign(key: Strings) -> bytes:
+        try:
+            return alice.sign(key)
+        finally:
+            stage.restart()
+            cheat(stage, bits)
+
+    return guessing(stage, sign, key)
+
+
+def reordered(stage: Stage) -> Finding:
+    """The request to suspend the key arrives after the user has recovered it."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    held: list[Call] = []
+
+    def hold(call: Call) -> None:
+        if call.verb == "suspend":
+            held.append(call)
+            call.status, call.reply = 503, b'{"error": "held"}'
+
+    door.before = hold
+    try:
+        guessing(stage, alice.sign, key)
+    except Refusal as refusal:
+        said = str(refusal)
+    del stage.node(OPERATOR)._signer  # it has learnt what it could, and behaves
+    new = alice.recover("secp256k1")
+    door.before = lambda call: None
+    stage.service.wait(HOUR_MS)
+    alice = stage.user()
+    try:
+        alice.sign(new)
+    except Refusal as refusal:
+        return proven(True, f"the recovered key does not sign: {refusal}", "")
+    raise Refusal(f"{said}; once recovered it signs")
+
+
+# ------------------------------------------------------------------ suspensions by strangers
+
+
+def strangers_suspension(stage: Stage) -> Finding:
+    """A token thief suspends the user's key."""
+    alice = stage.user()
+    key = alice.generate()
+    stage.gateway("suspend", weak.stranger(alice.user_id, key["key_id"]), alice.token)
+    return _suspended(stage, alice, key)
+
+
+def gateways_suspension(stage: Stage) -> Finding:
+    """The gateway suspends the user's key: the tags are its own."""
+    alice = stage.user()
+    key = alice.generate()
+    body = weak.stranger(alice.user_id, key["key_id"])
+    body = replace(body, tag=stage.service.gateway.gateway.suspensions.tag(body.occasion))
+    stage.gateway("suspend", body, None)
+    return _suspended(stage, alice, key)
+
+
+def _suspended(stage: Stage, user: User, key: Strings) -> Finding:
+    stage.service.wait(HOUR_MS)
+    user = stage.user()
+    try:
+        user.sign(key)
+    except Refusal as refusal:
+        return proven(True, f"the user's key is suspended: {refusal}", "")
+    raise Refusal("no MPC node has opened its notice, and the key signs")
+
+
+K, X = Goal.K, Goal.X
+
+
+def _entry(
+    name: str,
+    does: str,
+    play: Callable[[Stage], Finding],
+    says: str,
+    check: str,
+    *parts: Part,
+    covers: str,
+    on_disk: bool = False,
+) -> Entry:
+    return Entry(
+        f"guesses at Delta, {name}",
+        (("mpc node", K), ("mpc node + database", K)),
+        does,
+        play,
+        check,
+        says,
+        lambda: ResearchBuild(*parts),
+        on_disk=on_disk,
+        covers=(covers,),
+    )
+
+
+ENTRIES = (
+    _entry(
+        "plainly",
+        "cheats in one session after the other",
+        plainly,
+        "suspended",
+        "a failed check suspends the key",
+        weak.CARELESS,
+        covers="an MPC node that never suspends",
+    ),
+    _entry(
+        "as tokens expire",
+        "answers after the token of the call has expired",
+        when_the_token_expires,
+        "JWT_EXPIRED",
+        "what arrives after the token has expired is not looked at",
+        weak.CARELESS,
+        weak.LATE_MAIL,
+        covers="expired suspensions",
+    ),
+    _entry(
+        "while the other is away",
+        "cheats while the institution cannot be reached",
+        while_the_other_is_away,
+        "suspended",
+        "the gateway keeps the suspension, and delivers it until both have acknowledged",
+        weak.ASKS_ONCE,
+        weak.TELLS_ONCE,
+        covers="stalled suspensions",
+    ),
+    _entry(
+        "while mail is lost",
+        "cheats while requests to suspend are lost",
+        while_mail_is_lost,
+        "suspended",
+        "the REST node refuses the epoch at once, and asks until the gateway has it",
+        weak.ASKS_ONCE,
+        covers="dropped suspensions",
+    ),
+    _entry(
+        "at two replicas",
+        "cheats at two REST nodes in turn",
+        at_another_replica,
+        "suspended",
+        "the gateway refuses the epoch to everybody",
+        weak.FORGETFUL_GATEWAY,
+        covers="a replica that missed a suspension",
+    ),
+    _entry(
+        "across restarts",
+        "cheats, and everything is restarted",
+        after_a_restart,
+        "suspended",
+        "the suspension is in three stores",
+        weak.FORGETFUL_GATEWAY,
+        covers="a replica that missed a suspension",
+        on_disk=True,
+    ),
+    Entry(
+        "a suspension after a recovery",
+        (("mpc node", X),),
+        "has a suspension arrive after the user has recovered",
+        reordered,
+        "a suspension names the epoch, and its notices open for no other",
+        "once recovered it signs",
+        covers=("reordered suspensions",),
+    ),
+    Entry(
+        "a stranger's suspension",
+        (("token", X), ("database + token", X)),
+        "suspends the user's key with the token alone",
+        strangers_suspension,
+        "a suspension needs the tag of an open session",
+        "tag",
+        lambda: ResearchBuild(weak.ANY_TAG, weak.ANY_NOTICE),
+        covers=("a stranger's suspension",),
+    ),
+    Entry(
+        "a gateway's suspension",
+        (("gateway", X), ("gateway, not pinned", X)),
+        "suspends the user's key with a tag of its own",
+        gateways_suspension,
+        "notices are sealed with what client and MPC node share",
+        "no MPC node has opened its notice",
+        lambda: ResearchBuild(weak.ANY_NOTICE),
+        covers=("a stranger's suspension",),
+    ),
+)

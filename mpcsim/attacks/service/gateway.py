@@ -1,0 +1,506 @@
+"""Attacks by the gateway: with identities pinned and not, with an MPC node, with the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from mpcsim.attacks.service import outside, weak
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.hostile import Call
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.shadow import Shadow
+from mpcsim.attacks.service.stage import (
+    CURVE,
+    WANTED,
+    Stage,
+    forged,
+    key_taken,
+)
+from mpcsim.attacks.service.table import Goal
+from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.protocol import Send
+from mpcsim.protocols import frost
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
+from mpcsim.vault.halves import seal_halves
+from mpcsim.vault.strings import KEY_BYTES
+from mpcsim.vault.use import hashes
+
+# ------------------------------------------------------------------ the client's side
+
+
+def silent_recovery(stage: Stage) -> Finding:
+    """With a token of its own issue: a recovery, not activated; then the node is asked to sign."""
+    alice = stage.user()
+    key = alice.generate()
+    thief = stage.thief(stage.service.gateway.token("alice"))
+    share = thief.take_share()
+    stage.vouch_for(share)  # what the gateway itself would ask is no obstacle to it
+    signature = thief.sign_with(share, WANTED, stage.me)
+    return forged(CURVE, key["public_key"], signature, "with shares that are not in force")
+
+
+# ------------------------------------------------------------------ the vault
+
+
+def reply_key_of_its_own(stage: Stage) -> Finding:
+    """While a user signs: the request to open the vault gets the gateway's reply key."""
+    return _opened_with(stage, lambda body: body)
+
+
+def request_of_the_old_version(stage: Stage) -> Finding:
+    """The same, as if the vault were one of the version in which nothing was authenticated."""
+    return _opened_with(stage, lambda body: replace(body, proofs={}))
+
+
+def _opened_with(stage: Stage, change: Callable[[wire.OpenVault], wire.OpenVault]) -> Finding:
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+    mine = ReplyKey(SystemRng())
+
+    def substitute(call: Call) -> None:
+        if call.verb == "open":
+            body = replace(wire.OpenVault.from_bytes(call.body), reply_key=mine.public)
+            call.body = change(body).to_bytes()
+
+    door.before = substitute
+    with suppress(Refusal):
+        alice.sign(key)
+    opened = door.of("open")[0]
+    if opened.status != 200:
+        raise Refusal(f"{opened.status} {json.loads(opened.reply)['error']}")
+    halves = wire.VaultOpened.from_bytes(opened.reply).halves
+    secret = bytes(mine.combine(halves, stage.seal_keys()).secret)
+    store = SecretStore.from_text(key["secret_store"])
+    return proven(weak.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing")
+
+
+def seal_keys_of_its_own(stage: Stage) -> Finding:
+    """The user's new vault is sealed to keys of the gateway's own."""
+    door, alice = stage.corrupt_door(), stage.user()
+    mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
+
+    def substitute(call: Call) -> None:
+        if call.path == "/mpc/v1/nodes":
+            said = json.loads(call.reply)
+            for entry in said.values():
+                entry["seal_key"] = mine[entry["identifier"]].public.hex()
+            call.reply = json.dumps(said).encode()
+
+    door.after = substitute
+    key = alice.generate()
+    store = SecretStore.from_text(key["secret_store"])
+    halves = [stage.opened_half(store, party, mine[party]) for party in MPC_NODES]
+    secret = bytes(a ^ b for a, b in zip(*halves, strict=True))
+    return proven(weak.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing")
+
+
+def message_of_its_own(stage: Stage) -> Finding:
+    """While a user signs: the request to the MPC node names another message."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+
+    def substitute(call: Call) -> None:
+        if call.verb == "sign":
+            call.body = replace(wire.Sign.from_bytes(call.body), message=WANTED).to_bytes()
+
+    door.before = substitute
+    return forged(CURVE, key["public_key"], alice.sign(key), "the user's share of the signature")
+
+
+def first_messages_of_its_own(stage: Stage) -> Finding:
+    """While a user signs: the client's first messages are another client's, of another message.
+
+    With a signature share of the MPC node for a message of its own, the gateway would lack the
+    client's; it never comes to that.
+    """
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+    share = stage.shares(stage.me)[key["key_id"]]
+    sent: list[wire.Sign] = []
+
+    def substitute(call: Call) -> None:
+        if call.verb == "sign":
+            body = wire.Sign.from_bytes(call.body)
+            party = stand_in(share, body.session_id, PartyId(body.signer))
+            sent.append(replace(body, message=WANTED, messages=party, first=hashes(party)))
+            call.body = sent[-1].to_bytes()
+
+    door.before = substitute
+    with suppress(Refusal):
+        alice.sign(key)
+    (asked,) = door.of("sign")
+    if asked.status != 200:
+        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
+    answered = len(wire.Signing.from_bytes(asked.reply).messages)
+    return proven(answered > 0, "the MPC node signs with a client that is none", "nothing")
+
+
+def strangers_halves(stage: Stage) -> Finding:
+    """Halves that a stranger has sealed for the user are opened by whoever has a token."""
+    alice = stage.user()
+    key = alice.generate()
+    secret = SystemRng().bytes(HALF_BYTES)
+    thief = stage.thief(stage.service.gateway.token("alice"))
+    store = SecretStore.from_text(key["secret_store"])
+    halves = seal_halves(
+        bytearray(secret), stage.seal_keys(), store.key_id, alice.user_id, SystemRng()
+    )
+    own = {party: SystemRng().bytes(KEY_BYTES) for party in MPC_NODES}
+    forged_store = replace(store, halves=halves, auth_keys=own)
+    opened = thief.open_vault({**key, "secret_store": forged_store.to_text()})
+    return proven(opened == secret, "the MPC nodes open what a stranger has sealed", "")
+
+
+def stand_in(share: KeyShare, session_id: bytes, signer: PartyId) -> tuple[bytes, ...]:
+    """First messages of a client that is none: with a share of the key that nobody has dealt."""
+    peers = {signer: next(iter(share.peers.values()))}
+    made = replace(share, identifier=CLIENT, peers=peers)
+    party = frost.party(frost.setup(made, (CLIENT, signer), WANTED), session_id=session_id)
+    return tuple(output.data for output in party.start() if isinstance(output, Send))
+
+
+# ------------------------------------------------------------------ MPC nodes of its own
+
+
+def own_nodes_at_generate(stage: Stage) -> Finding:
+    """The gateway plays both MPC nodes when the user generates a key."""
+    door, alice = stage.corrupt_door(), stage.user()
+    shadow = Shadow(stage, door, alice)
+    alice.generate()
+    return key_taken(shadow.shares(), alice.adopted(), "the real MPC nodes never hear of the user")
+
+
+def first_messages_at_generate(stage: Stage) -> Finding:
+    """The same, but the gateway says truly who the MPC nodes are: their first messages, which
+    nothing seals yet, are those of others."""
+    door, alice = stage.corrupt_door(), stage.user()
+    shadow = Shadow(stage, door, alice, introduced=False)
+    alice.generate()
+    return key_taken(shadow.shares(), alice.adopted(), "the real MPC nodes never hear of the user")
+
+
+def own_nodes_at_recover(stage: Stage) -> Finding:
+    """The gateway plays both MPC nodes when the user recovers: a key of its own."""
+    door, alice = stage.corrupt_door(), stage.user()
+    alice.generate()
+    shadow = Shadow(stage, door, alice)
+    shadow.plant()
+    stage.restart_node()
+    new = alice.recover()
+    return key_taken(shadow.shares(), new["public_key"], "in the place of the user's key")
+
+
+def own_nodes_later(stage: Stage) -> Finding:
+    """Honest when the key was made; plays both MPC nodes when the user uses it, and the REST node
+    has been started anew meanwhile."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+    stage.restart_node()
+    shadow = Shadow(stage, door, alice)
+    shadow.plant()
+    signature = alice.sign(key)
+    return proven(bool(signature), "the user signs with MPC nodes of the gateway's", "nothing")
+
+
+def own_wallet_later(stage: Stage) -> Finding:
+    """The same when the user looks at its wallet, which takes no strings: but it has stored its
+    public key, and compares."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+    stage.restart_node()
+    shadow = Shadow(stage, door, alice)
+    planted = shadow.plant()
+    with suppress(Refusal):
+        alice.public_key(key)
+        return proven(True, "the strings open at MPC nodes of the gateway's", "")
+    seen = alice.adopted()
+    return proven(
+        seen == planted["public_key"] == key["public_key"],
+        "the user adopts another key",
+        "the wallet shows another key than the user has stored",
+    )
+
+
+# ------------------------------------------------------------------ records
+
+
+def another_public_key(stage: Stage) -> Finding:
+    """The gateway answers with a public key of its own wherever the user's is asked for."""
+    door, alice, mallory = stage.corrupt_door(), stage.user(), stage.user("mallory")
+    key, other = alice.generate(), mallory.generate()
+
+    def substitute(call: Call) -> None:
+        if call.path.startswith("/wallet/"):
+            mine, theirs = other["public_key"], key["public_key"]
+            call.reply = call.reply.replace(theirs.encode(), mine.encode())
+
+    door.after = substitute
+    return proven(
+        alice.adopted() == other["public_key"],
+        "the user's wallet shows another key",
+        "the user's wallet shows the user's key",
+    )
+
+
+def older_epochs_record(stage: Stage) -> Finding:
+    """After a recovery the gateway answers with the record from before it, so that the retired
+    strings pass for the present ones."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+    alice.ask("key")
+    old = door.calls[-1].reply
+    alice.recover()
+
+    def older(call: Call) -> None:
+        if call.path.startswith("/wallet/v1/keys"):
+            call.reply = old
+
+    door.after = older
+    stage.vouch_for(stage.shares(stage.me).popitem()[1])
+    return proven(bool(alice.public_key(key)), "retired strings pass for the present ones", "")
+
+
+def another_users_record(stage: Stage) -> Finding:
+    """The gateway answers with another user's key, record and all."""
+    door, alice, mallory = stage.corrupt_door(), stage.user(), stage.user("mallory")
+    alice.generate()
+    other = mallory.generate()
+
+    def divert(call: Call) -> None:
+        if call.path.startswith("/wallet/"):
+            call.headers = {**call.headers, "authorization": f"Bearer {mallory.token}"}
+
+    def rename(call: Call) -> None:
+        if call.path.startswith("/wallet/"):
+            call.reply = call.reply.replace(mallory.user_id.encode(), alice.user_id.encode())
+
+    door.before, door.after = divert, rename
+    return proven(
+        alice.adopted() == other["public_key"],
+        "the user's wallet shows another user's key",
+        "the user's wallet shows the user's key",
+    )
+
+
+# ------------------------------------------------------------------ with the database
+
+
+def stored_public_key(stage: Stage) -> Finding:
+    """The public key that the caller's backend has stored is replaced by the attacker's."""
+    alice, mallory = stage.user(), stage.user("mallory")
+    key, other = alice.generate(), mallory.generate()
+    key["public_key"] = other["public_key"]
+    signature = mallory.sign(other, WANTED.hex())
+    return forged(CURVE, key["public_key"], signature, "the key that the user's backend has stored")
+
+
+K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
+PINNED, UNPINNED, LATE = "gateway", "gateway, not pinned", "gateway, corrupt when made"
+
+ENTRIES = (
+    Entry(
+        "recovery with an issued token",
+        ((PINNED, K), (UNPINNED, K)),
+        "recovers the key as the user, with a token of its own issue",
+        outside.recovery,
+        covers=("the client's side of a recovery, activated, by the gateway",),
+    ),
+    Entry(
+        "silent recovery by the gateway",
+        ((PINNED, K), (UNPINNED, K)),
+        "a recovery without activation, then signs at an MPC node with its share",
+        silent_recovery,
+        "MPC nodes sign with shares in force alone",
+        "no such key",
+        lambda: ResearchBuild(weak.ANY_SHARE_SIGNS),
+        each_node=True,
+        covers=("the client's side of a recovery, not activated, by the gateway",),
+    ),
+    Entry(
+        "a reply key of its own",
+        ((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
+        "puts its own reply key into a user's request to open the vault",
+        reply_key_of_its_own,
+        "the request is authenticated with keys that the gateway does not have",
+        "no request of whoever holds",
+        lambda: ResearchBuild(weak.NO_USE_CHECK),
+        covers=("substituted reply keys",),
+    ),
+    Entry(
+        "a request of the old version",
+        ((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
+        "leaves out what authenticates the request, as if the vault were an old one",
+        request_of_the_old_version,
+        "only epochs from before the upgrade are opened without",
+        "version 1",
+        lambda: ResearchBuild(weak.EVERYTHING_IS_OLD),
+        covers=("substituted reply keys",),
+    ),
+    Entry(
+        "seal keys of its own",
+        ((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
+        "hands out seal keys of its own",
+        seal_keys_of_its_own,
+        "seal keys are signed by the MPC nodes' identities",
+        "seal key",
+        lambda: ResearchBuild(weak.ANY_SEAL_KEY),
+        covers=("substituted seal keys",),
+    ),
+    Entry(
+        "a message of its own",
+        ((PINNED, K), (UNPINNED, K)),
+        "puts another message into a user's request to sign",
+        message_of_its_own,
+        "the request is authenticated with keys that the gateway does not have",
+        "no request of whoever holds",
+        covers=("substituted messages to sign",),
+    ),
+    Entry(
+        "first messages of its own",
+        ((PINNED, K), (UNPINNED, K)),
+        "puts another client's first messages into a user's request to sign",
+        first_messages_of_its_own,
+        "the request is authenticated with keys that the gateway does not have",
+        "no request of whoever holds",
+        lambda: ResearchBuild(weak.NO_USE_CHECK),
+        covers=("substituted first messages",),
+    ),
+    Entry(
+        "halves sealed by a stranger",
+        (("token", P), ("mpc node + token", P), ("gateway + mpc node", P)),
+        "seals halves of its own for the user, and has them opened",
+        strangers_halves,
+        "the request is authenticated with keys of the epoch",
+        "no request of whoever holds",
+        lambda: ResearchBuild(weak.NO_USE_CHECK),
+        covers=("halves sealed by a stranger",),
+    ),
+    Entry(
+        "MPC nodes of its own at generate",
+        ((PINNED, K), (PINNED, W)),
+        "plays both MPC nodes while the user generates a key",
+        own_nodes_at_generate,
+        "the REST node knows the MPC nodes' identities",
+        "identity",
+        lambda: ResearchBuild(weak.NO_IDENTITIES),
+        covers=("substituted identities", "substituted first messages"),
+    ),
+    Entry(
+        "MPC nodes of its own at generate, identities not known",
+        ((LATE, K), (LATE, W)),
+        "plays both MPC nodes while the user generates a key",
+        own_nodes_at_generate,
+        pinned=False,
+    ),
+    Entry(
+        "first messages of others at generate",
+        ((PINNED, K), (PINNED, W)),
+        "plays both MPC nodes with their true identities shown",
+        first_messages_at_generate,
+        "first messages are signed by the MPC nodes' identities",
+        "without a message from",
+        lambda: ResearchBuild(weak.UNSIGNED_MAIL, weak.ANY_RECORD),
+        covers=("substituted first messages",),
+    ),
+    Entry(
+        "MPC nodes of its own at recover",
+        ((PINNED, K), (PINNED, W)),
+        "plays both MPC nodes while the user recovers",
+        own_nodes_at_recover,
+        "the REST node knows the MPC nodes' identities",
+        "identity",
+        lambda: ResearchBuild(weak.NO_IDENTITIES),
+        covers=("substituted identities",),
+    ),
+    Entry(
+        "MPC nodes of its own at recover, identities not known",
+        ((LATE, W),),
+        "plays both MPC nodes while the user recovers",
+        own_nodes_at_recover,
+        pinned=False,
+    ),
+    Entry(
+        "MPC nodes of its own later",
+        ((UNPINNED, K),),
+        "plays both MPC nodes when the user signs",
+        own_nodes_later,
+        "the identities stand in the secret store",
+        "it names another operator",
+        pinned=False,
+        covers=("substituted identities",),
+    ),
+    Entry(
+        "a wallet of its own later",
+        ((UNPINNED, W),),
+        "plays both MPC nodes when the user looks at its wallet",
+        own_wallet_later,
+        "strings name the identities; the wallet, which has none, is compared with the stored key",
+        "than the user has stored",
+        pinned=False,
+        covers=("substituted identities",),
+    ),
+    Entry(
+        "another public key",
+        ((PINNED, W), (UNPINNED, W)),
+        "answers with another public key wherever the user's is asked for",
+        another_public_key,
+        "the key's record is signed by both MPC nodes",
+        "record",
+        lambda: ResearchBuild(weak.ANY_RECORD),
+        covers=("substituted records",),
+    ),
+    Entry(
+        "another user's record",
+        ((PINNED, W), (UNPINNED, W)),
+        "answers with the key and record of another user",
+        another_users_record,
+        "a record names its user",
+        "another user",
+        lambda: ResearchBuild(weak.ANY_RECORD),
+        covers=("substituted records: another user's",),
+    ),
+    Entry(
+        "an older epoch's record",
+        ((PINNED, X), (UNPINNED, X)),
+        "answers with the record from before a recovery",
+        older_epochs_record,
+        "MPC nodes open vaults of the epoch in force alone",
+        "no such key",
+        covers=("substituted records: an older epoch's",),
+    ),
+    Entry(
+        "what passes the gateway",
+        ((LATE, P), ("gateway + mpc node", P)),
+        "searches everything it is sent for something to try passwords on",
+        outside.password_recorded,
+        "salt and confirmation never leave the node",
+        "in nothing that passes",
+        covers=("guessing passwords from each position",),
+    ),
+    Entry(
+        "issued token and stolen strings",
+        (("gateway + database", K),),
+        "signs as the user, with a token of its own issue",
+        outside.open_with_token,
+    ),
+    Entry(
+        "the stored public key",
+        (("gateway + database", W),),
+        "replaces the public key that the backend has stored",
+        stored_public_key,
+    ),
+    Entry(
+        "issued token and the vault",
+        (("gateway + database", P),),
+        "opens the vault, and tries passwords on what was in it",
+        outside.password_of_vault,
+        covers=("guessing passwords from each position",),
+    ),
+)

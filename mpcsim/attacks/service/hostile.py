@@ -1,0 +1,151 @@
+"""Corrupt components: each wraps the honest one, remembers everything, and answers as ever.
+
+What their holders do besides is in the modules of attacks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mpcsim.rpc.tokens import TokenError, bearer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request that an MPC node has been sent, and what its honest code answered."""
+
+    verb: str
+    credential: Any
+    """What came with it to show that it may be asked."""
+    body: bytes
+    reply: bytes | None = None
+
+
+class HostileNode:
+    """A corrupt MPC node: the honest one inside, with a memory."""
+
+    def __init__(self, honest: Any) -> None:
+        self.honest = honest
+        self.asked: list[Asked] = []
+        """Everything, in order."""
+
+    def handle(self, verb: str, credential: Any, body: bytes) -> bytes:
+        """Let the honest code answer, and remember."""
+        self.asked.append(Asked(verb, credential, body))
+        reply = self.answer(verb, credential, body)
+        self.asked[-1] = Asked(verb, credential, body, reply)
+        return reply
+
+    def answer(self, verb: str, credential: Any, body: bytes) -> bytes:
+        """What it says: by default what is true."""
+        reply: bytes = self.honest.handle(verb, credential, body)
+        return reply
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.honest, name)
+
+
+@dataclass
+class Call:
+    """One HTTP request to the gateway, and its answer."""
+
+    method: str
+    path: str
+    """With the query."""
+    headers: Mapping[str, str]
+    body: bytes
+    status: int = 0
+    reply: bytes = b""
+    app: ASGIApp | None = None
+    """Who answers instead of the honest gateway."""
+
+    @property
+    def verb(self) -> str:
+        """The MPC verb; empty if it is none."""
+        return self.path.removeprefix("/mpc/v1/") if self.path.startswith("/mpc/v1/") else ""
+
+    @property
+    def token(self) -> str | None:
+        """The bearer token."""
+        try:
+            return bearer(self.headers.get("authorization"))
+        except TokenError:
+            return None
+
+
+@dataclass
+class HostileDoor:
+    """A corrupt gateway, or whoever sits on the way to it: an ASGI application around the honest
+    one, which sees every request and every answer, and may change both.
+
+    ``before`` may change a request, answer it (status not 0), or say who does; ``after`` may change
+    an answer. Either may be a coroutine function, and take its time.
+    """
+
+    honest: ASGIApp
+    before: Callable[[Call], Any] = field(default=lambda call: None)
+    after: Callable[[Call], Any] = field(default=lambda call: None)
+    calls: list[Call] = field(default_factory=list)
+    """Everything, in order: what was asked and answered at this door."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.honest(scope, receive, send)
+            return
+        call = await _read(scope, receive)
+        self.calls.append(call)
+        await _done(self.before(call))
+        if not call.status:
+            await self.forward(call)
+        await _done(self.after(call))
+        await _answer(call, send)
+
+    async def forward(self, call: Call) -> None:
+        """Have the honest gateway answer."""
+        await answer_of(call.app or self.honest, call)
+
+    def of(self, verb: str) -> list[Call]:
+        """Calls of one MPC verb."""
+        return [call for call in self.calls if call.verb == verb]
+
+
+async def _done(hook: Any) -> None:
+    if inspect.isawaitable(hook):
+        await hook
+
+
+async def answer_of(app: ASGIApp, call: Call) -> None:
+    """Put an application's answer into a call."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    request = httpx.Request(
+        call.method, f"http://gateway{call.path}", headers=dict(call.headers), content=call.body
+    )
+    response = await transport.handle_async_request(request)
+    call.status, call.reply = response.status_code, await response.aread()
+
+
+async def _read(scope: Scope, receive: Receive) -> Call:
+    body = b""
+    while True:
+        part = await receive()
+        body += part.get("body", b"")
+        if not part.get("more_body"):
+            break
+    headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+    query = scope["query_string"].decode()
+    return Call(scope["method"], scope["path"] + (query and f"?{query}"), headers, body)
+
+
+async def _answer(call: Call, send: Send) -> None:
+    kind = "application/json" if call.reply[:1] in b"{[" else "application/octet-stream"
+    length = str(len(call.reply)).encode()
+    headers = [(b"content-type", kind.encode())] * bool(call.reply) + [(b"content-length", length)]
+    start: Message = {"type": "http.response.start", "status": call.status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": call.reply})

@@ -1,0 +1,111 @@
+"""What an entry of the compromise matrix is, and what a run of it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from mpcsim.attacks.service.builds import PRODUCT, Build, ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
+from mpcsim.attacks.service.stage import Stage
+from mpcsim.attacks.service.table import BY_ID, Goal, Row
+from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An attack on the service, by whoever holds some components of it."""
+
+    id: str
+    cells: tuple[tuple[str, Goal], ...]
+    """Cells of the table that it belongs to: row and goal."""
+    name: str
+    """What the attacker does."""
+    play: Callable[[Stage], Finding] = field(repr=False)
+    """Does it; the same against any build. ``Refusal`` ends it."""
+    check: str = ""
+    """What refuses it; empty: nothing does, and the table says so."""
+    says: str = ""
+    """Part of the refusal's own words, by which it is known that this check has refused."""
+    research: Callable[[], ResearchBuild] | None = field(default=None, repr=False)
+    """The build without the check."""
+    each_node: bool = False
+    """Played by the operator, and by the institution."""
+    on_disk: bool = False
+    """Needs stores in files."""
+    covers: tuple[str, ...] = ()
+    """Attacks of ``catalogue.NAMED`` that it executes."""
+    pinned: bool = True
+    """Whether the REST node knows the MPC nodes' identities from its settings."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether a check must refuse it."""
+        return bool(self.check)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(BY_ID[row] for row, _ in self.cells)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry, against the service as it is or against a research build."""
+
+    entry: Entry
+    build: Build
+    findings: tuple[Finding, ...]
+    """One for each corrupt MPC node where it matters which of them it is."""
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether this is the product."""
+        return self.build is PRODUCT
+
+    @property
+    def observed(self) -> Finding:
+        """The finding that matters most: one that is not as it must be, if there is one."""
+        return next((f for f in self.findings if not self._right(f)), self.findings[0])
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the service does what the table says; of a research build, whether the attack
+        succeeds there."""
+        return all(map(self._right, self.findings))
+
+    def _right(self, found: Finding) -> bool:
+        if self.as_it_is and self.entry.refused:
+            return found.verdict is Verdict.REFUSED and self.entry.says in found.shown
+        return found.verdict is Verdict.POSSIBLE
+
+    def __str__(self) -> str:
+        if not self.as_expected:
+            return f"NOT AS DOCUMENTED: {self.observed}"
+        return str(self.observed) + ("" if self.entry.refused else ", as documented")
+
+
+def observe(entry: Entry, build: Build = PRODUCT) -> Cell:
+    """Play one entry. One that raises is a cell that is not as it must be, not an exception."""
+    return Cell(entry, build, tuple(_found(entry, build, party) for party in _parties(entry)))
+
+
+def cells(entries: Iterable[Entry]) -> Iterable[Cell]:
+    """Play entries: each against the product, then against its research build."""
+    for entry in entries:
+        yield observe(entry)
+        if entry.research is not None:
+            yield observe(entry, entry.research())
+
+
+def _parties(entry: Entry) -> tuple[PartyId, ...]:
+    return MPC_NODES if entry.each_node else (OPERATOR,)
+
+
+def _found(entry: Entry, build: Build, party: PartyId) -> Finding:
+    try:
+        with Stage(build, corrupt=party, on_disk=entry.on_disk, pinned=entry.pinned) as stage:
+            return entry.play(stage)
+    except Refusal as refusal:
+        return Finding(Verdict.REFUSED, str(refusal))
+    except Exception as error:
+        return Finding(Verdict.ERROR, f"{ROLES[party]}: {type(error).__name__}: {error}")

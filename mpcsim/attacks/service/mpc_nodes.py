@@ -1,0 +1,363 @@
+"""Attacks by an MPC node: alone, with the database, with a token, and both together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from mpcsim.algebra.curves import curve
+from mpcsim.attacks.service import weak
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.directly import asking, recovered
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.hostile import Asked, HostileNode
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.outside import count_accepted
+from mpcsim.attacks.service.stage import (
+    CURVE,
+    PASSWORD,
+    SETTLING_MS,
+    Stage,
+    Strings,
+    guessed,
+    key_taken,
+)
+from mpcsim.attacks.service.table import Goal
+from mpcsim.ids import MPC_NODES
+from mpcsim.keyshare import KeyShare
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.statements import SignedRecord, Vote
+from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
+from mpcsim.vault.strings import KEY_BYTES
+
+LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
+"""At the gateway, below /wallet/v1/."""
+
+
+def sent_to(stage: Stage) -> tuple[HostileNode, str, Strings]:
+    """A corrupt MPC node after an ordinary life of a user's key; her public key and strings."""
+    hostile, alice = stage.corrupt_node(), stage.user()
+    key = alice.generate()
+    key = alice.recover()
+    for party in MPC_NODES:
+        alice.sign(key, signer=party)
+    return hostile, key["public_key"], key
+
+
+def first_that_works(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
+    """What the first credential gets that is good for something.
+
+    Raises:
+        Refusal: none is; with the words of the first refusal.
+    """
+    refusals = []
+    for credential in credentials:
+        try:
+            return use(credential)
+        except Refusal as refusal:
+            refusals.append(refusal)
+    raise Refusal(f"{refusals[0]} (and {len(refusals) - 1} tries more)")
+
+
+# ------------------------------------------------------------------ alone
+
+
+def client_side(stage: Stage) -> Finding:
+    """The client's side of a recovery at the gateway, with what the node has been shown."""
+    hostile, public_key, _ = sent_to(stage)
+
+    def use(credential: Any) -> KeyShare:
+        stage.look_up("/wallet/v1/user", credential)
+        return stage.thief(credential).take_share()
+
+    share = first_that_works({asked.credential for asked in hostile.asked}, use)
+    mine = stage.shares(stage.me)[share.record.epoch.hex()]
+    return key_taken((share, mine), public_key, "one ordinary call, then a recovery unactivated")
+
+
+def replay_everywhere(stage: Stage) -> Finding:
+    """Everything the node has been shown, at the gateway and at the other MPC node, at every verb.
+
+    What the other node accepts is used for a recovery between the two, without the gateway.
+    """
+    hostile, public_key, key = sent_to(stage)
+    tries: list[Callable[[], Any]] = []
+    for asked in hostile.asked:
+        tries += [_at_other(stage, asked, verb) for verb in stage.node_verbs()]
+        tries += [_at_gateway(stage, asked, verb) for verb in stage.gateway_verbs()]
+        tries += [_look_up(stage, asked, path.format(**key)) for path in LOOK_UPS]
+
+    def use(asked: Asked) -> list[KeyShare]:
+        (mine,) = stage.shares(stage.me).values()
+        asks = {stage.other: asking(stage, stage.other, asked.credential)}
+        return recovered(stage, mine.record, asks, mine).shares
+
+    accepted = count_accepted(tries)
+    stage.service.wait(SETTLING_MS)
+    shares = first_that_works(hostile.asked, use)
+    return key_taken(shares, public_key, f"{accepted} replays accepted; a recovery between the two")
+
+
+def _at_other(stage: Stage, asked: Asked, verb: str) -> Callable[[], Any]:
+    ask = asking(stage, stage.other, asked.credential)
+    return lambda: ask(verb, _Raw(asked.body))
+
+
+def _at_gateway(stage: Stage, asked: Asked, verb: str) -> Callable[[], Any]:
+    return lambda: stage.gateway(verb, asked.body, asked.credential)
+
+
+def _look_up(stage: Stage, asked: Asked, path: str) -> Callable[[], Any]:
+    return lambda: stage.look_up(f"/wallet/v1/{path}", asked.credential)
+
+
+class _Raw(wire.Body):
+    """A body as it came."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def to_bytes(self) -> bytes:
+        return self._data
+
+
+def vote_of_its_own(stage: Stage) -> Finding:
+    """The node votes for a record with a public key of its own, in the place of the key that all
+    three have made."""
+    hostile, alice = stage.corrupt_node(), stage.user()
+    group = curve(CURVE)
+    secret = group.random_scalar(SystemRng())
+    mine = group.base(secret).encode()
+    identity = stage.node(stage.me)._identity
+
+    def answer(verb: str, credential: Any, body: bytes) -> bytes:
+        reply: bytes = hostile.honest.handle(verb, credential, body)
+        if verb != "vote":
+            return reply
+        signed = SignedRecord.from_bytes(reply)
+        forged = replace(signed.record, public_key=mine)
+        signature = identity.sign(Vote(forged, signed.heads[stage.me]))
+        return replace(signed, record=forged, signatures={stage.me: signature}).to_bytes()
+
+    hostile.answer = answer  # type: ignore[method-assign]
+    key = alice.generate()
+    return proven(key["public_key"] == f"0x{mine.hex()}", "the user adopts the node's key", "")
+
+
+def half_of_the_vault(stage: Stage) -> Finding:
+    """The node opens its half of every store it sees, and takes it for what it is half of."""
+    _, _, key = sent_to(stage)
+    store = SecretStore.from_text(key["secret_store"])
+    half = stage.own_half(store)
+    found = guessed(half[:KEY_BYTES], key["secret_store"])
+    found = found or ("" if weak.confirms(store, half) else None)
+    return proven(
+        found is not None, f"the password is {found!r}", "one half is random: no guess fits"
+    )
+
+
+# ------------------------------------------------------------------ with the database
+
+
+def open_with_replay(stage: Stage) -> Finding:
+    """The other half of the stolen strings, with what the node has been shown; then the key."""
+    hostile, public_key, key = sent_to(stage)
+    shares = (client_share(stage, hostile, key), stage.shares(stage.me)[key["key_id"]])
+    return key_taken(shares, public_key, "the client's share out of the vault, and the node's own")
+
+
+def passwords_with_replay(stage: Stage) -> Finding:
+    """The same for the password."""
+    hostile, _, key = sent_to(stage)
+    found = guessed(vault_key(stage, hostile, key)[:KEY_BYTES], key["secret_store"])
+    return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
+
+
+def client_share(stage: Stage, hostile: HostileNode, key: Strings) -> KeyShare:
+    """The client's share out of the stolen strings."""
+    secret = bytearray(vault_key(stage, hostile, key))
+    user_id = stage.user().user_id
+    store = SecretStore.from_text(key["secret_store"])
+    sealed = EncryptedShare.from_text(key["encrypted_share"])
+    return KeyShare.from_bytes(open_share(sealed, store, VaultKey(secret), user_id))
+
+
+def vault_key(stage: Stage, hostile: HostileNode, key: Strings) -> bytes:
+    """pw_key || pepper: own half, and the other with whatever opens it.
+
+    Raises:
+        Refusal: nothing does.
+    """
+    store = SecretStore.from_text(key["secret_store"])
+    mine = stage.own_half(store)
+
+    def at_gateway(asked: Asked) -> bytes:
+        stage.look_up("/wallet/v1/user", asked.credential)
+        return stage.thief(asked.credential).open_vault(key)
+
+    def at_other(asked: Asked) -> bytes:
+        ask = asking(stage, stage.other, asked.credential)
+        theirs = stage.half_of(stage.other, store, ask)
+        return bytes(a ^ b for a, b in zip(mine, theirs, strict=True))
+
+    def use(asked: Asked) -> bytes:
+        return at_gateway(asked) if isinstance(asked.credential, str) else at_other(asked)
+
+    found: bytes = first_that_works(hostile.asked, use)
+    return found
+
+
+def never_retiring(stage: Stage) -> Finding:
+    """The node keeps what a recovery replaced: its old share, and with the old strings out of a
+    backup of the database the other old share would make the key."""
+    hostile, alice = stage.corrupt_node(), stage.user()
+    old = alice.generate()
+    alice.sign(old)
+    kept = stage.shares(stage.me)[old["key_id"]]
+    alice.recover()
+    shares = (client_share(stage, hostile, old), kept)
+    return key_taken(shares, old["public_key"], "two shares of a retired epoch")
+
+
+# ------------------------------------------------------------------ with a token
+
+
+def recovery_with_token(stage: Stage) -> Finding:
+    """The client's side of a recovery by the thief, the node's by the node; never activated."""
+    alice = stage.user()
+    key = alice.generate()
+    share = stage.thief(alice.token).take_share()
+    mine = stage.shares(stage.me)[share.record.epoch.hex()]
+    found = key_taken((share, mine), key["public_key"], "a recovery that is not activated")
+    alice.sign(key)
+    return found
+
+
+# ------------------------------------------------------------------ both
+
+
+def two_of_three(stage: Stage) -> Finding:
+    """Both MPC nodes put their shares together."""
+    key = stage.user().generate()
+    shares = [stage.shares(party)[key["key_id"]] for party in MPC_NODES]
+    return key_taken(shares, key["public_key"], "both MPC nodes' shares")
+
+
+def halves_without_strings(stage: Stage) -> Finding:
+    """Both MPC nodes open both halves, but there is no salt to try passwords with."""
+    nodes = [stage.corrupt_node(party) for party in MPC_NODES]
+    alice = stage.user()
+    key = alice.generate()
+    alice.sign(key)
+    salt = SecretStore.from_text(key["secret_store"]).salt
+    passed = [asked.body + (asked.reply or b"") for node in nodes for asked in node.asked]
+    return proven(
+        any(salt in data for data in passed), "the salt passes", "the salt never leaves the node"
+    )
+
+
+K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
+NODE, WITH_DATABASE = "mpc node", "mpc node + database"
+
+ENTRIES = (
+    Entry(
+        "the client's side of a recovery",
+        ((NODE, K), (WITH_DATABASE, K)),
+        "plays the client in a recovery, with what the gateway has shown it",
+        client_side,
+        "what an MPC node is shown is of no use at the gateway",
+        "JWT_INVALID",
+        lambda: ResearchBuild(weak.FORWARDED_TOKENS),
+        each_node=True,
+        covers=("the client's side of a recovery by an MPC node",),
+    ),
+    Entry(
+        "replays everywhere",
+        ((NODE, K), (WITH_DATABASE, K)),
+        "replays what it has been shown at every other recipient and verb",
+        replay_everywhere,
+        "a grant is good at one MPC node, once, for one thing",
+        "the grant is not the gateway's",
+        lambda: ResearchBuild(weak.ANY_GRANT),
+        each_node=True,
+        covers=("token replay at every other recipient and verb",),
+    ),
+    Entry(
+        "a vote for a key of its own",
+        ((NODE, W), (WITH_DATABASE, W)),
+        "votes for a record with another public key than was made",
+        vote_of_its_own,
+        "both MPC nodes vote for the same record, or none is in force",
+        "do not vote for the same record",
+        each_node=True,
+        covers=("substituted records: signed by one node only",),
+    ),
+    Entry(
+        "half of the vault",
+        ((NODE, P), (WITH_DATABASE, P), ("mpc node + token", P)),
+        "tries passwords on its half",
+        half_of_the_vault,
+        "the halves are one-time pads of each other",
+        "one half is random",
+        each_node=True,
+        covers=("a database thief with one seal key", "guessing passwords from each position"),
+    ),
+    Entry(
+        "the other half of the vault",
+        ((WITH_DATABASE, K),),
+        "opens its half of the stolen strings, and has the other opened",
+        open_with_replay,
+        "a grant is good at one MPC node",
+        "the grant is not the gateway's",
+        lambda: ResearchBuild(weak.ANY_GRANT),
+        each_node=True,
+        covers=("a database thief with one seal key",),
+    ),
+    Entry(
+        "the other half, with a forwarded token",
+        ((WITH_DATABASE, K), (WITH_DATABASE, P)),
+        "the same, then tries passwords on it",
+        passwords_with_replay,
+        "a grant is good at one MPC node; a caller's token stops at the gateway",
+        "the grant is not the gateway's",
+        lambda: ResearchBuild(weak.FORWARDED_TOKENS),
+        each_node=True,
+        covers=("guessing passwords from each position",),
+    ),
+    Entry(
+        "a share that is not retired",
+        ((WITH_DATABASE, K),),
+        "keeps its old share, and has the other half of the old strings opened",
+        never_retiring,
+        "a grant is good at one MPC node; and a half opens for the epoch in force alone",
+        "the grant is not the gateway's",
+        lambda: ResearchBuild(weak.ANY_GRANT, weak.ANY_EPOCH_OPENS),
+        each_node=True,
+        covers=("an MPC node that never retires",),
+    ),
+    Entry(
+        "recovery with a token",
+        (("mpc node + token", K), ("gateway + mpc node", K)),
+        "client's and MPC node's side of a recovery, which is never activated",
+        recovery_with_token,
+        each_node=True,
+        covers=("the client's side of a recovery, not activated, with an MPC node",),
+    ),
+    Entry(
+        "two of three",
+        (("mpc nodes", K), ("mpc nodes", W)),
+        "put their shares together",
+        two_of_three,
+    ),
+    Entry(
+        "both halves",
+        (("mpc nodes", P),),
+        "open every half they are sent",
+        halves_without_strings,
+        "the salt is in the database alone",
+        "the salt never leaves the node",
+        covers=("guessing passwords from each position",),
+    ),
+)

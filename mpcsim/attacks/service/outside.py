@@ -1,0 +1,374 @@
+"""Attacks from outside: on the network, with the caller's database, with a user's token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+
+from mpcsim.attacks.service import weak
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.stage import (
+    CURVE,
+    GUESSES,
+    PASSWORD,
+    SETTLING_MS,
+    WANTED,
+    Stage,
+    forged,
+    guessed,
+    random_id,
+)
+from mpcsim.attacks.service.table import Goal
+from mpcsim.ids import MPC_NODES, OPERATOR
+from mpcsim.rpc import wire
+from mpcsim.vault import SecretStore, stretch
+from mpcsim.vault.strings import KEY_BYTES
+
+HOUR_MS = 3_600_000
+
+
+def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
+    """How many of them are not refused."""
+    accepted = 0
+    for attempt in tries:
+        with suppress(Refusal):
+            attempt()
+            accepted += 1
+    return accepted
+
+
+# ------------------------------------------------------------------ the network
+
+
+def token_recorded(stage: Stage) -> Finding:
+    """All that has passed is read, once the tokens in it are old."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate()
+    alice.sign(key)
+    (token,) = {call.token for call in door.calls if call.token}
+    stage.service.wait(2 * HOUR_MS)
+    stolen = stage.pretend(token)
+    new = stolen.recover()
+    signature = stolen.sign(new, WANTED.hex())
+    return forged(CURVE, key["public_key"], signature, "with a recorded token")
+
+
+def cut_at_activation(stage: Stage) -> Finding:
+    """The answer to the activation is lost: what does the user take for its key?"""
+    door, alice = stage.corrupt_door(), stage.user()
+
+    def cut(call: object) -> None:
+        if getattr(call, "verb", "") == "activate":
+            call.status, call.reply = 503, b'{"error": "cut"}'  # type: ignore[attr-defined]
+
+    door.after = cut
+    with suppress(Refusal):
+        alice.generate()
+    seen = alice.adopted()
+    held = [
+        f"0x{share.public_key.encode().hex()}"
+        for party in MPC_NODES
+        for share in stage.shares(party).values()
+    ]
+    return proven(
+        held != [seen, seen],
+        "the user takes another key for its own than the MPC nodes hold",
+        "the user finds the key that both MPC nodes hold",
+    )
+
+
+def password_recorded(stage: Stage) -> Finding:
+    """All that has passed between the sites is searched for something to try passwords on."""
+    door, alice = stage.corrupt_door(), stage.user()
+    nodes = [stage.corrupt_node(party) for party in MPC_NODES]
+    key = alice.generate()
+    alice.sign(key)
+    alice.public_key(key)
+    passed = [part for call in door.calls for part in (call.body, call.reply)]
+    passed += [
+        part for node in nodes for asked in node.asked for part in (asked.body, asked.reply or b"")
+    ]
+    store = SecretStore.from_text(key["secret_store"])
+    pw_key = bytes(stretch(PASSWORD, store.salt, store.cost))
+    telling = [store.salt, pw_key, store.confirmation, PASSWORD.encode()]
+    return proven(
+        any(secret in part for secret in telling for part in passed),
+        f"{len(passed)} messages give the password away",
+        "salt, pw_key and confirmation are in nothing that passes between the sites",
+    )
+
+
+# ------------------------------------------------------------------ the caller's database
+
+
+def strings_without_token(stage: Stage) -> Finding:
+    """Both strings are stolen; the thief asks for them to be opened."""
+    alice = stage.user()
+    key = alice.generate()
+    signature = stage.pretend("").sign(key, WANTED.hex())
+    return forged(CURVE, key["public_key"], signature, "with both strings and no token")
+
+
+def strings_without_pepper(stage: Stage) -> Finding:
+    """Both strings are stolen; the thief tries passwords on them, and whatever is in them."""
+    key = stage.user().generate()
+    store = SecretStore.from_text(key["secret_store"])
+    known = store.to_text().encode() + bytes(KEY_BYTES)
+    windows = {known[i : i + KEY_BYTES] for i in range(len(known) - KEY_BYTES + 1)}
+    for guess in GUESSES:
+        pw_key = stretch(guess, store.salt, store.cost)
+        for pepper in (weak.KNOWN, *windows):
+            if weak.confirms(store, bytes(pw_key) + pepper):
+                return proven(guess == PASSWORD, f"the password is {guess!r}", "")
+    raise Refusal("every guess lacks the pepper: the confirmation agrees with none")
+
+
+# ------------------------------------------------------------------ a user's token
+
+
+def recovery(stage: Stage) -> Finding:
+    """The thief recovers the key under a password of its own."""
+    alice = stage.user()
+    key = alice.generate()
+    stolen = stage.pretend(alice.token)
+    new = stolen.recover(password="mine now")
+    signature = stolen.sign(new, WANTED.hex())
+    found = forged(CURVE, key["public_key"], signature, "by an activated recovery")
+    try:
+        alice.sign(key)
+    except Refusal as refusal:
+        said = str(refusal)
+    else:
+        raise Refusal("the user's share still signs: the recovery does not show")
+    shown = f"{found.shown}; it shows at the user's next signature"
+    return Finding(found.verdict, f"{shown} ({said})")
+
+
+def silent_recovery(stage: Stage) -> Finding:
+    """The client's side of a recovery, not activated, so that the user notices nothing."""
+    alice = stage.user()
+    key = alice.generate()
+    thief = stage.thief(alice.token)
+    share = thief.take_share()
+    signature = thief.sign_with(share, WANTED, OPERATOR)
+    return forged(CURVE, key["public_key"], signature, "by a recovery that is not in force")
+
+
+def first_key(stage: Stage) -> Finding:
+    """The user has no key on the curve yet: the thief makes one."""
+    alice = stage.user()
+    stolen = stage.pretend(alice.token)
+    planted = stolen.generate(password="mine")
+    adopted = alice.adopted()
+    signature = stolen.sign(planted, WANTED.hex())
+    return forged(CURVE, adopted, signature, "the user adopts the thief's key")
+
+
+def second_key(stage: Stage) -> Finding:
+    """The user has a key: the thief generates another."""
+    alice = stage.user()
+    key = alice.generate()
+    planted = stage.pretend(alice.token).generate(password="mine")
+    return proven(
+        alice.adopted() == planted["public_key"] != key["public_key"],
+        "a generation replaces the key in force",
+        "the user's key is still the one in force",
+    )
+
+
+def generation_on_the_side(stage: Stage) -> Finding:
+    """A generation is begun before the user has a key, and activated when it has one."""
+    alice = stage.user()
+    thief = stage.thief(alice.token)
+    planted = thief.take_new()
+    stage.service.wait(10_000)  # the thief is silent: the user's generation takes its place
+    key = alice.generate()
+    stage.gateway("activate", wire.Activate(thief.sessions[-1], planted.record.epoch), alice.token)
+    return proven(
+        alice.adopted() != key["public_key"],
+        "a generation on the side replaces the key in force",
+        "the user's key is still the one in force",
+    )
+
+
+def open_with_token(stage: Stage) -> Finding:
+    """With both strings and a token: sign as the user."""
+    alice = stage.user()
+    key = alice.generate()
+    signature = stage.pretend(alice.token).sign(key, WANTED.hex())
+    return forged(CURVE, key["public_key"], signature, "as the user, until the token expires")
+
+
+def password_of_vault(stage: Stage) -> Finding:
+    """With both strings and a token: open the vault, then try passwords without asking anyone."""
+    alice = stage.user()
+    key = alice.generate()
+    opened = stage.thief(alice.token).open_vault(key)
+    found = guessed(opened[:KEY_BYTES], key["secret_store"])
+    return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
+
+
+def key_token(stage: Stage) -> Finding:
+    """A key token is tried wherever an access token would be good for something."""
+    alice = stage.user()
+    key = alice.generate()
+    token = alice.ask(f"token?id={key['key_id']}")["token"]
+    stolen = stage.pretend(token)
+    bodies = {
+        "generate": wire.Generate(random_id(), CURVE, ()),
+        "recover": wire.Recover(random_id(), CURVE),
+        "activate": wire.Activate(random_id(), random_id()),
+    }
+    paths = ("user", "keys", "wallet", f"token?id={key['key_id']}")
+    tries: list[Callable[[], object]] = [
+        *(partial(stolen.ask, path) for path in ("", "key", "user")),
+        *(stolen.generate, stolen.recover, partial(stolen.sign, key)),
+        *(partial(stage.look_up, f"/wallet/v1/{path}", token) for path in paths),
+        *(partial(stage.gateway, verb, body, token) for verb, body in bodies.items()),
+    ]
+    accepted = count_accepted(tries)
+    stage.service.wait(SETTLING_MS)
+    thief = stage.thief(token)
+    share = thief.take_share()
+    stage.gateway("activate", wire.Activate(thief.sessions[-1], share.record.epoch), token)
+    signature = thief.sign_with(share, WANTED, OPERATOR)
+    how = f"with a key token, accepted in {accepted} of {len(tries)} places"
+    return forged(CURVE, key["public_key"], signature, how)
+
+
+def another_users_strings(stage: Stage) -> Finding:
+    """The strings in the database are replaced by those of the thief's own key."""
+    alice, mallory = stage.user(), stage.user("mallory")
+    key, other = alice.generate(), mallory.generate()
+    swapped = {**key, **{name: other[name] for name in ("encrypted_share", "secret_store")}}
+    for strings in (swapped, other):
+        with suppress(Refusal):
+            seen = alice.public_key(strings)
+            return proven(seen == other["public_key"], "the user adopts the thief's key", "")
+    alice.public_key(other)
+    raise Refusal("the user's key is still the user's")
+
+
+K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
+
+ENTRIES = (
+    Entry(
+        "recorded token",
+        (("network", K),),
+        "records everything, and recovers the key with a token it finds there two hours later",
+        token_recorded,
+        "tokens expire",
+        "JWT_EXPIRED",
+        lambda: ResearchBuild(weak.EVERLASTING_TOKENS),
+    ),
+    Entry(
+        "lost activation",
+        (("network", W),),
+        "cuts the connection at the worst moment of a key generation",
+        cut_at_activation,
+        "a key is in force only with both MPC nodes' votes",
+        "the key that both MPC nodes hold",
+    ),
+    Entry(
+        "recorded password",
+        (("network", P), ("gateway", P), ("gateway, not pinned", P)),
+        "searches everything that passes between the sites for something to try passwords on",
+        password_recorded,
+        "salt and confirmation never leave the node; halves are random",
+        "in nothing that passes",
+        covers=("guessing passwords from each position",),
+    ),
+    Entry(
+        "strings without a token",
+        (("database", K),),
+        "asks for the stolen strings to be opened",
+        strings_without_token,
+        "node and gateway ask for a token",
+        "JWT_MISSING",
+        lambda: ResearchBuild(weak.NO_TOKENS),
+    ),
+    Entry(
+        "strings without the pepper",
+        (("database", P),),
+        "tries passwords on the strings",
+        strings_without_pepper,
+        "the key derivation takes a pepper, which is sealed to both MPC nodes",
+        "lacks the pepper",
+        lambda: ResearchBuild(weak.NO_PEPPER),
+        covers=("guessing passwords from each position",),
+    ),
+    Entry(
+        "recovery by a token thief",
+        (("token", K), ("database + token", K)),
+        "recovers the key under a password of its own",
+        recovery,
+        covers=("the client's side of a recovery, activated, by a token thief",),
+    ),
+    Entry(
+        "silent recovery by a token thief",
+        (("token", K),),
+        "plays the client's side of a recovery and signs with its share, without activation",
+        silent_recovery,
+        "only shares in force sign",
+        "no such key",
+        lambda: ResearchBuild(weak.ANY_SHARE_SIGNS),
+        covers=("the client's side of a recovery, not activated, by a token thief",),
+    ),
+    Entry(
+        "first key",
+        tuple((row, W) for row in weak.WITH_TOKENS),
+        "generates the user's first key",
+        first_key,
+    ),
+    Entry(
+        "second key",
+        (("token", W), ("database + token", W), ("mpc node + token", W)),
+        "generates a key where there is one",
+        second_key,
+        "one key for a user and curve",
+        "key already exists",
+    ),
+    Entry(
+        "generation on the side",
+        (("token", W), ("database + token", W)),
+        "begins a generation before the user does, and activates it afterwards",
+        generation_on_the_side,
+        "a session that is off cannot be activated",
+        "no such session",
+        covers=("a generation on the side that tries to replace a key in force",),
+    ),
+    Entry(
+        "a key token",
+        (("token", K),),
+        "tries a key token at every place where an access token is taken, and recovers the key",
+        key_token,
+        "a key token is taken at the gateway's MPC verbs alone, for its key",
+        "JWT_INVALID",
+        lambda: ResearchBuild(weak.KEY_TOKENS_ARE_ACCESS),
+        covers=("key tokens at every other recipient and verb",),
+    ),
+    Entry(
+        "another user's strings",
+        (("database", W), ("mpc node + database", W)),
+        "replaces the strings by those of a key of its own",
+        another_users_strings,
+        "a key is its user's alone",
+        "no such key",
+    ),
+    Entry(
+        "signing as the user",
+        (("database + token", K),),
+        "signs with the stolen strings",
+        open_with_token,
+    ),
+    Entry(
+        "password of an opened vault",
+        (("database + token", P),),
+        "opens the vault, and tries passwords on what was in it",
+        password_of_vault,
+        covers=("guessing passwords from each position",),
+    ),
+)

@@ -1,0 +1,186 @@
+"""The compromise matrix as text, JSON and Markdown; ``perform`` is the command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mpcsim.attacks.report import declare, escaped, writable
+from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
+from mpcsim.attacks.service.model import Cell, Entry, observe
+from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal, Row
+
+__all__ = ["as_json", "as_markdown", "collect", "declare", "perform", "run", "table"]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What was run, and what there should be beyond that."""
+
+    cells: tuple[Cell, ...]
+    missing: tuple[str, ...] = ()
+    """Cells of the table, and builds of entries, that should be there."""
+
+    @property
+    def good(self) -> int:
+        """Runs that came out as they must."""
+        return sum(cell.as_expected for cell in self.cells)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is there, and as it must be."""
+        return not self.missing and self.good == len(self.cells)
+
+    def of(self, row: Row, goal: Goal) -> list[Cell]:
+        """Runs that belong to a cell of the table, against the service as it is."""
+        return [c for c in self.cells if c.as_it_is and (row.id, goal) in c.entry.cells]
+
+    def summary(self) -> str:
+        """The last line of the report."""
+        total = len(self.cells) + len(self.missing)
+        return f"{self.good} of {total} runs are as documented"
+
+
+def run(entries: Iterable[Entry] = ENTRIES) -> Iterable[Cell]:
+    """Every entry against the service as it is, and where a check refuses it, without the check."""
+    for entry in entries:
+        yield observe(entry)
+        if entry.research is not None:
+            yield observe(entry, entry.research())
+
+
+def collect(cells: Sequence[Cell]) -> Matrix:
+    """The matrix that these runs make; whatever else the catalogue asks for is missing."""
+    seen = {(cell.entry.id, cell.as_it_is) for cell in cells}
+    wanted = [(entry.id, True) for entry in ENTRIES]
+    wanted += [(entry.id, False) for entry in ENTRIES if entry.research is not None]
+    missing = [
+        f"{name} ({'as it is' if now else 'without the check'})"
+        for name, now in wanted
+        if (name, now) not in seen
+    ]
+    return Matrix(tuple(cells), tuple(missing + uncovered()))
+
+
+# ---------------------------------------------------------------------- text
+
+
+def heading(entry: Entry) -> str:
+    """What comes before the runs of an entry."""
+    cells = ", ".join(f"{row} {goal.name}" for row, goal in entry.cells)
+    lines = [f"{entry.id}: {entry.name}", f"    {cells}"]
+    if entry.refused:
+        lines.append(f"    check: {entry.check}")
+    return "\n".join(lines)
+
+
+def line(cell: Cell) -> str:
+    """One run as text."""
+    mode = "as it is" if cell.as_it_is else f"{cell.build!r}"
+    return f"  {mode}\n      {cell}"
+
+
+def table(matrix: Matrix) -> str:
+    """The table with what was found, in Markdown: short."""
+    lines = [
+        f"| corrupt | {' | '.join(goal.name for goal in COLUMNS)} | D | L |",
+        f"|---{'|---' * (len(COLUMNS) + 2)}|",
+    ]
+    for row in ROWS:
+        found = [_summed(row, goal, matrix.of(row, goal)) for goal in COLUMNS]
+        columns = [row.corrupt, *found, row.denies, row.learns]
+        lines.append(f"| {' | '.join(map(escaped, columns))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _summed(row: Row, goal: Goal, cells: Sequence[Cell]) -> str:
+    if not cells:
+        return "**not executed**"
+    if not all(cell.as_expected for cell in cells):
+        return "**NOT AS DOCUMENTED**"
+    return row.says[goal]
+
+
+def as_markdown(matrix: Matrix) -> str:
+    """The table, then every attack."""
+    lines = [table(matrix)]
+    lines += ["| attack | where | check | as it is | without the check |", "|---|---|---|---|---|"]
+    for entry in ENTRIES:
+        runs = {cell.as_it_is: cell for cell in matrix.cells if cell.entry is entry}
+        where = ", ".join(f"{row} {goal.name}" for row, goal in entry.cells)
+        now, without = (str(runs[mode]) if mode in runs else "" for mode in (True, False))
+        columns = (f"{entry.id}: {entry.name}", where, entry.check, now, without)
+        lines.append(f"| {' | '.join(map(escaped, columns))} |")
+    lines += ["", f"{matrix.summary()}."]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(matrix: Matrix) -> dict[str, Any]:
+    """The matrix as data."""
+    return {
+        "rows": [
+            {
+                "id": row.id,
+                "corrupt": row.corrupt,
+                **{goal.name: row.says[goal] for goal in COLUMNS},
+                "D": row.denies,
+                "L": row.learns,
+            }
+            for row in ROWS
+        ],
+        "entries": [
+            {
+                "id": entry.id,
+                "name": entry.name,
+                "cells": [[row, goal.name] for row, goal in entry.cells],
+                "check": entry.check or None,
+                "runs": [_run(cell) for cell in matrix.cells if cell.entry is entry],
+            }
+            for entry in ENTRIES
+        ],
+        "missing": list(matrix.missing),
+        "as_documented": matrix.good,
+        "runs": len(matrix.cells) + len(matrix.missing),
+    }
+
+
+def _run(cell: Cell) -> dict[str, Any]:
+    return {
+        "build": repr(cell.build),
+        "as_documented": cell.as_expected,
+        "verdict": cell.observed.verdict.name,
+        "shown": cell.observed.shown,
+    }
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def perform(options: argparse.Namespace, entries: Sequence[Entry] = ENTRIES) -> int:
+    """Run everything, print each run when it is there; 0 if every one is as documented.
+
+    Raises:
+        UsageError: a file to write is in no directory.
+    """
+    writable(options)
+    cells: list[Cell] = []
+    for cell in run(entries):
+        if cell.as_it_is:
+            sys.stdout.write(f"{heading(cell.entry)}\n")
+        sys.stdout.write(f"{line(cell)}\n")
+        sys.stdout.flush()
+        cells.append(cell)
+    matrix = collect(cells)
+    if options.json:
+        options.json.write_text(json.dumps(as_json(matrix), indent=2) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(as_markdown(matrix), encoding="utf-8")
+    sys.stdout.write(f"\n{table(matrix)}\n")
+    if matrix.missing:
+        sys.stdout.write(f"Missing: {', '.join(matrix.missing)}\n")
+    sys.stdout.write(f"{matrix.summary()}\n")
+    return 0 if matrix.complete else 1

@@ -1,0 +1,88 @@
+"""Attacks by the REST node, while it serves a user: the whole user is in its hands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpcsim.attacks.service.findings import Finding, proven
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.stage import CURVE, PASSWORD, WANTED, Stage, forged
+from mpcsim.attacks.service.table import Goal
+from mpcsim.ids import OPERATOR
+
+
+class HostileWallet:
+    """A corrupt node's operations: the honest ones, with a memory of every call's arguments."""
+
+    def __init__(self, honest: Any) -> None:
+        self._honest = honest
+        self.seen: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._honest, name)
+
+        def remembering(*arguments: Any, **keywords: Any) -> Any:
+            self.seen |= {"caller": arguments[0] if arguments else None, **keywords}
+            self.seen["arguments"] = arguments
+            return method(*arguments, **keywords)
+
+        return remembering if callable(method) else method
+
+
+def _corrupt(stage: Stage) -> HostileWallet:
+    state = stage.service.app.state
+    state.wallet = HostileWallet(state.wallet)
+    found: HostileWallet = state.wallet
+    return found
+
+
+def another_message(stage: Stage) -> Finding:
+    """The node keeps the strings and the token of a call, and signs once more with them."""
+    wallet, alice = _corrupt(stage), stage.user()
+    key = alice.generate()
+    alice.sign(key)
+    stolen = stage.pretend(wallet.seen["caller"].token)
+    strings = {name: wallet.seen[name] for name in ("key_id", "encrypted_share", "secret_store")}
+    strings["curve"] = wallet.seen["curve"]
+    signature = stolen.sign(strings, WANTED.hex(), OPERATOR)
+    return forged(CURVE, key["public_key"], signature, "strings and token of an ordinary call")
+
+
+def another_key(stage: Stage) -> Finding:
+    """The node answers with a key of its own."""
+    mallory = stage.user("mallory")
+    other = mallory.generate()
+    signature = mallory.sign(other, WANTED.hex())
+    return forged(CURVE, other["public_key"], signature, "the key that the node says is the user's")
+
+
+def password(stage: Stage) -> Finding:
+    """The node reads the password in the call."""
+    wallet, alice = _corrupt(stage), stage.user()
+    alice.public_key(alice.generate())
+    seen = wallet.seen["password"]
+    return proven(seen == PASSWORD, f"the password is {seen!r}", "the password is not seen")
+
+
+NODE = "node"
+
+ENTRIES = (
+    Entry(
+        "another message",
+        ((NODE, Goal.K),),
+        "signs once more with what a call brought",
+        another_message,
+    ),
+    Entry(
+        "another key",
+        ((NODE, Goal.W),),
+        "says that a key of its own is the user's",
+        another_key,
+    ),
+    Entry(
+        "password in the call",
+        ((NODE, Goal.P),),
+        "reads the password",
+        password,
+    ),
+)

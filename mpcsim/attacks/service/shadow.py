@@ -1,0 +1,61 @@
+"""MPC nodes of a gateway's own: honest code, in the attacker's hands, for one victim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpcsim.attacks.service.hostile import Call, HostileDoor
+from mpcsim.attacks.service.stage import Stage, Strings, Thief, User
+from mpcsim.ids import MPC_NODES
+from mpcsim.keyshare import KeyShare
+from mpcsim.rpc.transport import AsgiTransport, Limits
+from mpcsim.service import open_gateway
+from node.gateway import GatewayClient
+
+DIVERTED = ("/mpc/v1/", "/wallet/v1/")
+"""Paths that a gateway has answered by MPC nodes of its own."""
+
+
+class Shadow:
+    """A gateway with both MPC nodes, to which a corrupt gateway sends a victim's requests."""
+
+    def __init__(
+        self, stage: Stage, door: HostileDoor, victim: User, *, introduced: bool = True
+    ) -> None:
+        """
+        Args:
+            introduced: whether these MPC nodes are shown as who they are; otherwise the real ones
+                are.
+        """
+        self._stage = stage
+        self._introduced = introduced
+
+        self.gateway = open_gateway(clock=stage.now, timer=stage.now, now=stage.now)
+        self._adopt(victim)
+        self._token = self.gateway.token(victim.name)
+        door.before = self.divert
+
+    def _adopt(self, victim: User) -> None:
+        """The victim is known here under the same identifier."""
+        with self.gateway.gateway.registry._database.transaction() as cursor:
+            cursor.execute("INSERT INTO users VALUES (?, ?, '')", (victim.user_id, victim.name))
+
+    def divert(self, call: Call) -> None:
+        """The door's: requests about keys come here."""
+        if call.path == "/mpc/v1/nodes" and not self._introduced:
+            return
+        if call.path.startswith(DIVERTED):
+            call.headers = {**call.headers, "authorization": f"Bearer {self._token}"}
+            call.app = self.gateway.app
+
+    def plant(self) -> Strings:
+        """A key of the attacker's own, under the victim's name."""
+        client = GatewayClient(AsgiTransport(self.gateway.app, Limits()))
+        planting = Thief(self._stage, self._token, client)
+        return planting.make()
+
+    def shares(self) -> list[KeyShare]:
+        """Both MPC nodes' shares of the victim's key."""
+        stores: list[Any] = [self.gateway.links[party].node._store for party in MPC_NODES]  # type: ignore[attr-defined]
+        rows = [row for store in stores for row in store._database.rows("SELECT share FROM shares")]
+        return [KeyShare.from_bytes(share) for (share,) in rows]

@@ -1,0 +1,581 @@
+"""What every attack needs: the service, users who notice nothing, and what thieves work with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import httpx
+import pybase64
+from coincurve import PublicKey as Secp256k1Key
+from nacl.bindings import crypto_box_seal_open
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from mpcsim.algebra.curves import curve as group_of
+from mpcsim.attacks.service.builds import PRODUCT, Build
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.hostile import HostileDoor, HostileNode
+from mpcsim.attacks.stage import combined
+from mpcsim.errors import MpcError
+from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.tokens import Claims
+from mpcsim.rpc.transport import AsgiTransport, Limits
+from mpcsim.vault import HALF_BYTES, Argon2Cost, ReplyKey, SealKey, SecretStore, VaultUse, stretch
+from node.errors import ApiError
+from node.gateway import GatewayClient
+from node.local import VIRTUAL_START, LocalService
+from node.models import Curve
+from node.timing import Timing
+from node.trust import Trust
+from node.wallet import Caller, Wallet
+
+T = TypeVar("T")
+
+CHEAP: Final = Argon2Cost(operations=1, memory_kib=8)
+"""Of Argon2id: its cost is no part of what is shown here."""
+CURVE: Final[Curve] = "ed25519"
+"""Where the curve does not matter: the cheaper one."""
+PASSWORD: Final = "horse 7 battery"
+"""The victim's; guessable, as many are."""
+GUESSES: Final = ("password", "correct horse", "horse 6 battery", PASSWORD, "letmein")
+"""What a thief tries."""
+HONEST: Final = "11" * 32
+"""What the victim wants signed."""
+WANTED: Final = b"pay everything to the attacker!!"
+"""What the attacker wants signed: 32 bytes."""
+
+WAY_S: Final = 0.001
+"""To the gateway, or an MPC node: between two attempts time passes."""
+SETTLING_MS: Final = 120_000
+"""Longer than any session that an attacker has left open."""
+
+Ask = Callable[[str, wire.Body], bytes]
+"""Asks one MPC node: verb and body to the reply."""
+
+Strings = dict[str, str]
+"""What the caller's backend keeps of a key: the answer of ``generate`` and ``recover``."""
+
+
+class Stage:
+    """The whole service in virtual time, before an attack. A context manager."""
+
+    service: LocalService
+
+    def __init__(
+        self,
+        build: Build = PRODUCT,
+        *,
+        corrupt: PartyId = OPERATOR,
+        on_disk: bool = False,
+        pinned: bool = True,
+    ) -> None:
+        """
+        Args:
+            corrupt: the MPC node that is corrupt, where one is.
+            on_disk: keep the stores in files.
+            pinned: let the REST node know the MPC nodes' identities beforehand.
+        """
+        self.build = build
+        self.me = corrupt
+        self.other = next(party for party in MPC_NODES if party != corrupt)
+        self.pinned = pinned
+        self.folder = Path(tempfile.mkdtemp(prefix="mpcsim-attack-")) if on_disk else None
+        self.open()
+
+    def open(self) -> None:
+        """Start the service."""
+        self.service = LocalService(cost=CHEAP, folder=self.folder)
+        if self.pinned:
+            self.pin()
+        self.build.weaken(self.service)
+
+    def pin(self) -> None:
+        """Tell the REST node who the MPC nodes are, as its settings would: nobody can know before
+        the service's first start."""
+        known = {party: self.node(party).hello().identity for party in MPC_NODES}
+        self.service.app.state.wallet._gateway._trust = Trust(known)
+
+    def restart_node(self) -> None:
+        """Start the REST node anew: it forgets what it has taken from the gateway."""
+        client = self.service.app.state.wallet._gateway
+        client._nodes = None
+        if not self.pinned:
+            client._trust = Trust(None)
+
+    def restart(self) -> None:
+        """Stop it, and start it again on the same files."""
+        self.service.close()
+        Guard._known.clear()  # this is not the same process any more
+        Guard._kept.clear()
+        self.open()
+
+    def close(self) -> None:
+        self.service.wait(SETTLING_MS)
+        self.service.close()
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the service's time.
+
+        Raises:
+            Refusal: an error of the REST node's code.
+        """
+        try:
+            return self.service.run(work)
+        except ApiError as error:
+            raise Refusal(f"{error.status} {error.message}") from None
+
+    # ------------------------------------------------------------------ honest parts
+
+    def user(self, name: str = "alice") -> User:
+        """A user of the service."""
+        return User(self, name, self.service.gateway.token(name))
+
+    def now(self) -> float:
+        """Seconds since 1970, by the service's clock."""
+        return VIRTUAL_START + self.service.now_ms / 1000
+
+    def pretend(self, token: str) -> User:
+        """Whoever calls the node with somebody's token; with none if it is empty."""
+        return User(self, "thief", token)
+
+    def node(self, party: PartyId) -> Any:
+        """An MPC node, the honest code of a corrupt one: whoever has it corrupted reads it all."""
+        node = self.service.gateway.links[party].node
+        return node.honest if isinstance(node, HostileNode) else node
+
+    def shares(self, party: PartyId) -> dict[str, KeyShare]:
+        """Every share in an MPC node's store, by key_id."""
+        rows = self.node(party)._store._database.rows("SELECT key_id, share FROM shares")
+        return {key_id: KeyShare.from_bytes(share) for key_id, share in rows}
+
+    def events(self, party: PartyId) -> list[str]:
+        """What an MPC node's log tells, in order."""
+        return [event.event for event in self.node(party)._store.events()]
+
+    # ------------------------------------------------------------------ files
+
+    @property
+    def root(self) -> Path:
+        """Where the stores are."""
+        assert self.folder is not None, "this stage keeps nothing on disk"
+        return self.folder
+
+    def files(self) -> list[Path]:
+        """Every file of every store, as they lie there now."""
+        return sorted(path for path in self.root.rglob("*") if path.is_file())
+
+    def copy_store(self, name: str) -> bytes:
+        """A backup of one store, taken while the service is stopped."""
+        path = self._file(name)
+        self.service.close()
+        data = path.read_bytes()
+        self.open()
+        return data
+
+    def put_back(self, name: str, data: bytes) -> None:
+        """Roll one store back to a backup."""
+        self.service.close()
+        self._file(name).write_bytes(data)
+        self.open()
+
+    def _file(self, name: str) -> Path:
+        (found,) = self.root.rglob(f"{name}.sqlite")
+        return found
+
+    # ------------------------------------------------------------------ corrupt parts
+
+    def corrupt_node(self, party: PartyId | None = None) -> HostileNode:
+        """Corrupt an MPC node, from now on; ``me`` unless said otherwise."""
+        link = self.service.gateway.links[party or self.me]
+        hostile = HostileNode(link.node)
+        link.node = hostile
+        return hostile
+
+    def corrupt_door(self) -> HostileDoor:
+        """Corrupt the gateway's door, from now on: whoever reads and changes what passes there."""
+        app = self.service.gateway.app
+        door = HostileDoor(app.middleware_stack or app.build_middleware_stack())
+        app.middleware_stack = door
+        return door
+
+    def vouch_for(self, share: KeyShare) -> None:
+        """Have the gateway take a share for one of the user's present key."""
+        curve = share.record.curve_name
+        self.service.gateway.gateway._curve_of = lambda *_: curve  # type: ignore[method-assign]
+
+    def granted(self, party: PartyId, user_id: str) -> Ask:
+        """Asks an MPC node as the gateway can: with genuine grants for whatever it likes."""
+        link = self.service.gateway.links[party]
+
+        def ask(verb: str, body: wire.Body) -> bytes:
+            refused = ""
+            for scope in self._scopes(verb, user_id, body):
+                try:
+                    return self.handled(party, verb, link.grant(scope), body)
+                except Refusal as refusal:
+                    refused = str(refusal)
+                    if "the grant is" not in refused:
+                        raise
+            raise Refusal(refused)
+
+        return ask
+
+    def handled(self, party: PartyId, verb: str, credential: Any, body: wire.Body) -> bytes:
+        """What an MPC node answers to whoever reaches it.
+
+        Raises:
+            Refusal: with its words.
+        """
+
+        async def handle() -> bytes:
+            await asyncio.sleep(WAY_S)
+            reply: bytes = self.node(party).handle(verb, credential, body.to_bytes())
+            return reply
+
+        try:
+            return self.service.run(handle())
+        except MpcError as error:
+            raise Refusal(f"the {ROLES[party]}: {error}") from None
+
+    def _scopes(self, verb: str, user_id: str, body: wire.Body) -> Iterable[Scope]:
+        """What a grant for a request may have to name."""
+        keys = {None, getattr(body, "key_id", None)}
+        for party in MPC_NODES:
+            keys |= {bytes.fromhex(key_id) for key_id in self.shares(party)}
+        for session_id in {None, getattr(body, "session_id", None)}:
+            for message in {None, getattr(body, "message", None)}:
+                for key_id in keys:
+                    yield Scope(verb, user_id, key_id, session_id, message)
+
+    # ------------------------------------------------------------------ what anybody can do
+
+    def gateway(
+        self,
+        verb: str,
+        body: wire.Body | bytes,
+        token: str | bytes | None,
+    ) -> bytes:
+        """Ask the gateway for an MPC verb, as anybody can.
+
+        Raises:
+            Refusal: with the gateway's words.
+        """
+        content = body if isinstance(body, bytes) else body.to_bytes()
+        return self._http("POST", wire.PREFIX + verb, token, content, wire.MEDIA_TYPE)
+
+    def gateway_verbs(self) -> list[str]:
+        """What the gateway can be asked for."""
+        return sorted(self.service.gateway.gateway.verbs)
+
+    def node_verbs(self) -> list[str]:
+        """What an MPC node can be asked for."""
+        return sorted(self.node(self.me)._verbs)
+
+    def own_half(self, store: SecretStore, party: PartyId | None = None) -> bytes:
+        """A corrupt MPC node's half of a secret store; ``me`` unless said otherwise."""
+        party = party or self.me
+        return self.opened_half(store, party, self.node(party)._seal_key)
+
+    def seal_keys(self) -> dict[PartyId, bytes]:
+        """The MPC nodes' own: public."""
+        return {party: self.node(party).hello().seal_key for party in MPC_NODES}
+
+    def opened_half(self, store: SecretStore, party: PartyId, key: SealKey) -> bytes:
+        """A half of a secret store, for whoever has the key it is sealed to."""
+        return crypto_box_seal_open(store.halves[party], key.public, key.secret)[-HALF_BYTES:]
+
+    def half_of(self, party: PartyId, store: SecretStore, ask: Ask) -> bytes:
+        """An MPC node's half, with a reply key of the attacker's own.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        reply_key, user_id = ReplyKey(SystemRng()), self.user().user_id
+        proof = self.proof(store, party, user_id, reply_key.public)
+        key_id, half = bytes.fromhex(store.key_id), store.halves[party]
+        body = wire.OpenHalf(key_id, reply_key.public, half, proof)
+        half = wire.Half.from_bytes(ask("open", body)).half
+        return reply_key._unwrap(half, self.node(party).hello().seal_key, party)
+
+    def proof(
+        self, store: SecretStore, party: PartyId, user_id: str, reply_key: bytes
+    ) -> wire.UseProof:
+        """What shows an MPC node that the secret store is behind a request to open it: whoever has
+        the store has the key for it."""
+        boot = self.node(party).hello().boot
+        use = VaultUse.opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
+        return wire.UseProof(boot, use.mac(store.auth_keys[party]))
+
+    def look_up(self, path: str, token: str | bytes | None) -> Any:
+        """Ask the gateway for what is registered; JSON.
+
+        Raises:
+            Refusal: with the gateway's words.
+        """
+        return json.loads(self._http("GET", path, token, b"", "application/json"))
+
+    def _http(
+        self, method: str, path: str, token: str | bytes | None, content: bytes, kind: str
+    ) -> bytes:
+        headers = {"content-type": kind}
+        if token is not None:
+            shown = token if isinstance(token, str) else pybase64.urlsafe_b64encode(token).decode()
+            headers["authorization"] = f"Bearer {shown}"
+        transport = httpx.ASGITransport(self.service.gateway.app, raise_app_exceptions=False)
+
+        async def ask() -> httpx.Response:
+            await asyncio.sleep(WAY_S)
+            async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+                return await client.request(method, path, headers=headers, content=content)
+
+        return _content("the gateway", self.service.run(ask()))
+
+    def thief(self, token: str) -> Thief:
+        """A node of an attacker's own, with somebody's token."""
+        app = self.service.gateway.app
+        return Thief(self, token, GatewayClient(AsgiTransport(app, Limits())))
+
+
+@dataclass
+class User:
+    """A user, as the caller's backend acts for one: what it gets it keeps."""
+
+    stage: Stage = field(repr=False)
+    name: str
+    token: str = field(repr=False)
+    """Empty: it shows none."""
+
+    @property
+    def user_id(self) -> str:
+        return claims_of(self.token).user_id
+
+    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Ask the node.
+
+        Raises:
+            Refusal: with the node's words.
+        """
+        client = self.stage.service.http
+        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        method = "GET" if body is None else "POST"
+        found = client.request(
+            method, f"/v3/wallet{path and '/' + path}", json=body, headers=headers
+        )
+        return json.loads(_content("the node", found))
+
+    def generate(self, curve: str = CURVE, password: str = PASSWORD) -> Strings:
+        made: Strings = self.ask("generate", {"curve": curve, "password": password})
+        return made
+
+    def recover(self, curve: str = CURVE, password: str = PASSWORD) -> Strings:
+        made: Strings = self.ask("recover", {"curve": curve, "password": password})
+        return made
+
+    def sign(self, strings: Strings, message: str = HONEST, signer: PartyId = OPERATOR) -> bytes:
+        body = {**strings, "message": message, "signer": ROLES[signer]}
+        return bytes.fromhex(self.ask("sign", body)["signature"])
+
+    def adopted(self) -> str:
+        """The public key of the user's only key, as the user sees it."""
+        (wallet,) = self.ask("")["wallets"]
+        found: str = wallet["key"]["public_key"]
+        return found
+
+    def public_key(self, strings: Strings, password: str = PASSWORD) -> str:
+        found: str = self.ask("publickey", {**strings, "password": password})["public_key"]
+        return found
+
+
+class Thief(Wallet):
+    """The client's side of every exchange, by whoever has a token; it keeps what it makes."""
+
+    def __init__(self, stage: Stage, token: str, gateway: GatewayClient) -> None:
+        super().__init__(gateway, cost=CHEAP, now=stage.now)
+        self.stage = stage
+        self.caller = Caller(token, claims_of(token))
+        self.kept: list[KeyShare] | None = None
+        """Shares that are kept; None: what is made is activated, too."""
+        self.sessions: list[bytes] = []
+        self._guards: dict[bytes, Guard] = {}
+
+    def take_share(self, curve: Curve = CURVE) -> KeyShare:
+        """The client's share of a recovery that is never activated.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        return self._without_activation(self.recover(self.caller, curve, PASSWORD, Timing()))
+
+    def take_new(self, curve: Curve = CURVE) -> KeyShare:
+        """The same of a key generation."""
+        return self._without_activation(self.generate(self.caller, curve, PASSWORD, Timing()))
+
+    def _without_activation(self, making: Coroutine[Any, Any, Any]) -> KeyShare:
+        kept = self.kept = []
+        self.stage.run(making)
+        self.kept = None
+        return kept[-1]
+
+    def make(self, curve: Curve = CURVE) -> Strings:
+        """A whole key."""
+        made = self.stage.run(super().generate(self.caller, curve, PASSWORD, Timing()))
+        return dict(made.model_dump())
+
+    def open_vault(self, strings: Strings) -> bytes:
+        """What is in an opened vault: pw_key || pepper.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        store = SecretStore.from_text(strings["secret_store"])
+        reply_key, stage, user_id = ReplyKey(SystemRng()), self.stage, self.caller.claims.user_id
+        proofs = {j: stage.proof(store, j, user_id, reply_key.public) for j in MPC_NODES}
+        key_id = bytes.fromhex(store.key_id)
+        body = wire.OpenVault(key_id, reply_key.public, store.halves, proofs)
+        halves = wire.VaultOpened.from_bytes(stage.gateway("open", body, self.caller.token)).halves
+        return bytes(reply_key.combine(halves, stage.seal_keys()).secret)
+
+    def sign_strings(self, strings: Strings) -> bytes:
+        """What ``User.sign`` does, at this node."""
+        signing = self.sign(
+            self.caller,
+            key_id=strings["key_id"],
+            encrypted_share=strings["encrypted_share"],
+            secret_store=strings["secret_store"],
+            curve=strings["curve"],  # type: ignore[arg-type]
+            message=bytes.fromhex(HONEST),
+            signer=ROLES[OPERATOR],
+            timing=Timing(),
+        )
+        return bytes.fromhex(self.stage.run(signing))
+
+    def sign_with(self, share: KeyShare, message: bytes, signer: PartyId) -> bytes:
+        """A signature with a client's share.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        signing = self._sign_with(self.caller, signer, share, message, Timing())
+        return bytes.fromhex(self.stage.run(signing))
+
+    async def _share(self, *arguments: Any, **keywords: Any) -> KeyShare:
+        """With guards of its own: this node is a process of its own."""
+        found = await super()._share(*arguments, **keywords)
+        guard = self._guards.setdefault(found.record.epoch, Guard())
+        return replace(found, guard=guard)
+
+    def _session_id(self) -> bytes:
+        self.sessions.append(super()._session_id())
+        return self.sessions[-1]
+
+    async def _finish(self, *arguments: Any, **keywords: Any) -> Any:
+        if self.kept is None:
+            return await super()._finish(*arguments, **keywords)
+        held = (*arguments, *keywords.values())
+        self.kept.append(next(value for value in held if isinstance(value, KeyShare)))
+        return None
+
+
+# ---------------------------------------------------------------------- proofs
+
+
+def key_taken(shares: Iterable[KeyShare], public_key: str, how: str) -> Finding:
+    """Proven if the shares interpolate to the private key of a public one (in hex, with 0x)."""
+    shares = list(shares)
+    point = shares[0].group.base(combined(shares)).encode().hex()
+    return proven(
+        f"0x{point}" == public_key,
+        f"{how}: x*G is the user's public key",
+        "the shares do not combine to the key",
+    )
+
+
+def forged(curve: str, public_key: str, signature: bytes, how: str) -> Finding:
+    """Proven if a signature of ``WANTED`` verifies, by libsecp256k1 or libsodium."""
+    library = "libsecp256k1" if curve == "secp256k1" else "libsodium"
+    return proven(
+        verifies(curve, public_key, WANTED, signature),
+        f"{how}: {library} verifies a signature of the attacker's own message",
+        "the signature does not verify",
+    )
+
+
+def verifies(curve: str, public_key: str, message: bytes, signature: bytes) -> bool:
+    """Whether a signature is one of the message, by libsecp256k1 or libsodium."""
+    key = bytes.fromhex(public_key.removeprefix("0x"))
+    try:
+        if curve == "secp256k1":
+            recoverable = signature[:64] + bytes([signature[64] - 27])
+            found = Secp256k1Key.from_signature_and_message(recoverable, message, hasher=None)
+            return found.format() == key
+        VerifyKey(key).verify(message, signature)
+    except (ValueError, BadSignatureError):
+        return False
+    return True
+
+
+def guessed(pw_key: bytes, secret_store: str) -> str | None:
+    """The guess whose stretched form is ``pw_key``, if one is: no service is asked."""
+    store = SecretStore.from_text(secret_store)
+    tries = (g for g in GUESSES if bytes(stretch(g, store.salt, store.cost)) == pw_key)
+    return next(tries, None)
+
+
+# ---------------------------------------------------------------------- pieces
+
+
+def claims_of(token: str) -> Claims:
+    """What a token says; whoever holds it can read it."""
+    _, payload, _ = token.split(".")
+    said = json.loads(pybase64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return Claims(said["sub"], said["username"], "access", None, int(said["exp"]))
+
+
+def random_id() -> bytes:
+    """32 bytes for a session of an attacker's own."""
+    return SystemRng().bytes(32)
+
+
+def client_secret(curve: str, secret: int) -> Any:
+    """A scalar of an attacker's own."""
+    return group_of(curve).scalar(secret)
+
+
+def _content(who: str, response: httpx.Response) -> bytes:
+    """
+    Raises:
+        Refusal: an error.
+    """
+    if response.is_success:
+        return response.content
+    try:
+        said = response.json()
+    except ValueError:
+        said = {}
+    text = said.get("error") or said.get("message") or response.reason_phrase
+    raise Refusal(f"{who}: {response.status_code} {text}")

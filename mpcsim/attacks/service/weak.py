@@ -1,0 +1,431 @@
+"""What research builds of the service have otherwise: one part for every check that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mpcsim.attacks.service.builds import Part
+from mpcsim.attacks.service.hostile import Asked, Call, HostileDoor, HostileNode
+from mpcsim.gateway.links import Times
+from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.mpc_node.store import StoredShare
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import notices, wire
+from mpcsim.rpc.errors import Refused, no_such_key
+from mpcsim.rpc.grants import _MAC_BYTES, Scope, _Grant
+from mpcsim.rpc.statements import Suspended
+from mpcsim.rpc.tokens import Claims, TokenVerifier
+from mpcsim.vault import SecretStore, VaultKey, WrongKey
+from mpcsim.vault.sealing import _share_key
+from node.auth import Authenticator
+from node.errors import ApiError, UntrustedNode
+from node.local import VIRTUAL_START, LocalService
+from node.trust import Trust
+from node.wallet import Caller
+
+WITH_TOKENS: Final = (
+    "token",
+    "database + token",
+    "mpc node + token",
+    "gateway",
+    "gateway, not pinned",
+    "gateway + mpc node",
+)
+"""Rows of those who hold a token, or issue them."""
+
+
+def confirms(store: SecretStore, secret: bytes) -> bool:
+    """Whether pw_key || pepper are those of a store: what tries passwords offline."""
+    try:
+        _share_key(store, VaultKey(bytearray(secret)))
+    except WrongKey:
+        return False
+    return True
+
+
+def _api(service: LocalService) -> Any:
+    """The gateway's endpoints."""
+    routes = service.gateway.app.routes
+    return next(r.endpoint.__self__ for r in routes if r.path == "/mpc/v1/{verb}")  # type: ignore[attr-defined]
+
+
+def at_both(weaken: Callable[[Any], None]) -> Callable[[LocalService], None]:
+    """The same done to both MPC nodes."""
+
+    def weaken_both(service: LocalService) -> None:
+        for link in service.gateway.links.values():
+            weaken(link.node)
+
+    return weaken_both
+
+
+# ------------------------------------------------------------------ tokens
+
+
+class _AnyToken:
+    """Takes no token for the only user's; in the place of the gateway's verifier and the node's."""
+
+    def __init__(self, service: LocalService) -> None:
+        self._registry = service.gateway.gateway.registry
+
+    def verify(self, token: str | None) -> Claims:
+        (user_id,) = self._registry.user_ids()
+        user = self._registry.user(user_id)
+        assert user is not None
+        return Claims(user_id, user.username, "access", None, 1 << 40)
+
+    async def caller(self, authorization: str | None) -> Caller:
+        return Caller("none", self.verify(None))
+
+
+def _no_tokens(service: LocalService) -> None:
+    anybody = _AnyToken(service)
+    _api(service)._verifier = anybody
+    service.app.state.authenticator = anybody
+
+
+def _everlasting(service: LocalService) -> None:
+    jwks = service.gateway.issuer.jwks()
+    _api(service)._verifier = TokenVerifier(jwks, "gateway", lambda: VIRTUAL_START)
+    service.app.state.authenticator = Authenticator(
+        service.app.state.authenticator._gateway, now=lambda: VIRTUAL_START
+    )
+    _late_mail(service)
+
+
+class _KeyTokensAreAccess:
+    """Takes a key token for an access token."""
+
+    def __init__(self, honest: Any) -> None:
+        self._honest = honest
+
+    def verify(self, token: str | None) -> Claims:
+        claims: Claims = self._honest.verify(token)
+        return replace(claims, use="access", key_id=None)
+
+
+def _key_tokens_are_access(service: LocalService) -> None:
+    api = _api(service)
+    api._verifier = _KeyTokensAreAccess(api._verifier)
+
+
+KEY_TOKENS_ARE_ACCESS: Final = Part(
+    "a gateway that takes key tokens for access tokens", _key_tokens_are_access
+)
+NO_TOKENS: Final = Part("a node and a gateway that ask for no token", _no_tokens)
+EVERLASTING_TOKENS: Final = Part("tokens that never expire", _everlasting)
+
+# ------------------------------------------------------------------ the vault
+
+
+KNOWN: Final = bytes(range(32))
+"""What a vault without a pepper has in its place: known to everybody."""
+
+
+class _NoPepper:
+    """Randomness of which 32 bytes at a time are known."""
+
+    def __init__(self, honest: Any) -> None:
+        self._honest = honest
+
+    def bytes(self, n: int) -> bytes:
+        found: bytes = KNOWN if n == len(KNOWN) else self._honest.bytes(n)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._honest, name)
+
+
+def _no_pepper(service: LocalService) -> None:
+    wallet = service.app.state.wallet
+    wallet._rng = _NoPepper(wallet._rng)
+
+
+def _no_use_check(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._check_authentic = lambda *_: None  # type: ignore[attr-defined]
+
+
+def _everything_is_old(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        _old(link.node)
+
+
+def _old(node: Any) -> None:
+    usable = node._usable
+    node._usable = lambda *arguments: replace(usable(*arguments), legacy=1)
+
+
+EVERYTHING_IS_OLD: Final = Part(
+    "MPC nodes that take every epoch for an old one", _everything_is_old
+)
+NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _no_use_check)
+NO_PEPPER: Final = Part("a vault without a pepper", _no_pepper)
+
+# ------------------------------------------------------------------ shares
+
+
+def _any_share_signs(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        _serving_any_share(link.node)
+    curve = "ed25519"
+    service.gateway.gateway._curve_of = lambda *_: curve  # type: ignore[method-assign]
+
+
+def _serving_any_share(node: Any) -> None:
+    def mine(user_id: str, key_id: str) -> Any:
+        found = node._store.find(key_id)
+        if found is None:
+            raise no_such_key()
+        return found
+
+    node._mine = mine
+
+
+def _any_epoch_opens(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        _opening_any_epoch(link.node)
+
+
+def _opening_any_epoch(node: Any) -> None:
+    usable = node._usable
+
+    def retired_too(user_id: str, key_id: str) -> StoredShare:
+        with suppress(Refused):
+            found: StoredShare = usable(user_id, key_id)
+            return found
+        return StoredShare(key_id, user_id, "", b"", b"", "active")
+
+    node._usable = retired_too
+    node._check_authentic = lambda *_: None
+
+
+ANY_EPOCH_OPENS: Final = Part("MPC nodes that open halves of retired epochs", _any_epoch_opens)
+
+
+ANY_SHARE_SIGNS: Final = Part("MPC nodes that sign with shares not in force", _any_share_signs)
+
+# ------------------------------------------------------------------ grants
+
+
+def _forwarded_tokens(service: LocalService) -> None:
+    """Every token that comes to the gateway's door is shown to both MPC nodes, too."""
+
+    def forward(call: Call) -> None:
+        for link in service.gateway.links.values():
+            if isinstance(link.node, HostileNode) and call.token:
+                link.node.asked.append(Asked("(forwarded)", call.token, b""))
+
+    app = service.gateway.app
+    app.middleware_stack = HostileDoor(app.build_middleware_stack(), before=forward)
+
+
+FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forwarded_tokens)
+
+
+@dataclass(frozen=True)
+class _AnyGrant:
+    """Good for everything, in the name of whatever user stands in it."""
+
+    user_id: str
+
+    def check(self, scope: Scope) -> None:
+        pass
+
+
+class _AnyGrants:
+    """Reads any grant, whoever has made it for whom and when."""
+
+    def read(self, data: bytes) -> _AnyGrant:
+        return _AnyGrant(_Grant.from_bytes(data[_MAC_BYTES:]).user_id)
+
+
+def _any_grant(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._grants = _AnyGrants()  # type: ignore[attr-defined]
+
+
+ANY_GRANT: Final = Part("MPC nodes that accept any grant", _any_grant)
+
+
+# ------------------------------------------------------------------ stores
+
+
+def _left_in_log(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._store._database.forget = lambda: None  # type: ignore[attr-defined]
+
+
+LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _left_in_log)
+
+
+def _nothing_yet(service: LocalService) -> None:
+    pass
+
+
+class _AnybodysTrust(Trust):
+    """Takes anybody for the MPC nodes."""
+
+    def check(self, hellos: Any) -> None:
+        pass
+
+
+class _AnySealKey(Trust):
+    """Looks at identities alone."""
+
+    def check(self, hellos: Any) -> None:
+        try:
+            super().check(hellos)
+        except UntrustedNode as error:
+            if "seal key" not in error.message:
+                raise
+
+
+def _trusting(kind: type[Trust]) -> Callable[[LocalService], None]:
+    def replace_trust(service: LocalService) -> None:
+        service.app.state.wallet._gateway._trust = kind(None)
+
+    return replace_trust
+
+
+NO_IDENTITIES: Final = Part(
+    "a REST node that takes anybody for the MPC nodes", _trusting(_AnybodysTrust)
+)
+ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _trusting(_AnySealKey))
+
+
+def _unsigned_mail(service: LocalService) -> None:
+    wallet = service.app.state.wallet
+    honest = wallet._client
+
+    def client(*arguments: Any, **keywords: Any) -> Any:
+        found = honest(*arguments, **keywords)
+
+        def take(mail: Any) -> list[Any]:
+            plain = [unsigned(data) for data in mail]
+            return [out for data in plain for out in found._party.receive(*data)]
+
+        found._take = take
+        return found
+
+    wallet._client = client
+
+
+def unsigned(data: bytes) -> tuple[PartyId, bytes]:
+    """Whom an envelope is from, and the envelope without its signature, which nobody looks at."""
+    envelope = Envelope.decode(data)
+    signed = not envelope.sealed and envelope.sender in MPC_NODES
+    return envelope.sender, data[: -wire.SIGNATURE_BYTES] if signed else data
+
+
+UNSIGNED_MAIL: Final = Part("a REST node that believes unsigned first messages", _unsigned_mail)
+ANY_RECORD: Final = Part("a REST node that checks no record", _nothing_yet)
+
+# ------------------------------------------------------------------ suspensions
+
+
+def _wallet(service: LocalService) -> Any:
+    return service.app.state.wallet
+
+
+class _Careless:
+    """Remembers no key with which a node was caught cheating, and asks ``times`` times to have it
+    suspended."""
+
+    def __init__(self, honest: Any, times: int) -> None:
+        self._gateway, self._times = honest._gateway, times
+
+    def check(self, key_id: bytes) -> None:
+        pass
+
+    async def report(self, body: wire.Suspend) -> bool:
+        for _ in range(self._times):
+            with suppress(ApiError):
+                await self._gateway.suspend(body)
+                return True
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def _careless(times: int) -> Callable[[LocalService], None]:
+    def weaken(service: LocalService) -> None:
+        wallet = _wallet(service)
+        wallet._suspensions = _Careless(wallet._suspensions, times)
+        opened = wallet._share
+
+        async def share(*arguments: Any, **keywords: Any) -> KeyShare:
+            found: KeyShare = await opened(*arguments, **keywords)
+            return replace(found, guard=Guard())
+
+        wallet._share = share
+
+    return weaken
+
+
+def _late_mail(service: LocalService) -> None:
+    _wallet(service)._check_token = lambda caller: None
+
+
+def _forgetful_gateway(service: LocalService) -> None:
+    suspensions = service.gateway.gateway.suspensions
+
+    async def take(body: wire.Suspend) -> None:
+        pass
+
+    suspensions.take = take  # type: ignore[method-assign]
+
+
+def _tells_once(service: LocalService) -> None:
+    suspensions = service.gateway.gateway.suspensions
+
+    async def take(body: wire.Suspend) -> None:
+        for party, notice in body.notices.items():
+            told = wire.SuspendKey(body.occasion, notice)
+            with suppress(Refused):
+                at = body.occasion
+                scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
+                await suspensions._links[party].call(scope, told, Times())
+
+    suspensions.take = take  # type: ignore[method-assign]
+
+
+def _any_tag(service: LocalService) -> None:
+    suspensions = service.gateway.gateway.suspensions
+    suspensions.tag = lambda at: bytes(32)  # type: ignore[method-assign]
+
+
+def _any_notice(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        _suspending(link.node)
+
+
+def _suspending(node: Any) -> None:
+    def suspend(grant: Any, data: bytes) -> wire.Body:
+        at = wire.SuspendKey.from_bytes(data)
+        node._store.suspend(at.occasion.key_id.hex(), "somebody said so")
+        said = Suspended(at.occasion.key_id, notices.digest(at.notice), 1)
+        return wire.Acknowledged(1, node._identity.sign(said))
+
+    node._verbs = {**node._verbs, "suspend": suspend}
+
+
+CARELESS: Final = Part("a REST node that goes on after a failed check", _careless(0))
+ASKS_ONCE: Final = Part("a REST node that asks once to have a key suspended", _careless(1))
+LATE_MAIL: Final = Part("a REST node that looks at what comes after the token", _late_mail)
+FORGETFUL_GATEWAY: Final = Part("a gateway that remembers no suspension", _forgetful_gateway)
+TELLS_ONCE: Final = Part("a gateway that tells each MPC node once", _tells_once)
+ANY_TAG: Final = Part("a gateway that suspends for anybody", _any_tag)
+ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _any_notice)
+
+
+def stranger(user_id: str, key_id: str) -> wire.Suspend:
+    """A suspension by somebody who had no session and has no share."""
+    at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
+    return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES})
