@@ -56,8 +56,8 @@ def test_a_filled_gateway(tmp_path):
     """What the starts are measured on: keys in all three stores, and a log that a crash leaves."""
     clean, crashed = tmp_path / "clean", tmp_path / "crashed"
     fill(clean, crashed, 3)
-    assert not list(clean.glob("*-wal"))
-    assert len([file for file in crashed.glob("*-wal") if file.stat().st_size]) == 3
+    assert not list(clean.rglob("*-wal"))
+    assert len([file for file in crashed.rglob("*-wal") if file.stat().st_size]) == 3
     for folder in (clean, crashed):
         with closing(open_gateway(folder)) as gateway:
             registry = gateway.gateway.registry
