@@ -56,6 +56,8 @@ class Tag(Enum):
     ABORT = "mpcsim/statement/abort/v1"
     SEAL_KEY = "mpcsim/statement/seal-key/v1"
     SUSPENDED = "mpcsim/statement/suspended/v1"
+    PUBLIC_SHARES = "mpcsim/key-record/shares/v1"
+    EVENT = "mpcsim/event/v1"
 
     def __init__(self, name: str) -> None:
         self.prefix = len(name).to_bytes(8, "big") + name.encode()

@@ -67,7 +67,7 @@ def create_app(
         now: seconds since 1970 UTC, for the expiry of tokens.
     """
     gateway = gateway or GatewayClient(_transport(settings), settings.mpc_node_keys)
-    wallet = wallet or Wallet(gateway, timeout_s=settings.gateway_timeout_s, now=now)
+    wallet = wallet or Wallet(gateway, now=now)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

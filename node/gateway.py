@@ -26,7 +26,7 @@ from mpcsim.rpc.errors import (
     key_exists,
     recovered_meanwhile,
 )
-from mpcsim.rpc.statements import IDENTITY_BYTES
+from mpcsim.rpc.statements import IDENTITY_BYTES, SignedRecord
 from mpcsim.rpc.transport import (
     ConnectionLost,
     Reply,
@@ -196,16 +196,10 @@ class GatewayClient:
         """Send further messages of an open session; those for the client."""
         return await self._mail("exchange", token, wire.Exchange(session_id, messages))
 
-    async def activate(
-        self, token: str, session_id: bytes, key_id: bytes, patience_s: float
-    ) -> None:
-        """Make the key of a finished session the user's key.
-
-        Args:
-            patience_s: the gateway makes it so within this time, or not at all.
-        """
-        body = wire.Activate(session_id, key_id, round(patience_s * 1000))
-        await self._post("activate", token, body)
+    async def activate(self, token: str, session_id: bytes, key_id: bytes) -> SignedRecord:
+        """Make the key of a finished session the user's key; its record, as signed."""
+        body = wire.Activate(session_id, key_id)
+        return _decode(SignedRecord, await self._post("activate", token, body))
 
     # ------------------------------------------------------------------ one request
 

@@ -189,8 +189,7 @@ class LocalService:
         self.gateway = opened(rng=rng("gateway"), clock=clock, timer=clock, now=now)
         transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
         client = GatewayClient(transport, settings.mpc_node_keys)
-        timeout_s = settings.gateway_timeout_s
-        wallet = Wallet(client, rng=rng("node"), cost=cost, timeout_s=timeout_s, now=now)
+        wallet = Wallet(client, rng=rng("node"), cost=cost, now=now)
         self.app = create_app(settings, client, wallet, clock=clock, now=now)
         self._asgi = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._gateway_asgi = httpx.ASGITransport(self.gateway.app, raise_app_exceptions=False)

@@ -23,7 +23,6 @@ from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices
 from mpcsim.rpc.errors import recovered_meanwhile
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
-from mpcsim.rpc.transport import DEFAULT_LIMITS
 from mpcsim.rpc.wire import Hello, Occasion, Recovering, Sign, Signing, Suspend, UseProof
 from mpcsim.vault import (
     INTERACTIVE,
@@ -85,8 +84,6 @@ Nodes = Mapping[PartyId, Hello]
 """Who the MPC nodes are."""
 
 MESSAGE_HASH_BYTES: Final = 32
-PATIENCE: Final = 0.8
-"""Part of the client's timeout in which a key may come into force; the rest is for the way."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +104,13 @@ class Wallet:
         rng: Rng | None = None,
         cost: Argon2Cost = INTERACTIVE,
         workers: Workers | None = None,
-        timeout_s: float = DEFAULT_LIMITS.total_s,
         now: Callable[[], float] = time.time,
     ) -> None:
         """
         Args:
             cost: of Argon2id, for new vaults.
-            timeout_s: how long the gateway's client waits for an answer.
             now: seconds since 1970 UTC, for the expiry of tokens.
         """
-        self._patience_s = timeout_s * PATIENCE
         self._gateway = gateway
         self._rng = rng or SystemRng()
         self._cost = cost
@@ -270,8 +264,7 @@ class Wallet:
     async def _activate(self, caller: Caller, session_id: bytes, made: KeyShareRecord) -> None:
         """Have the gateway register a key, and see that it did.
 
-        If there is no answer the key may be registered all the same, or still be: our patience is
-        counted from the arrival of the request, and nobody knows when that was.
+        If there is no answer the key may be registered all the same, or still be.
 
         Raises:
             OutcomeUnknown: the gateway does not know, or something before it has answered.
@@ -281,7 +274,7 @@ class Wallet:
         failure: ApiError | None = None
         try:
             key_id = bytes.fromhex(made.key_id)
-            await self._gateway.activate(caller.token, session_id, key_id, self._patience_s)
+            await self._gateway.activate(caller.token, session_id, key_id)
         except (Unreachable, UpstreamTimeout, Upstream) as error:
             failure = error
         try:

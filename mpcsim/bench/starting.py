@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -16,11 +17,15 @@ from typing import Final
 
 from mpcsim.bench.protocols import keys
 from mpcsim.gateway.registry import Registry
-from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.keyshare import PublicKeyRecord
+from mpcsim.mpc_node.events import EMPTY
+from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
+from mpcsim.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import store_file
 from mpcsim.system import free_port, gateway_program, running
@@ -77,26 +82,47 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
     for service in services:
         # Nobody waits for the disk after each of these changes.
         service._database._writer.execute("PRAGMA synchronous = OFF")
+    identities = {party: store.identity(rng) for party, store in stores.items()}
     for n in range(count + BROKEN_OFF):
         user, key_id = registry.sign_up(f"user {n}"), rng.bytes(32)
+        public = replace(shares[CLIENT].record, epoch=key_id)
+        signed = _signed(identities, user.user_id, public)
         for party, store in stores.items():
-            share = shares[party]
-            share = replace(share, record=replace(share.record, epoch=key_id))
-            store.prepare(
-                StoredShare(
-                    key_id.hex(),
-                    user.user_id,
-                    CURVE,
-                    share.public_key.encode(),
-                    share.to_bytes(),
-                    ACTIVE if n < count else PREPARED,
-                )
+            made = StoredShare(
+                key_id.hex(),
+                user.user_id,
+                CURVE,
+                public.public_key.encode(),
+                replace(shares[party], record=public).to_bytes(),
+                PREPARED,
             )
+            if n < count:
+                made = replace(made, state=ACTIVE, record=signed.to_bytes())
+            store.prepare(made)
         if n < count:
-            registry.register(user.user_id, key_id.hex(), CURVE, share.public_key.encode())
+            registry.put(signed)
     shutil.copytree(clean, crashed)
     for service in services:
         service.close()
+
+
+def _signed(
+    identities: Mapping[PartyId, Identity], user_id: str, public: PublicKeyRecord
+) -> SignedRecord:
+    """As the MPC nodes would sign it."""
+    record = KeyRecord(
+        user_id,
+        CURVE,
+        public.public_key.encode(),
+        public.epoch,
+        None,
+        0,
+        shares_hash(public.to_bytes()),
+        {party: identity.public for party, identity in identities.items()},
+    )
+    vote = Vote(record, EMPTY)
+    signatures = {party: identity.sign(vote) for party, identity in identities.items()}
+    return SignedRecord(record, dict.fromkeys(MPC_NODES, EMPTY), signatures)
 
 
 def _start_s(folders: list[Path]) -> float:

@@ -1,167 +1,206 @@
-"""A key comes into force: which one it is, both MPC nodes' stores and the registry agree on.
+"""A key comes into force: both MPC nodes are asked to vote, and told of each other's votes.
 
-A new key comes into force in two phases. Both MPC nodes *vote*: they are done and hold their new
-shares durably. Then one write to the registry decides; and both nodes *settle*, that is, make
-their stores agree with the registry. Whatever a crash interrupts, the registry has the old state
-or the new one, and settling again (at every start, before every attempt, and when a node does not
-know a registered key) brings the stores in line. Stores of different moments must not be settled:
-that would drop shares. ``fitting`` finds them at the start, and their keys are left alone.
+What is asked, and what it comes to, is ``decision``'s; here it is carried out, for a key that has
+just been made (``activate``), and to bring to its end what was interrupted (``resolve``): at the
+start, before a key is made, and when a node does not know a registered key. The registry remembers
+what was decided before either node acts on it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
 from mpcsim.gateway import fitting
+from mpcsim.gateway.decision import Decision, Request
 from mpcsim.gateway.links import Link, Times
-from mpcsim.gateway.registry import Registry
+from mpcsim.gateway.registry import KeyChanged, KeyExists, Registry
 from mpcsim.gateway.sessions import Asking, Session, Sessions
-from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
-from mpcsim.rpc.database import CommitInDoubt
+from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
     NOT_FOUND,
-    TIMED_OUT,
+    UNAVAILABLE,
+    NodeFailed,
     Refused,
     do_not_fit,
+    failed,
     key_exists,
     no_such_key,
     recovered_meanwhile,
     undecided,
 )
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.threads import all_of, in_thread, to_the_end
+from mpcsim.rpc.holdings import Holding
+from mpcsim.rpc.standing import Holdings, ListHoldings
+from mpcsim.rpc.statements import SignedRecord
+from mpcsim.rpc.threads import in_thread, to_the_end
 
 LOG = logging.getLogger(__name__)
 
 
 class Activation:
-    """Decides which key of a user and curve is in force."""
+    """Sees to it that both MPC nodes and the registry agree which shares are in force."""
 
     def __init__(
-        self,
-        registry: Registry,
-        links: Mapping[PartyId, Link],
-        sessions: Sessions,
-        clock: Callable[[], float],
+        self, registry: Registry, links: Mapping[PartyId, Link], sessions: Sessions
     ) -> None:
-        """
-        Args:
-            clock: monotonic seconds, for what a caller has patience for.
-        """
         self._registry = registry
         self._links = links
         self._sessions = sessions
-        self._clock = clock
-        self._misfits: set[fitting.At] = set()
-        """Keys whose shares do not fit the registry: none of them is touched."""
         self._deciding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def activate(self, asking: Asking, body: wire.Activate) -> None:
-        """Make the key of a session the user's key, or call the session off."""
+    # ------------------------------------------------------------------ a key that has been made
+
+    async def activate(self, asking: Asking, body: wire.Activate) -> SignedRecord:
+        """Make the key of a session the user's key, or call the session off.
+
+        Returns:
+            The key's record, signed by both MPC nodes.
+        """
         session = await self._sessions.find(asking.claims, body.session_id)
         if not session.making:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
-        deadline = self._clock() + body.patience_ms / 1000
         async with self._sessions.serving(session):
-            await to_the_end(self._decide(asking, session, body, deadline))
+            return await to_the_end(self._decide(asking, session, body))
 
-    async def _decide(
-        self, asking: Asking, session: Session, body: wire.Activate, deadline: float
-    ) -> None:
-        user_id, curve = session.user_id, session.curve
-        async with self.decision(user_id, curve):
+    async def _decide(self, asking: Asking, session: Session, body: wire.Activate) -> SignedRecord:
+        async with self.decision(session.user_id, session.curve):
             try:
-                await self._vote(asking, session, body, deadline)
+                record = await self._vote(asking, session, body)
             except BaseException:
                 await self._sessions.stop([session])
                 raise
-            # Decided. A node that misses the following hears of it when it is next asked.
             self._sessions.end(session)
             if session.key_id is not None:
                 for other in self._sessions.of_key(session.key_id):
                     self._sessions.end(other)
-            try:
-                await self.settle(user_id, curve, asking.times)
-            except Exception as error:
-                LOG.warning("a new key is in force, but not everywhere: %s", error)
+            return record
 
-    async def _vote(
-        self, asking: Asking, session: Session, body: wire.Activate, deadline: float
-    ) -> None:
-        """Ask for both votes, and write the registry; under the decision's lock.
-
-        Args:
-            deadline: after it the node takes the key for not registered, and tells its caller so:
-                it must then never be.
+    async def _vote(self, asking: Asking, session: Session, body: wire.Activate) -> SignedRecord:
+        """Ask for both votes, and see what comes of them; under the decision's lock.
 
         Raises:
-            Refused: the registry is as it was. A node may have voted; settling takes that back.
-                ``Undecided``: the registry's disk failed at the worst moment.
+            Refused: the key is not in force, and will not be. ``Undecided``: nobody knows.
         """
-        user_id, curve, key_id = session.user_id, session.curve, body.key_id.hex()
+        user_id, curve = session.user_id, session.curve
         present = self._registry.key(user_id, curve)
         if session.key_id is None and present is not None:
             raise key_exists(curve)
         if session.key_id is not None and (present is None or present.key_id != session.key_id):
             raise recovered_meanwhile()
-        await in_thread(self._registry.intend, user_id, curve, key_id)
-        scope = Scope("vote", user_id, body.key_id, body.session_id)
-        votes = [self._links[p].call(scope, body, asking.times) for p in MPC_NODES]
-        replies = await all_of(votes)
-        keys = {wire.Voted.from_bytes(reply).public_key for reply in replies}
-        if len(keys) != 1:
-            raise Refused(CONFLICT, "the MPC nodes hold shares of different keys")
-        if self._clock() > deadline:
-            raise Refused(TIMED_OUT, "the MPC nodes' votes came too late")
+        if present is not None and present.key_id == body.key_id.hex():
+            raise Refused(CONFLICT, "this session has not made that key")
+        decision = self._begin(user_id, curve, body)
         try:
-            if session.key_id is None:
-                await in_thread(self._registry.register, user_id, key_id, curve, keys.pop())
-            else:
-                await in_thread(self._registry.replace, user_id, curve, session.key_id, key_id)
-        except CommitInDoubt as error:
-            # Only the next start sees what was decided. Until then, no share may be dropped.
-            self._misfits.add((user_id, curve))
-            LOG.error("%s key of user %s: restart the gateway: %s", curve, user_id, error)
-            raise undecided(error.told) from error
+            await self._carry_out(decision, asking.times)
+        except StoreFailed as error:
+            # It has been decided, and is remembered as soon as the registry can be written.
+            LOG.error("%s key of user %s: %s", curve, user_id, error)
+            raise undecided(Refused(UNAVAILABLE, error.told)) from error
+        if decision.record is not None and decision.record.record.epoch == body.key_id:
+            for failure in decision.failures:
+                LOG.warning("a new key is in force, but not everywhere: %s", failure)
+            return decision.record
+        at_odds = Refused(CONFLICT, "the MPC nodes do not vote for the same record")
+        failure = decision.failures[0] if decision.failures else at_odds
+        raise undecided(failure) if decision.open(body.key_id) else failure
 
-    async def settle(self, user_id: str, curve: str, times: Times) -> None:
-        """Bring both MPC nodes' stores in line with the registry; under the decision's lock."""
-        if (user_id, curve) in self._misfits:
+    # ------------------------------------------------------------------ what was interrupted
+
+    async def resolve(
+        self, user_id: str, curve: str, times: Times, *, aborting: bool = True
+    ) -> None:
+        """Bring to its end what has been voted for, with both MPC nodes; under the decision's lock.
+
+        Args:
+            aborting: end votes that have stayed alone, too; which only the next making needs. They
+                may be what is left of a newer state, if files have been put back.
+
+        Raises:
+            Refused: a node cannot do its part, or the nodes' stores do not fit together.
+        """
+        decision = self._begin(user_id, curve, aborting=aborting)
+        await self._carry_out(decision, times)
+        for failure in decision.failures:
+            if isinstance(failure, NodeFailed):
+                raise failure
+        if not decision.fits or (aborting and decision.alone):
             raise do_not_fit()
-        scope, request = Scope("settle", user_id), self._registered(user_id, curve)
-        await all_of([self._links[p].call(scope, request, times) for p in MPC_NODES])
 
-    def settle_at_start(self) -> None:
-        """See what fits together (``fitting``), and end whatever the last run left undecided,
-        before the first request."""
-        held = {party: link.node.holdings() for party, link in self._links.items()}
+    def resolve_at_start(self) -> None:
+        """See what fits together (``fitting``), and bring to its end whatever the last run left
+        undecided, before the first request."""
+        held = {party: _holdings(link) for party, link in self._links.items()}
         fit = fitting.compare(self._registry, held)
-        if fit.follow:
-            self._registry.follow(fit.follow)
-        self._misfits = fit.misfits
-        for user_id, curve in fit.unsettled:
-            for link in self._links.values():
-                request = self._registered(user_id, curve)
-                try:
-                    grant = link.grant(Scope("settle", user_id))
-                    link.node.handle("settle", grant, request.to_bytes())
-                except Refused as refused:  # one user's trouble; the others' keys work
-                    LOG.error("%s key of user %s: %s", curve, user_id, refused)
+        for user_id, curve in fit.odd:
+            decision = self._begin(user_id, curve, aborting=False)
+            while requests := decision.requests():
+                for request in requests:
+                    link = self._links[request.party]
+                    try:
+                        answer: bytes | Refused = link.call_now(request.scope, request.body)
+                    except Refused as refused:
+                        answer = refused
+                    decision.heard(request, answer)
+                self._remember(decision)
+            for failure in decision.failures:  # one user's trouble; the others' keys work
+                LOG.error("%s key of user %s: %s", curve, user_id, failure)
+            registered = self._registry.key(user_id, curve)
+            fit.resolved((user_id, curve), registered, decision.fits, decision.alone)
+        fit.report()
 
-    def _registered(self, user_id: str, curve: str) -> wire.Settle:
-        """What the registry says."""
-        key = self._registry.key(user_id, curve)
-        return wire.Settle(user_id, curve, bytes.fromhex(key.key_id) if key else None)
+    # ------------------------------------------------------------------ both
+
+    def _begin(
+        self,
+        user_id: str,
+        curve: str,
+        vote: wire.Activate | None = None,
+        *,
+        aborting: bool = True,
+    ) -> Decision:
+        identities = {party: link.node.hello().identity for party, link in self._links.items()}
+        registered = self._registry.key(user_id, curve)
+        return Decision(user_id, curve, identities, registered, vote, aborting=aborting)
+
+    async def _carry_out(self, decision: Decision, times: Times) -> None:
+        while requests := decision.requests():
+            answers = await asyncio.gather(*[self._ask(r, times) for r in requests])
+            for request, answer in zip(requests, answers, strict=True):
+                decision.heard(request, answer)
+            if decision.to_remember is not None:
+                await in_thread(self._remember, decision)
+
+    def _remember(self, decision: Decision) -> None:
+        """Write down what is in force."""
+        if decision.to_remember is not None:
+            try:
+                decision.remembered = self._registry.put(decision.to_remember)
+            except (KeyExists, KeyChanged) as error:
+                LOG.error(
+                    "the registry does not take a record that both MPC nodes signed: %s", error
+                )
+
+    async def _ask(self, request: Request, times: Times) -> bytes | Refused:
+        try:
+            return await self._links[request.party].call(request.scope, request.body, times)
+        except Refused as refused:
+            return refused
+        except Exception as error:  # what it has done by then is not known
+            LOG.error("%s %s: %s", ROLES[request.party], request.scope.verb, type(error).__name__)
+            return failed(request.party)
 
     def decision(self, user_id: str, curve: str) -> asyncio.Lock:
         """Held while it is decided which key of a user and curve is in force."""
         return self._deciding.setdefault((user_id, curve), asyncio.Lock())
+
+    # ------------------------------------------------------------------ keys in use
 
     async def ask_about_key(
         self,
@@ -174,7 +213,8 @@ class Activation:
         *,
         quick: bool = False,
     ) -> bytes:
-        """Ask for something a node does with a registered key; settle if it has not heard of it."""
+        """Ask for something a node does with a registered key; if it has not heard of it, tell it
+        what is in force."""
         link = self._links[party]
         try:
             return await link.call(scope, body, asking.times, quick=quick)
@@ -185,5 +225,16 @@ class Activation:
         async with self.decision(user_id, curve):
             if not self._registry.owns(user_id, key_id):
                 raise no_such_key()
-            await self.settle(user_id, curve, asking.times)
+            await self.resolve(user_id, curve, asking.times, aborting=False)
         return await link.call(scope, body, asking.times, quick=quick)
+
+
+def _holdings(link: Link) -> list[Holding]:
+    """What an MPC node holds, all pages of it."""
+    found: list[Holding] = []
+    while True:
+        after = found[-1].key_id if found else ""
+        page = Holdings.from_bytes(link.call_now(Scope("holdings"), ListHoldings(after))).holdings()
+        if not page:
+            return found
+        found += page

@@ -13,31 +13,32 @@ another store's file      another role in it                       no start
 missing or empty          no users or shares, while others have    ERROR; the keys without shares
                           some                                     cannot be used; none is made if
                                                                    one MPC node's file alone is it
-registry older, users     both MPC nodes hold another set of       WARNING; **the registry follows
-known to it               shares of the registered key (by their   the MPC nodes**, and all keys
-                          count of recoveries no older), or of a   work
-                          key it lacks; at one at least in force
-registry older, key just  votes that it never asked for            WARNING; the voted shares stay
-made as the MPC nodes                                              until the key is next generated
-were cut off                                                       or recovered
+registry older, users     a newer record of the key that both MPC  WARNING; **the registry follows
+known to it               nodes have signed, at one of them; or    the record**; the key works if
+                          shares of an earlier version, of more    both MPC nodes hold its shares
+                          recoveries or of a key it lacks, at both
+both others older, key    a vote of one MPC node alone             WARNING; the voted share stays
+just made; or a session                                            until the key is next generated
+that was cut off                                                   or recovered
 registry older, user      shares of a user it does not have        ERROR; these keys cannot be used
 unknown to it
 one MPC node older        its share of a key is of fewer           ERROR; these keys cannot be used
                           recoveries than registered, or missing
-one MPC node newer,       its share is of more recoveries, or of   ERROR; these keys cannot be used
-the other two older       a key that the others lack
+one MPC node newer,       the registry follows its records; what   ERROR; these keys cannot be used
+the other two older       the other holds is older, or missing
 both MPC nodes older      as for one                               ERROR; these keys cannot be used
 ========================  =======================================  ================================
 
-What is newer than the others is seen as the others being older. An ERROR says which file, for how
-many keys and users, and what to do: stop the gateway, remove ``FILE-wal`` and ``FILE-shm`` if they
-are there, put the right file back, start. No share is dropped for a key that does not fit, and none
-of it is settled, until then: with the right files back everything works as before. Other keys work.
+Votes that a stop has left open are no misfit: with both, a key comes into force. An ERROR says
+which file, for how many keys and users, and what to do: stop the gateway, remove ``FILE-wal`` and
+``FILE-shm`` if they are there, put the right file back, start. With the right files back everything
+works as before. Other keys work.
 
 No start means one sentence and exit; nothing but a missing file has been made by then.
 
 What cannot be seen: that an MPC node's older store brings back a share that had been suspended, or
 multiplication state that had been discarded, since. Recover the keys of which this may be true.
+A log of key events that is older than the other node has seen it is shown by ``mpcsim events``.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from mpcsim.gateway.registry import RegisteredKey, Registry
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rpc.database import REGISTRY, file_of
-from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.rpc.holdings import ACTIVE, PREPARED, Holding
 from mpcsim.sim.rich_display import counted
 
 LOG = logging.getLogger(__name__)
@@ -76,25 +77,11 @@ At = tuple[str, str]
 # ---------------------------------------------------------------------- what they hold
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What is to be done about keys that do not fit."""
-
-    follow: list[RegisteredKey] = field(default_factory=list)
-    """Keys to be registered as both MPC nodes hold them."""
-    misfits: set[At] = field(default_factory=set)
-    """Keys that cannot be used; their shares must not be touched."""
-    unsettled: list[At] = field(default_factory=list)
-    """Keys with shares of which the MPC nodes are to be told whether they are in force."""
-
-
 @dataclass
 class _Key:
     """What is known of a user's key on a curve."""
 
     registered: RegisteredKey | None = None
-    intended: str | None = None
-    """The ``key_id`` that the registry last asked the MPC nodes to vote for."""
     held: dict[PartyId, list[Holding]] = field(
         default_factory=lambda: {party: [] for party in MPC_NODES}
     )
@@ -108,96 +95,92 @@ class _Misfit:
     files: tuple[str, ...]
 
 
+class Fit:
+    """What was found: which keys must be looked at, and what came of that."""
+
+    def __init__(self, keys: dict[At, _Key], users: AbstractSet[str]) -> None:
+        self._keys = keys
+        self._empty = {p for p in MPC_NODES if not any(key.held[p] for key in keys.values())}
+        self._misfits: dict[_Misfit, list[At]] = defaultdict(list)
+        self._followed: list[At] = []
+        self._alone: list[At] = []
+        self.odd: list[At] = []
+        """Keys whose shares are not simply those that are registered, in force at both MPC nodes
+        and alone there."""
+        for at, key in keys.items():
+            if at[0] in users:
+                if not _in_line(key):
+                    self.odd.append(at)
+            elif any(map(_counting, key.held.values())):
+                self._misfits[_unknown_user(key, bool(users))].append(at)
+
+    def resolved(self, at: At, registered: RegisteredKey | None, fits: bool, alone: bool) -> None:
+        """What came of an odd key.
+
+        Args:
+            registered: as the registry knows it now.
+            fits: whether both MPC nodes hold its shares.
+            alone: whether one of them has voted for newer ones, and the other has not.
+        """
+        key = self._keys[at]
+        before, key.registered = key.registered, registered
+        # The registry hears of a key before the nodes: of what was active, it has known before.
+        if registered is not None and (before is None or before.key_id != registered.key_id):
+            active = filter(None, map(_active, key.held.values()))
+            if any(present.key_id == registered.key_id for present in active):
+                self._followed.append(at)
+        if not fits:
+            self._misfits[_misfit(key, self._empty)].append(at)
+        elif alone:
+            self._alone.append(at)
+
+    def report(self) -> None:
+        """Log what does not fit."""
+        for misfit, places in self._misfits.items():
+            LOG.error(
+                "%s: %s cannot be used: %s. Nothing is dropped: stop the gateway and put the right "
+                "%s back. %s",
+                ", ".join(misfit.files),
+                _how_many(places),
+                misfit.text,
+                "file" if len(misfit.files) == 1 else "files",
+                _examples(places),
+            )
+        if self._alone:
+            LOG.warning(
+                "one MPC node alone has voted for newer shares of %s: a session that was cut off, "
+                "or the other stores are older. If so, put the right files back before these are "
+                "generated or recovered. %s",
+                _how_many(self._alone),
+                _examples(self._alone),
+            )
+        if self._followed:
+            LOG.warning(
+                "%s: older than the MPC nodes' stores, which have newer records of %s; it follows "
+                "them. %s",
+                file_of(REGISTRY),
+                _how_many(self._followed),
+                _examples(self._followed),
+            )
+
+
 def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> Fit:
-    """Compare the registry with what the MPC nodes hold, and log what does not fit.
+    """Compare the registry with what the MPC nodes hold.
 
     It changes nothing, and looks at no share.
     """
-    users = registry.user_ids()
     keys: dict[At, _Key] = defaultdict(_Key)
-    taken = set()
     for registered in registry.all_keys():
         keys[registered.user_id, registered.curve].registered = registered
-        taken.add(registered.key_id)
-    for at, key_id in registry.intended().items():
-        keys[at].intended = key_id
-    empty = {party for party in MPC_NODES if not held[party]}
     for party in MPC_NODES:
         for holding in held[party]:
             keys[holding.user_id, holding.curve].held[party].append(holding)
-    fit = Fit()
-    misfits: dict[_Misfit, list[At]] = defaultdict(list)
-    alone: list[At] = []
-    for at, key in keys.items():
-        if at[0] not in users:
-            if any(map(_counting, key.held.values())):
-                misfits[_unknown_user(key, bool(users))].append(at)
-        elif _in_line(key):
-            if _left_alone(key):
-                alone.append(at)
-            elif _undecided(key):
-                fit.unsettled.append(at)
-        elif (agreed := _agreed(key)) and agreed.key_id not in taken:
-            fit.follow.append(agreed)
-            if _undecided(key):
-                fit.unsettled.append(at)
-        else:
-            misfits[_misfit(key, empty)].append(at)
-    for misfit, places in misfits.items():
-        fit.misfits.update(places)
-        LOG.error(
-            "%s: %s cannot be used: %s. Nothing is dropped: stop the gateway and put the right "
-            "%s back. %s",
-            ", ".join(misfit.files),
-            _how_many(places),
-            misfit.text,
-            "file" if len(misfit.files) == 1 else "files",
-            _examples(places),
-        )
-    if alone:
-        LOG.warning(
-            "%s: it may be older than the MPC nodes' stores, which have votes for %s that it never "
-            "asked for. If so, put the right file back before these are generated or recovered. %s",
-            file_of(REGISTRY),
-            _how_many(alone),
-            _examples(alone),
-        )
-    if followed := [(key.user_id, key.curve) for key in fit.follow]:
-        LOG.warning(
-            "%s: older than the MPC nodes' stores, which agree on other shares of %s; it follows "
-            "them. %s",
-            file_of(REGISTRY),
-            _how_many(followed),
-            _examples(followed),
-        )
-    return fit
+    return Fit(keys, registry.user_ids())
 
 
 def _in_line(key: _Key) -> bool:
-    """Whether the MPC nodes' stores can be made to agree with the registry, and nothing is lost."""
-    if key.registered is None:
-        return not any(map(_active, key.held.values()))
-    return all(_instead(shares, key.registered) is None for shares in key.held.values())
-
-
-def _agreed(key: _Key) -> RegisteredKey | None:
-    """What to register, if the registry is older than both MPC nodes' stores.
-
-    At one of them at least the shares are in force: the registry had them before. What both have
-    only voted for may have been refused since.
-    """
-    for present in map(_active, key.held.values()):
-        if present is None:
-            continue
-        known = key.registered or RegisteredKey(
-            present.user_id, present.curve, present.key_id, present.public_key, ""
-        )
-        found = replace(known, key_id=present.key_id, recoveries=present.recoveries)
-        if found.recoveries >= known.recoveries and not any(
-            _instead(shares, found) for shares in key.held.values()
-        ):
-            return found
-    return None
+    wanted = {(key.registered.key_id, ACTIVE)} if key.registered else set()
+    return all({(h.key_id, h.state) for h in _counting(k)} == wanted for k in key.held.values())
 
 
 def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
@@ -215,23 +198,8 @@ def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
     return OLDER if present.recoveries < wanted.recoveries else ANOTHER
 
 
-def _undecided(key: _Key) -> bool:
-    return any(h.state != ACTIVE for shares in key.held.values() for h in shares)
-
-
-def _left_alone(key: _Key) -> bool:
-    """Whether an MPC node has voted for newer shares, and not for this registry: they may be in
-    force by the one that is lost. They go when the key is next made or recovered."""
-    newest = key.registered.recoveries if key.registered else -1
-    return any(
-        h.state == VOTED and h.recoveries > newest and h.key_id != key.intended
-        for shares in key.held.values()
-        for h in shares
-    )
-
-
 def _counting(shares: Iterable[Holding]) -> list[Holding]:
-    """Those that may be in force: both MPC nodes have voted before that."""
+    """Those that are in force, or have been voted for."""
     return [h for h in shares if h.state != PREPARED]
 
 
@@ -261,6 +229,8 @@ def _misfit(key: _Key, empty: AbstractSet[PartyId]) -> _Misfit:
     if NEWER in found.values():  # so the others are older
         behind = [ROLES[party] for party, what in found.items() if what != NEWER]
         return _Misfit(text, _files(REGISTRY, *(behind or map(ROLES.__getitem__, MPC_NODES))))
+    if not text:
+        return _Misfit("the MPC nodes do not agree on its record", _files(*ROLES.values()))
     return _Misfit(text, _files(*(ROLES[party] for party, what in found.items() if what)))
 
 

@@ -116,9 +116,10 @@ class Gateway:
         if self.registry.user(user_id) is None:  # it is older than the token
             raise no_such_user()
         async with self.activation.decision(user_id, curve):
+            if self.registry.key(user_id, curve) is None:
+                await self.activation.resolve(user_id, curve, asking.times)
             if self.registry.key(user_id, curve):
                 raise key_exists(curve)
-            await self.activation.settle(user_id, curve, asking.times)
         session = await self.sessions.begin(asking, body.session_id, curve, GENERATION)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
@@ -135,11 +136,12 @@ class Gateway:
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
         async with self.activation.decision(user_id, curve):
-            key = self.registry.key(user_id, curve)
-            if key is None:
+            if self.registry.key(user_id, curve) is None:
                 raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
-            await self.activation.settle(user_id, curve, asking.times)
-        session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key.key_id)
+            await self.activation.resolve(user_id, curve, asking.times)
+            key = self.registry.key(user_id, curve)
+        key_id = key.key_id if key else None
+        session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key_id)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             return self.links[party].call(session.scope("recover"), body, asking.times)
@@ -147,9 +149,9 @@ class Gateway:
         mail, records = await self._waves.carry(asking, session, (), opening)
         return wire.Recovering(records, mail)
 
-    async def _activate(self, asking: Asking, data: bytes) -> None:
+    async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
         _whole_wallet(asking.claims)
-        await self.activation.activate(asking, wire.Activate.from_bytes(data))
+        return await self.activation.activate(asking, wire.Activate.from_bytes(data))
 
     # ------------------------------------------------------------------ a key is used
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -13,7 +14,6 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import GATEWAY, Carrier
 from mpcsim.rpc.errors import at_odds, timed_out, unreachable
 from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
-from mpcsim.rpc.holdings import Holding
 from mpcsim.rpc.threads import in_thread
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +29,6 @@ class Handler(Protocol):
     def me(self) -> PartyId: ...
     def hello(self) -> wire.Hello: ...
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes: ...
-    def holdings(self) -> list[Holding]: ...
     def restart(self) -> None: ...
 
 
@@ -111,21 +110,35 @@ class Link:
         return reply
 
     async def _ask(self, scope: Scope, data: bytes, quick: bool) -> bytes:
-        try:
+        with self._agreeing(scope):
             try:
                 return await self._granted(scope, data, quick)
             except AnotherBoot:  # it has been started anew since it was last asked
                 self._boot = None
                 return await self._granted(scope, data, quick)
-        except GrantRefused as refused:
-            LOG.error("%s at the %s: %s", scope.verb, ROLES[self.node.me], refused)
-            raise at_odds(self.node.me) from None
 
     async def _granted(self, scope: Scope, data: bytes, quick: bool) -> bytes:
         grant = self.grant(scope)
         if quick:
             return self.node.handle(scope.verb, grant, data)
         return await in_thread(self.node.handle, scope.verb, grant, data)
+
+    def call_now(self, scope: Scope, body: wire.Body) -> bytes:
+        """Ask the node before the first request, when no time passes on the way.
+
+        Raises:
+            Refused: the node refuses.
+        """
+        with self._agreeing(scope):
+            return self.node.handle(scope.verb, self.grant(scope), body.to_bytes())
+
+    @contextmanager
+    def _agreeing(self, scope: Scope) -> Iterator[None]:
+        try:
+            yield
+        except GrantRefused as refused:
+            LOG.error("%s at the %s: %s", scope.verb, ROLES[self.node.me], refused)
+            raise at_odds(self.node.me) from None
 
     def grant(self, scope: Scope) -> bytes:
         """What the node is shown with a request."""

@@ -1,17 +1,16 @@
 """What the gateway itself remembers: its users, their registered keys, and its own secrets.
 
-One SQLite database, in memory or in a file. No share of any key is in it: those are in the MPC
-nodes' own stores. A method that returns has its change on the disk, whole; one that raises has
-changed nothing.
+Of keys it remembers what both MPC nodes have signed, and would say again. One SQLite database, in
+memory or in a file. No share of any key is in it: those are in the MPC nodes' own stores. A method
+that returns has its change on the disk, whole; one that raises has changed nothing.
 """
 
 from __future__ import annotations
 
 import hmac
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,6 +20,7 @@ from mpcsim.errors import MpcError, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
+from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.tokens import make_signing_key
 from mpcsim.rpc.wire import Occasion
 
@@ -39,12 +39,7 @@ CREATE TABLE IF NOT EXISTS keys (
     public_key BLOB NOT NULL,
     created_at TEXT NOT NULL,
     recoveries INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (user_id, curve)
-);
-CREATE TABLE IF NOT EXISTS intended (
-    user_id    TEXT NOT NULL,
-    curve      TEXT NOT NULL,
-    key_id     TEXT NOT NULL,
+    record     BLOB,
     PRIMARY KEY (user_id, curve)
 );
 CREATE TABLE IF NOT EXISTS suspensions (
@@ -57,11 +52,14 @@ CREATE TABLE IF NOT EXISTS suspensions (
     signature  BLOB,
     PRIMARY KEY (user_id, key_id, session_id, party)
 );
+DROP TABLE IF EXISTS intended;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-_ADDED: Final = [("keys", "recoveries", "INTEGER NOT NULL DEFAULT 0")]
-_KEY_COLUMNS: Final = "user_id, curve, key_id, public_key, created_at, recoveries"
-_KEY_ID = re.compile(r"[0-9a-f]{64}")
+_ADDED: Final = [
+    ("keys", "recoveries", "INTEGER NOT NULL DEFAULT 0"),
+    ("keys", "record", "BLOB"),
+]
+_KEY_COLUMNS: Final = "user_id, curve, key_id, public_key, created_at, recoveries, record"
 
 
 class UsernameTaken(MpcError):
@@ -73,11 +71,11 @@ class UnknownUser(MpcError):
 
 
 class KeyExists(MpcError):
-    """The user has a key on that curve, or the key_id is registered already."""
+    """The key_id is registered already, for another user or curve."""
 
 
 class KeyChanged(MpcError):
-    """The user's key on that curve is not, or no longer, the one to be replaced."""
+    """The user's key on that curve is another one, or newer."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,8 @@ class RegisteredKey:
     """ISO 8601, UTC: when the key was generated. A recovery leaves it alone."""
     recoveries: int = field(default=0, compare=False)
     """So far; the MPC nodes count them, too, which tells a newer store from an older one."""
+    record: bytes | None = field(default=None, compare=False, repr=False)
+    """``SignedRecord.to_bytes``; None: the key was made by an earlier version."""
 
 
 @dataclass(frozen=True)
@@ -230,74 +230,45 @@ class Registry:
         """Whether that is a present key of the user: not another user's, not a retired one."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
-    def intend(self, user_id: str, curve_name: str, key_id: str) -> None:
-        """Remember which key the MPC nodes are about to vote for: votes for any other were asked
-        for by a registry that is newer than this one."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT OR REPLACE INTO intended VALUES (?, ?, ?)", (user_id, curve_name, key_id)
-            )
-
-    def intended(self) -> dict[tuple[str, str], str]:
-        """The key last voted for, by user and curve; whether or not it came into force."""
-        rows = self._database.rows("SELECT user_id, curve, key_id FROM intended")
-        return {(user_id, curve_name): key_id for user_id, curve_name, key_id in rows}
-
-    def register(
-        self, user_id: str, key_id: str, curve_name: str, public_key: bytes
-    ) -> RegisteredKey:
-        """Give the user a first key on a curve.
+    def put(self, signed: SignedRecord) -> RegisteredKey:
+        """Remember what is in force; whoever calls has seen that both MPC nodes have signed it.
 
         Raises:
-            UsageError: unknown curve, or ``key_id`` is not 64 lower-case hex digits.
             InvalidEncoding: not a public key of that curve.
+            UsageError: unknown curve.
             UnknownUser: there is no such user.
-            KeyExists: the user has a key on that curve, or the ``key_id`` is in use.
+            KeyExists: the ``key_id`` is in use.
+            KeyChanged: the user has another key on that curve, or newer shares of it.
         """
-        _check_key_id(key_id)
-        curve(curve_name).decode_point(public_key)
-        key = RegisteredKey(user_id, curve_name, key_id, bytes(public_key), self._timestamp())
+        record = signed.record
+        user_id, curve_name = record.user_id, record.curve_name
+        curve(curve_name).decode_point(record.public_key)
         with self._database.transaction() as cursor:
             if self._user("user_id", user_id) is None:
                 raise UnknownUser("there is no such user")
-            if self.key(user_id, curve_name):
-                raise KeyExists(f"{curve_name} key already exists for this user")
-            self._check_unused(key_id)
+            present = self.key(user_id, curve_name)
+            if present is not None and (
+                present.public_key != record.public_key or present.recoveries > record.number
+            ):
+                raise KeyChanged(f"the user's {curve_name} key is another one, or newer")
+            if present is None or present.key_id != record.key_id:
+                self._check_unused(record.key_id)
+            key = RegisteredKey(
+                user_id,
+                curve_name,
+                record.key_id,
+                bytes(record.public_key),
+                present.created_at if present else self._timestamp(),
+                record.number,
+                signed.to_bytes(),
+            )
             cursor.execute(
-                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, 0)",
-                (user_id, curve_name, key_id, key.public_key, key.created_at),
+                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (user_id, curve) DO UPDATE SET key_id = excluded.key_id,"
+                " recoveries = excluded.recoveries, record = excluded.record",
+                astuple(key),
             )
         return key
-
-    def replace(self, user_id: str, curve_name: str, old_key_id: str, new_key_id: str) -> None:
-        """Retire ``old_key_id`` in favour of ``new_key_id``; the public key stays.
-
-        Raises:
-            UsageError: ``new_key_id`` is not 64 lower-case hex digits.
-            KeyChanged: the user's key on that curve is not ``old_key_id``.
-            KeyExists: ``new_key_id`` is in use.
-        """
-        _check_key_id(new_key_id)
-        with self._database.transaction() as cursor:
-            present = self.key(user_id, curve_name)
-            if present is None or present.key_id != old_key_id:
-                raise KeyChanged(f"the user's {curve_name} key is not the one to be replaced")
-            self._check_unused(new_key_id)
-            cursor.execute(
-                "UPDATE keys SET key_id = ?, recoveries = recoveries + 1 WHERE key_id = ?",
-                (new_key_id, old_key_id),
-            )
-
-    def follow(self, keys: Iterable[RegisteredKey]) -> None:
-        """Register keys as both MPC nodes hold them, whose stores are newer; new ones as of now."""
-        now = self._timestamp()
-        with self._database.transaction() as cursor:
-            cursor.executemany(
-                f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (user_id, curve) DO UPDATE"
-                " SET key_id = excluded.key_id, recoveries = excluded.recoveries",
-                [(k.user_id, k.curve, k.key_id, k.public_key, now, k.recoveries) for k in keys],
-            )
 
     # ------------------------------------------------------------------ suspensions
 
@@ -393,8 +364,3 @@ def _columns(at: Occasion) -> tuple[str, str, str]:
 def _check_username(username: str) -> None:
     if not 1 <= len(username) <= MAX_USERNAME_CHARS or not username.isprintable():
         raise UsageError(f"username: not 1 to {MAX_USERNAME_CHARS} printable characters")
-
-
-def _check_key_id(key_id: str) -> None:
-    if not _KEY_ID.fullmatch(key_id):
-        raise UsageError("key_id: not 64 lower-case hex digits")

@@ -3,9 +3,9 @@
 It takes a verb, the gateway's grant and a body, and gives a body back: no socket, no event loop, no
 clock of its own. It believes nothing but grants for the very thing it is asked to do, envelopes
 that open, and its own store. What it takes from the gateway on trust: in whose name it asks, which
-messages of a key generation are the client's before the two have keys, who the other MPC node is
-when it first hears of it (``meet``), and which key is the user's present one (``settle``), for
-which a share must have been voted for here first.
+messages of a key generation are the client's before the two have keys, and who the other MPC node
+is when it first hears of it (``meet``). Which of its shares are in force is decided by both nodes'
+signatures (``voting``).
 
 What its sessions keep to:
 
@@ -29,8 +29,8 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -38,8 +38,10 @@ from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.mpc_node.voting import Voting
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
@@ -48,7 +50,6 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
-    NOT_FOUND,
     RECOVERY,
     SIGNING,
     NodeFailed,
@@ -62,10 +63,11 @@ from mpcsim.rpc.errors import (
     store_failed,
 )
 from mpcsim.rpc.grants import Grant, GrantReader, Scope
-from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
-from mpcsim.rpc.statements import SealKeyStatement, Suspended
+from mpcsim.rpc.standing import PAGE, Ask, Drop, Endorse, Holdings, ListHoldings
+from mpcsim.rpc.statements import Abort, SealKeyStatement, SignedRecord, Suspended
 from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
 
@@ -139,6 +141,8 @@ class MpcNode:
         self._seal_key = store.seal_key(self._rng)
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
+        store.drop_orphans()
+        self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._start()
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
@@ -155,10 +159,15 @@ class MpcNode:
             "recover": self._recover,
             "sign": self._sign,
             "exchange": self._exchange,
-            "vote": self._vote,
             "suspend": self._suspend,
             "close": self._close,
-            "settle": self._settle,
+            "vote": self._vote,
+            "endorse": self._endorse,
+            "activate": self._activate,
+            "standing": self._standing,
+            "abort": self._abort,
+            "drop": self._drop,
+            "holdings": self._holdings,
         }
 
     def hello(self) -> wire.Hello:
@@ -181,10 +190,6 @@ class MpcNode:
                 made or recovered until the right one is back.
         """
         self._peer.meet(hello)
-
-    def holdings(self) -> list[Holding]:
-        """What shares are in the store; never the shares."""
-        return self._store.holdings()
 
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.
@@ -212,6 +217,7 @@ class MpcNode:
             self._busy.clear()
             self._decoded.clear()
             self._start()
+        self._store.drop_orphans()
 
     # ------------------------------------------------------------------ vault
 
@@ -265,41 +271,48 @@ class MpcNode:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
-        peers = {self._peer.party: self._peer.identity()}
-        with self._lock:
-            if self._store.active(grant.user_id, curve):
-                raise key_exists(curve)
-            party = dkg.party(
-                agreed,
-                self.me,
-                session_id=body.session_id,
-                rng=self._rng,
-                listener=self._listener,
-            )
-            session = self._begin(party, grant.user_id, None, self.making_s, peers=peers)
+        with self._on_record(grant.user_id, curve, body.session_id):
+            peers = {self._peer.party: self._peer.identity()}
+            self._sweep()
+            with self._lock:
+                if self._store.active(grant.user_id, curve):
+                    raise key_exists(curve)
+                party = dkg.party(
+                    agreed,
+                    self.me,
+                    session_id=body.session_id,
+                    rng=self._rng,
+                    listener=self._listener,
+                )
+                session = self._begin(party, grant.user_id, None, self.making_s, peers=peers)
+        self._note_begun(session, curve)
         return self._run(session, body.messages)
 
     def _recover(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
-        peers = {self._peer.party: self._peer.identity()}
-        with self._lock:
-            stored = self._store.active(grant.user_id, body.curve_name)
-            if stored is None:
-                raise no_such_key()
-            key_id = bytes.fromhex(stored.key_id)
-            grant.check(Scope("recover", grant.user_id, key_id, body.session_id))
-            share = self._share(stored)
-            agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
-            party = reshare.party(
-                agreed,
-                self.me,
-                session_id=body.session_id,
-                rng=self._rng,
-                listener=self._listener,
-            )
-            session = self._begin(
-                party, grant.user_id, stored.key_id, self.making_s, peers=peers, alone=RECOVERY
-            )
+        user_id, curve = grant.user_id, body.curve_name
+        with self._on_record(user_id, curve, body.session_id):
+            peers = {self._peer.party: self._peer.identity()}
+            self._sweep()
+            with self._lock:
+                stored = self._store.active(user_id, curve)
+                if stored is None:
+                    raise no_such_key()
+                key_id = bytes.fromhex(stored.key_id)
+                grant.check(Scope("recover", user_id, key_id, body.session_id))
+                share = self._share(stored)
+                agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
+                party = reshare.party(
+                    agreed,
+                    self.me,
+                    session_id=body.session_id,
+                    rng=self._rng,
+                    listener=self._listener,
+                )
+                session = self._begin(
+                    party, user_id, stored.key_id, self.making_s, peers=peers, alone=RECOVERY
+                )
+        self._note_begun(session, curve)
         return self._run(session, (), record=share.record.to_bytes())
 
     def _sign(self, grant: Grant, data: bytes) -> wire.Body:
@@ -417,9 +430,11 @@ class MpcNode:
                     self._note(session, output)
             except BaseException:
                 self._forget(session)
+                self._drop_made(session)
                 raise
             if self._over(session):
                 self._forget(session)
+                self._drop_made(session)
             sends = tuple(output.data for output in outputs if isinstance(output, Send))
             if session.peers:
                 sends = tuple(map(self._identity.sign_mail, sends))
@@ -451,6 +466,7 @@ class MpcNode:
             share.to_bytes(),
             PREPARED,
             recoveries=old.recoveries + 1 if old else 0,
+            predecessor=session.key_id,
         )
         with self._settling:
             if self._sessions.get(session.session_id) is not session:
@@ -505,77 +521,133 @@ class MpcNode:
 
     # ------------------------------------------------------------------ sessions end
 
+    def _close(self, grant: Grant, data: bytes) -> None:
+        body = wire.Close.from_bytes(data)
+        with self._settling:
+            session = self._sessions.get(body.session_id)
+            if session is not None:
+                grant.check(session.scope("close"))
+                self._forget(session)
+                self._drop_made(session)
+
+    def _drop_made(self, session: _Session) -> None:
+        """Of a session that is over: what it has made and nobody has voted for."""
+        if session.made is not None:
+            self._store.drop_prepared(session.made.key_id)
+
+    def _sweep(self) -> None:
+        """Drop what sessions that are no more have made, however they ended."""
+        with self._settling:
+            with self._lock:
+                self._expire()
+                live = [s.made.key_id for s in self._sessions.values() if s.made]
+            self._store.drop_orphans(live)
+
+    # ------------------------------------------------------------------ shares come into force
+
     def _vote(self, grant: Grant, data: bytes) -> wire.Body:
         """Promise: all three holders are done, this one holds its new share durably."""
         body = wire.Activate.from_bytes(data)
         session = self._session(body.session_id)
         grant.check(Scope("vote", session.user_id, body.key_id, body.session_id))
-        with session.lock:
+        with session.lock, self._settling:
             made = session.made
+            if self._sessions.get(session.session_id) is not session:
+                raise no_such_session()
             if made is None or made.key_id != body.key_id.hex():
                 raise Refused(CONFLICT, "this session has not made that key")
             if not session.done:
                 raise Refused(CONFLICT, f"the {ROLES[self.me]} is not done")
-            self._store.vote(made.key_id)
-            if self._store.find(made.key_id) is None:  # called off meanwhile
-                raise no_such_session()
-            return wire.Voted(made.public_key)
+            with self._on_record(made.user_id, made.curve, session.session_id, made.key_id):
+                return self._voting.vote(made.key_id)
 
-    def _close(self, grant: Grant, data: bytes) -> None:
-        body = wire.Close.from_bytes(data)
+    def _endorse(self, grant: Grant, data: bytes) -> wire.Body:
+        body = Endorse.from_bytes(data)
+        grant.check(Scope("endorse", body.user_id, body.epoch))
+        return self._voting.endorse(body)
+
+    def _activate(self, grant: Grant, data: bytes) -> None:
+        body = SignedRecord.from_bytes(data)
+        record = body.record
+        grant.check(Scope("activate", record.user_id, record.epoch))
         with self._settling:
-            session = self._sessions.get(body.session_id)
-            if session is None:
-                return
-            grant.check(session.scope("close"))
-            self._forget(session)
-            if session.made is not None:
-                self._store.drop_prepared(session.made.key_id)
-
-    def _settle(self, grant: Grant, data: bytes) -> None:
-        """Make the store agree with the gateway's registry; doing it twice changes nothing."""
-        body = wire.Settle.from_bytes(data)
-        grant.check(Scope("settle", body.user_id))
-        user_id, curve = body.user_id, body.curve_name
-        with self._settling:
-            if body.key_id is not None:
-                self._put_in_force(body.key_id.hex(), user_id, curve)
-            elif self._store.active(user_id, curve):
-                raise self._at_odds()
-            with self._lock:
-                self._expire()
-                live = [s for s in self._sessions.values() if s.user_id == user_id]
-                for session in live:
-                    # What signs with, or reshares, a key that is no more; what has made its key.
-                    if (session.key_id and not self._active(session.key_id)) or (
-                        session.made and self._active(session.made.key_id)
-                    ):
-                        self._forget(session)
-                making = {s.made.key_id for s in live if s.made and s.session_id in self._sessions}
-            self._store.drop_undecided(user_id, curve, frozenset(making))
-
-    def _put_in_force(self, key_id: str, user_id: str, curve: str) -> None:
-        found = self._store.find(key_id)
-        if found is None or (found.user_id, found.curve) != (user_id, curve):
-            raise Refused(NOT_FOUND, f"the {ROLES[self.me]} holds no share of this key")
-        if found.state == PREPARED:
-            raise Refused(CONFLICT, f"the {ROLES[self.me]} has not voted for this key")
-        if found.state == VOTED:
-            present = self._store.active(user_id, curve)
-            if present and not found.replaces(present):
-                raise self._at_odds()
-            gone = self._store.activate(key_id)
+            made_in = self._making(record.key_id)
+            session_id = made_in.session_id if made_in else b""
+            with self._on_record(record.user_id, record.curve_name, session_id, record.key_id):
+                gone = self._voting.activate(body, session_id.hex())
             with self._lock:
                 for old in gone:
                     self._decoded.pop(old, None)
+                # What signs with, reshares or has made shares that are no more; what made the new.
+                for session in list(self._sessions.values()):
+                    made = session.made.key_id if session.made else None
+                    if session is made_in or session.key_id in gone or made in gone:
+                        self._forget(session)
 
-    def _at_odds(self) -> Refused:
-        """A registry older than this store must not make it drop what is in force."""
-        return Refused(CONFLICT, f"the {ROLES[self.me]} holds a share that the registry lacks")
+    def _standing(self, grant: Grant, data: bytes) -> wire.Body:
+        ask = Ask.from_bytes(data)
+        grant.check(Scope("standing", ask.user_id))
+        self._sweep()
+        return self._voting.standing(ask)
 
-    def _active(self, key_id: str) -> bool:
-        found = self._store.find(key_id)
-        return found is not None and found.state == ACTIVE
+    def _abort(self, grant: Grant, data: bytes) -> wire.Body:
+        body = Abort.from_bytes(data)
+        grant.check(Scope("abort", body.user_id, body.epoch))
+        with self._settling:
+            ended = self._voting.abort(body)
+            session = self._making(body.epoch.hex())
+            if ended.signature is not None and session is not None:
+                self._forget(session)
+            return ended
+
+    def _drop(self, grant: Grant, data: bytes) -> None:
+        body = Drop.from_bytes(data)
+        abort = body.abort
+        grant.check(Scope("drop", abort.user_id, abort.epoch))
+        key_id = abort.epoch.hex()
+        with self._settling, self._on_record(abort.user_id, abort.curve_name, b"", key_id):
+            self._voting.drop(body)
+            if (session := self._making(key_id)) is not None:
+                self._forget(session)
+
+    def _making(self, key_id: str) -> _Session | None:
+        """The session that has made a share, if it is still open."""
+        with self._lock:
+            sessions = self._sessions.values()
+            return next((s for s in sessions if s.made and s.made.key_id == key_id), None)
+
+    def _holdings(self, grant: Grant, data: bytes) -> wire.Body:
+        body = ListHoldings.from_bytes(data)
+        grant.check(Scope("holdings"))
+        return Holdings.of(self._store.holdings(body.after, PAGE))
+
+    # ------------------------------------------------------------------ the log of key events
+
+    def _note_begun(self, session: _Session, curve: str) -> None:
+        """Before anything is done in it."""
+        try:
+            self._store.note(
+                Kind.BEGUN, session.user_id, curve, session.key_id or "", session.session_id.hex()
+            )
+        except BaseException:
+            self._forget(session)
+            raise
+
+    @contextmanager
+    def _on_record(
+        self, user_id: str, curve: str, session_id: bytes, key_id: str = ""
+    ) -> Iterator[None]:
+        """Write down if something is refused."""
+        try:
+            yield
+        except NodeFailed:
+            raise
+        except Refused as refused:
+            with suppress(StoreFailed):
+                self._store.note(
+                    Kind.REFUSED, user_id, curve, key_id, session_id.hex(), str(refused)
+                )
+            raise
 
     def _suspend(self, grant: Grant, data: bytes) -> wire.Body:
         """Do nothing with a key any more but recovering it, if whoever has the client's share says
@@ -635,6 +707,9 @@ class MpcNode:
                     self._decoded.popitem(last=False)
             self._decoded.move_to_end(stored.key_id)
             return known[1]
+
+    def _public_record(self, stored: StoredShare) -> bytes:
+        return self._share(stored).record.to_bytes()
 
     def _decode(self, stored: StoredShare) -> KeyShare:
         try:

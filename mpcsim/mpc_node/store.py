@@ -1,49 +1,78 @@
 """An MPC node's own store: its key shares, its identity and its sealing key. No other service
 reads it.
 
-A share is *prepared* when a session has made it, *voted* once this node has promised that all
-three holders are done, *active* when the gateway has registered the key. Only the change to active
-drops the share it replaces. What a crash leaves behind is one of these states, and ``settle`` in
-``mpc_node`` leads each of them to an end.
+A share is *prepared* when a session has made it, *voted* once this node has signed for it, *active*
+once both nodes have. A share becomes active only over the one that it was made to replace, and only
+that drops it. For an epoch this node signs a vote or an abort, never both; at most one vote of a
+user and curve is outstanding. A prepared share goes with its session, a voted one only when the
+other node has signed that it never votes for it.
 
-Shares lie here as they are: at rest they are as safe as the disk.
+What is dropped has left all files when the method returns. Shares that are here lie as they are:
+at rest they are as safe as the disk.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import sqlite3
+import time
+from collections.abc import Callable, Collection
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import MpcError, UsageError
+from mpcsim.mpc_node import events
+from mpcsim.mpc_node.events import Event, EventLog, Kind
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import Rng
 from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
-from mpcsim.rpc.holdings import Holding
-from mpcsim.rpc.statements import IDENTITY_BYTES
+from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.rpc.statements import IDENTITY_BYTES, LogHead
 from mpcsim.vault import SealKey
 
-_SCHEMA = """
+_SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS shares (
-    key_id     TEXT PRIMARY KEY,
-    user_id    TEXT NOT NULL,
-    curve      TEXT NOT NULL,
-    public_key BLOB NOT NULL,
-    share      BLOB NOT NULL,
-    state      TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
-    suspended  TEXT,
-    recoveries INTEGER NOT NULL DEFAULT 0,
-    legacy     INTEGER NOT NULL DEFAULT 1
+    key_id      TEXT PRIMARY KEY,
+    user_id     TEXT NOT NULL,
+    curve       TEXT NOT NULL,
+    public_key  BLOB NOT NULL,
+    share       BLOB NOT NULL,
+    state       TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
+    suspended   TEXT,
+    recoveries  INTEGER NOT NULL DEFAULT 0,
+    predecessor TEXT,
+    record      BLOB,
+    legacy      INTEGER NOT NULL DEFAULT 1
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
+CREATE UNIQUE INDEX IF NOT EXISTS one_voted ON shares (user_id, curve) WHERE state = 'voted';
+CREATE INDEX IF NOT EXISTS prepared ON shares (key_id) WHERE state = 'prepared';
+CREATE TABLE IF NOT EXISTS signed (
+    key_id  TEXT PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    curve   TEXT NOT NULL,
+    what    TEXT NOT NULL CHECK (what IN ('vote', 'abort'))
+);
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
+    + events.SCHEMA
+)
 _ADDED: Final = [
     ("shares", "recoveries", "INTEGER NOT NULL DEFAULT 0"),
+    ("shares", "predecessor", "TEXT"),
+    ("shares", "record", "BLOB"),
     ("shares", "legacy", "INTEGER NOT NULL DEFAULT 1"),
 ]
+_COLUMNS = (
+    "key_id, user_id, curve, public_key, share, state, suspended, recoveries, predecessor, record,"
+    " legacy"
+)
 _K = TypeVar("_K", SealKey, Identity)
-_COLUMNS = "key_id, user_id, curve, public_key, share, state, suspended, recoveries, legacy"
+
+
+class OutOfStep(MpcError):
+    """A change that does not follow from what is in the store; nothing has changed."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +89,31 @@ class StoredShare:
     suspended: str | None = None
     """Why nothing is done with this share any more but recovering the key."""
     recoveries: int = 0
-    """Of the key, until it had this share: of two sets of shares of a key, which is newer."""
+    """Of the key, until it had this share."""
+    predecessor: str | None = None
+    """The ``key_id`` whose shares it replaces."""
+    record: bytes | None = field(default=None, repr=False)
+    """``SignedRecord.to_bytes``: with this node's vote once voted, with both once active."""
     legacy: int = 0
     """1: made by a version without records, and without what a vault needs to be asked with."""
-
-    def replaces(self, other: StoredShare) -> bool:
-        """Whether it is of the same key, and no older."""
-        return self.public_key == other.public_key and self.recoveries >= other.recoveries
 
 
 class ShareStore:
     """Key shares of one MPC node. Every change is durable when the method returns."""
 
-    def __init__(self, path: Path | str = IN_MEMORY) -> None:
+    def __init__(self, path: Path | str = IN_MEMORY, now: Callable[[], float] = time.time) -> None:
         """Open the database, and make it first if there is none.
+
+        Args:
+            now: seconds since 1970 UTC, for the log of events.
 
         Raises:
             UsageError: the file cannot be opened, or is something else.
         """
+        self._log = EventLog(now)
         try:
             self._database = Database(path, _SCHEMA, _ADDED)
+            self._adopt()
         except StoreFailed as error:
             raise UsageError(f"share store {error}") from error
 
@@ -95,12 +129,19 @@ class ShareStore:
         """The users of whom shares are here."""
         return frozenset(i for (i,) in self._database.rows("SELECT DISTINCT user_id FROM shares"))
 
-    def holdings(self) -> list[Holding]:
-        """Every share that is here, whatever its state."""
+    def holdings(self, after: str, limit: int) -> list[Holding]:
+        """Shares that are here, whatever their state, in the order of their key_ids.
+
+        Args:
+            after: the last key_id seen; empty to begin with.
+        """
         return [
             Holding(*row)
             for row in self._database.rows(
                 "SELECT key_id, user_id, curve, public_key, state, recoveries FROM shares"
+                " WHERE key_id > ? ORDER BY key_id LIMIT ?",
+                after,
+                limit,
             )
         ]
 
@@ -169,12 +210,21 @@ class ShareStore:
 
     def active(self, user_id: str, curve: str) -> StoredShare | None:
         """The share of the user's present key on a curve."""
+        return self._in_state(ACTIVE, user_id, curve)
+
+    def voted(self, user_id: str, curve: str) -> StoredShare | None:
+        """The share of the vote that is outstanding."""
+        return self._in_state(VOTED, user_id, curve)
+
+    def _in_state(self, state: str, user_id: str, curve: str) -> StoredShare | None:
         row = self._database.row(
-            f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
+            f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ? AND state = '{state}'",
             user_id,
             curve,
         )
         return None if row is None else StoredShare(*row)
+
+    # ------------------------------------------------------------------ a share is made
 
     def prepare(self, share: StoredShare) -> None:
         """Keep a new share beside the old one.
@@ -183,55 +233,179 @@ class ShareStore:
             sqlite3.IntegrityError: a share of this key_id is there already.
         """
         with self._database.transaction() as cursor:
-            cursor.execute(
-                f"INSERT INTO shares ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                _values(share),
-            )
-
-    def vote(self, key_id: str) -> None:
-        """From now on only the gateway's decision ends the prepared state."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE shares SET state = 'voted' WHERE key_id = ? AND state = 'prepared'",
-                (key_id,),
-            )
-
-    def activate(self, key_id: str) -> list[str]:
-        """Make a voted share the active one; the one it replaces and all others go, without a
-        trace in the files.
-
-        Returns:
-            The key_ids of those that went.
-        """
-        with self._database.transaction() as cursor:
-            gone = cursor.execute(
-                "DELETE FROM shares WHERE key_id != ? AND (user_id, curve) ="
-                " (SELECT user_id, curve FROM shares WHERE key_id = ? AND state = 'voted')"
-                " RETURNING key_id",
-                (key_id, key_id),
-            ).fetchall()
-            cursor.execute(
-                "UPDATE shares SET state = 'active' WHERE key_id = ? AND state = 'voted'",
-                (key_id,),
-            )
-        self._database.forget()
-        return [old for (old,) in gone]
+            marks = ", ".join("?" * len(astuple(share)))
+            cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
-        with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM shares WHERE key_id = ? AND state = 'prepared'", (key_id,))
+        self._drop("key_id = ? AND state = 'prepared'", key_id)
 
-    def drop_undecided(self, user_id: str, curve: str, keep: frozenset[str]) -> None:
-        """Forget the shares of sessions that came to nothing, except those named."""
+    def drop_orphans(self, live: Collection[str] = ()) -> None:
+        """Forget the prepared shares of all sessions but those that are live.
+
+        Args:
+            live: the key_ids that they have made.
+        """
+        marks = ", ".join("?" * len(live))
+        self._drop(f"state = 'prepared' AND key_id NOT IN ({marks})", *live)
+
+    def _drop(self, which: str, *values: str) -> None:
         with self._database.transaction() as cursor:
-            found = cursor.execute(
-                "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state != 'active'",
-                (user_id, curve),
-            ).fetchall()
-            for (key_id,) in found:
-                if key_id not in keep:
-                    cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+            cursor.execute(f"DELETE FROM shares WHERE {which}", values)
+            gone = cursor.rowcount
+        if gone:
+            self._database.forget()
+
+    # ------------------------------------------------------------------ a share comes into force
+
+    def vote(self, key_id: str, sign: Callable[[StoredShare, LogHead], bytes]) -> bytes:
+        """Vote for a prepared share; it stays until both nodes have voted, or the other never will.
+        The same again for one that has been voted for.
+
+        Args:
+            sign: makes the vote.
+
+        Returns:
+            The ``SignedRecord`` with this vote alone.
+
+        Raises:
+            OutOfStep: there is no such share, it has been aborted, another vote is outstanding, or
+                the active share is not the one it replaces.
+        """
+        with self._database.transaction() as cursor:
+            share = self._row(cursor, key_id)
+            if share is not None and share.state == VOTED and share.record is not None:
+                return share.record
+            if share is None or share.state == ACTIVE:
+                raise OutOfStep("there is no such share to vote for")
+            vote = self._sign(cursor, share, sign)
+            cursor.execute("UPDATE shares SET state = 'voted' WHERE key_id = ?", (key_id,))
+        return vote
+
+    def endorse(self, key_id: str, sign: Callable[[StoredShare, LogHead], bytes]) -> bytes:
+        """Vote for a share of an earlier version that is in force, or that it left undecided.
+
+        Returns:
+            The ``SignedRecord`` with this vote alone, or with both once it is in force.
+
+        Raises:
+            OutOfStep: there is no such share.
+        """
+        with self._database.transaction() as cursor:
+            share = self._row(cursor, key_id)
+            if share is None or not share.legacy or share.state == PREPARED:
+                raise OutOfStep("there is no such share of an earlier version")
+            return share.record or self._sign(cursor, share, sign)
+
+    def _sign(
+        self,
+        cursor: sqlite3.Cursor,
+        share: StoredShare,
+        sign: Callable[[StoredShare, LogHead], bytes],
+    ) -> bytes:
+        """Sign for a share, if nothing is in the way."""
+        at = share.user_id, share.curve
+        other = cursor.execute(
+            "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'voted'"
+            " AND key_id != ?",
+            (*at, share.key_id),
+        ).fetchone()
+        if other:
+            raise OutOfStep(f"another vote is outstanding: for {other[0]}")
+        if share.state != ACTIVE:
+            _check_follows(cursor, share)
+        _sign_once(cursor, share.key_id, *at, "vote")
+        vote = sign(share, events.head(cursor))
+        cursor.execute("UPDATE shares SET record = ? WHERE key_id = ?", (vote, share.key_id))
+        return vote
+
+    def activate(self, key_id: str, record: bytes, other: LogHead, session: str = "") -> list[str]:
+        """Make a voted share the active one; what it replaces and all others go. Once more:
+        nothing.
+
+        Args:
+            record: the ``SignedRecord`` with both votes.
+            other: head of the other node's log, from its vote.
+            session: that made the share, if that is known.
+
+        Returns:
+            The key_ids of those that went.
+
+        Raises:
+            OutOfStep: it has not been voted for, or the active share is not the one it replaces.
+        """
+        with self._database.transaction() as cursor:
+            share = self._row(cursor, key_id)
+            if share is None or share.record is None:
+                raise OutOfStep("this share has not been voted for")
+            at = share.user_id, share.curve
+            gone: list[tuple[str, str]] = []
+            if share.state != ACTIVE or (share.legacy and share.record != record):
+                if share.state == ACTIVE:
+                    kind = Kind.ENDORSED
+                else:
+                    kind = Kind.RECOVERED if share.predecessor else Kind.MADE
+                    _check_follows(cursor, share)
+                    gone = cursor.execute(
+                        "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
+                        " RETURNING key_id, state",
+                        (*at, key_id),
+                    ).fetchall()
+                cursor.execute(
+                    "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
+                    (record, key_id),
+                )
+                seen = events.seen(other)
+                self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
+                for old, state in gone:
+                    if state == ACTIVE:
+                        self._log.write(
+                            cursor, Kind.RETIRED, *at, key_id=old, outcome=f"replaced by {key_id}"
+                        )
+        self._database.forget()
+        return [old for old, _ in gone]
+
+    def abort(self, user_id: str, curve: str, key_id: str) -> StoredShare | None:
+        """Never vote for an epoch; a prepared share of it goes.
+
+        Returns:
+            None, or the share, if this node has voted for it.
+
+        Raises:
+            OutOfStep: this node has voted for it, and has no such share any more.
+        """
+        with self._database.transaction() as cursor:
+            share = self._row(cursor, key_id)
+            if share is not None and (share.user_id, share.curve) != (user_id, curve):
+                raise OutOfStep("the share is of another user or curve")
+            if share is not None and (share.record is not None or share.state == ACTIVE):
+                return share
+            _sign_once(cursor, key_id, user_id, curve, "abort")
+            cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+        self._database.forget()
+        return None
+
+    def drop(self, user_id: str, curve: str, key_id: str) -> None:
+        """Forget a share that the other node never votes for.
+
+        Raises:
+            OutOfStep: it is in force here.
+        """
+        at = user_id, curve
+        with self._database.transaction() as cursor:
+            share = self._row(cursor, key_id)
+            if share is not None:
+                if (share.user_id, share.curve) != at:
+                    raise OutOfStep("the share is of another user or curve")
+                if share.state == ACTIVE:
+                    raise OutOfStep("the share is in force")
+                cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+                if share.state == VOTED:
+                    why = "never in force"
+                    self._log.write(cursor, Kind.RETIRED, *at, key_id=key_id, outcome=why)
+        self._database.forget()
+
+    # ------------------------------------------------------------------ otherwise
 
     def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
         """Do nothing with a share any more but recovering its key.
@@ -240,25 +414,75 @@ class ShareStore:
             share: the share to keep in its place, after state in it was discarded.
         """
         with self._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET suspended = ? WHERE key_id = ?", (why, key_id))
+            found = cursor.execute(
+                "UPDATE shares SET suspended = ? WHERE key_id = ? RETURNING user_id, curve",
+                (why, key_id),
+            ).fetchone()
+            if found is not None:
+                self._log.write(cursor, Kind.SUSPENDED, *found, key_id=key_id, outcome=why)
             if share is not None:
                 cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
         if share is not None:
             self._database.forget()
 
+    def note(
+        self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""
+    ) -> None:
+        """Write down an event that changes no share."""
+        with self._database.transaction() as cursor:
+            self._log.write(
+                cursor, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
+            )
+
+    def events(self) -> list[Event]:
+        """The whole log, oldest first."""
+        return [Event(*row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
+
+    # ------------------------------------------------------------------ inside
+
+    def _adopt(self) -> None:
+        """Shares that an earlier version had voted for replace what was active then."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "UPDATE shares SET predecessor = (SELECT old.key_id FROM shares AS old"
+                " WHERE old.user_id = shares.user_id AND old.curve = shares.curve"
+                " AND old.state = 'active')"
+                " WHERE legacy AND state = 'voted' AND record IS NULL"
+            )
+
+    @staticmethod
+    def _row(cursor: sqlite3.Cursor, key_id: str) -> StoredShare | None:
+        row = cursor.execute(
+            f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", (key_id,)
+        ).fetchone()
+        return None if row is None else StoredShare(*row)
+
     def close(self) -> None:
         self._database.close()
 
 
-def _values(share: StoredShare) -> tuple[Any, ...]:
-    return (
-        share.key_id,
-        share.user_id,
-        share.curve,
-        share.public_key,
-        share.share,
-        share.state,
-        share.suspended,
-        share.recoveries,
-        share.legacy,
-    )
+def _check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
+    """See that the share that is active now is the one to be replaced.
+
+    Raises:
+        OutOfStep: it is not.
+    """
+    row = cursor.execute(
+        "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
+        (share.user_id, share.curve),
+    ).fetchone()
+    if (row[0] if row else None) != share.predecessor:
+        raise OutOfStep("the share that it replaces is not the active one")
+
+
+def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
+    """Write down what this node signs for an epoch, for good.
+
+    Raises:
+        OutOfStep: it has signed the contrary.
+    """
+    row = cursor.execute("SELECT what FROM signed WHERE key_id = ?", (key_id,)).fetchone()
+    if row is None:
+        cursor.execute("INSERT INTO signed VALUES (?, ?, ?, ?)", (key_id, user_id, curve, what))
+    elif row[0] != what:
+        raise OutOfStep(f"what is signed for this epoch is the {row[0]}")

@@ -122,6 +122,7 @@ class Database:
             columns = self._writer.execute(f"SELECT name FROM pragma_table_info('{table}')")
             if (name,) not in columns.fetchall():
                 self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {name} {declaration}")
+        self._empty_log()  # a process that was killed may have left what it had deleted
         # What is in memory belongs to its connection.
         self._reader = self._writer if in_memory else _connect(self._path)
         self._reading = self._writing if in_memory else RLock()
@@ -191,9 +192,15 @@ class Database:
         return not busy
 
     def forget(self) -> None:
-        """Leave nothing of what was deleted in the log of writes either."""
+        """Leave nothing of what was deleted in the log of writes either.
+
+        Raises:
+            StoreFailed: another process keeps reading. What was changed has changed; the next start
+                empties the log.
+        """
         with self._writing, self._explaining():
-            self._empty_log()
+            if not self._empty_log():
+                raise StoreFailed(self._path, StoreTrouble.LOCKED)
 
     def close(self) -> None:
         with self._writing, self._reading:

@@ -43,8 +43,8 @@ class Refused(MpcError):
 
 
 class Undecided(Refused):
-    """The registry could not say whether it has taken a new key. What is in force will be seen at
-    the gateway's next start."""
+    """An MPC node that may have voted for a new key has not answered, or the registry could not be
+    written. What is in force will be seen when they can be asked again."""
 
 
 class NodeFailed(Refused):
@@ -110,8 +110,13 @@ def no_such_user() -> Refused:
     return Refused(NOT_FOUND, "no such user")
 
 
-def undecided(text: str) -> Undecided:
-    return Undecided(UNAVAILABLE, text)
+def undecided(why: Refused) -> Undecided:
+    return Undecided(why.status, str(why))
+
+
+def failed(party: PartyId) -> LinkFailed:
+    """For an error that it has not foreseen itself."""
+    return LinkFailed(INTERNAL_ERROR, f"the {ROLES[party]}'s MPC node has failed", party)
 
 
 def no_such_session() -> Refused:

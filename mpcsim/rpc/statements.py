@@ -59,7 +59,8 @@ class KeyRecord(Body):
     epoch: Annotated[bytes, BYTES32]
     """The ``key_id``: names this generation of shares."""
     predecessor: Annotated[bytes | None, Optional(BYTES32)]
-    """The epoch that these shares replace; None where the key was generated."""
+    """The epoch that these shares replace; None where the key was generated, or the shares were
+    made by a version without records."""
     number: Annotated[int, U32]
     """Epochs of the key before this one."""
     shares: Annotated[bytes, BYTES32]
@@ -71,6 +72,15 @@ class KeyRecord(Body):
     def key_id(self) -> str:
         """The epoch, in hex."""
         return self.epoch.hex()
+
+    def names(self, record: bytes) -> bool:
+        """Whether a ``PublicKeyRecord`` is the one with the public shares."""
+        return self.shares == shares_hash(record)
+
+
+def shares_hash(record: bytes) -> bytes:
+    """Of a ``PublicKeyRecord``, for the key record."""
+    return tagged_hash(Tag.PUBLIC_SHARES, record)
 
 
 @wire
@@ -97,7 +107,10 @@ class Vote(Statement):
 
 @wire
 class SignedRecord(Body):
-    """A record and the votes that put it in force: complete in itself, whoever carries it."""
+    """A record and the votes that put it in force: complete in itself, whoever carries it.
+
+    With one node's signature alone it is that node's vote.
+    """
 
     record: Annotated[KeyRecord, Nested(KeyRecord)]
     heads: Annotated[Mapping[PartyId, LogHead], PerParty(Nested(LogHead))]
@@ -115,12 +128,22 @@ class SignedRecord(Body):
         for party in MPC_NODES:
             if self.record.identities.get(party) != identities[party]:
                 raise RecordError(f"the record is of another {ROLES[party]} than the one known")
-            head, signature = self.heads.get(party), self.signatures.get(party)
-            if head is None or signature is None:
-                raise RecordError(f"the record lacks the {ROLES[party]}'s signature")
-            if not signed_by(identities[party], Vote(self.record, head), signature):
+            if not self.voted(party, identities[party]):
                 raise RecordError(f"the {ROLES[party]} has not signed this record")
         return self.record
+
+    def with_vote(self, vote: SignedRecord) -> SignedRecord:
+        """With the votes of another one for the same record."""
+        return SignedRecord(
+            self.record, {**self.heads, **vote.heads}, {**self.signatures, **vote.signatures}
+        )
+
+    def voted(self, party: PartyId, identity: bytes) -> bool:
+        """Whether an MPC node has voted for this."""
+        head, signature = self.heads.get(party), self.signatures.get(party)
+        if head is None or signature is None:
+            return False
+        return signed_by(identity, Vote(self.record, head), signature)
 
 
 class RecordError(MpcError):

@@ -17,7 +17,6 @@ from mpcsim.encoding import (
     NO_CONTEXT,
     U8,
     U16,
-    U32,
     Bytes,
     Fixed,
     Message,
@@ -171,8 +170,6 @@ class Activate(Body):
 
     session_id: Annotated[bytes, BYTES32]
     key_id: Annotated[bytes, BYTES32]
-    patience_ms: Annotated[int, U32] = 60_000
-    """How long from the arrival of this request the key may still come into force."""
 
 
 @wire
@@ -265,24 +262,7 @@ class Answer(Body):
 
 
 @wire
-class Voted(Body):
-    """Reply to ``vote``: this node is done, holds the new share durably, and waits."""
-
-    public_key: Annotated[bytes, Bytes(64)]
-
-
-@wire
 class Close(Body):
     """``close``: the session is off."""
 
     session_id: Annotated[bytes, BYTES32]
-
-
-@wire
-class Settle(Body):
-    """``settle``: the gateway's registry says this is the user's key on the curve (None: there is
-    none). The node's store is to agree with it."""
-
-    user_id: Annotated[str, Text(64)]
-    curve_name: Annotated[str, Text(16)]
-    key_id: Annotated[bytes | None, Optional(BYTES32)]

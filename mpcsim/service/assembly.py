@@ -175,8 +175,8 @@ def open_gateway(
             making_s=making_s,
             lease_s=lease_s,
         )
-        activation = Activation(registry, links, sessions, clock)
-        activation.settle_at_start()
+        activation = Activation(registry, links, sessions)
+        activation.resolve_at_start()
         waves = Waves(sessions, links, conditions)
         suspensions = Suspensions(registry, links, sessions)
         gateway = Gateway(registry, links, sessions, waves, activation, suspensions)

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -96,7 +95,7 @@ def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(mo
         old = await client.generate("secp256k1")
         party, request = client.begin_sign(old)
         outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-        await miss_settle(monkeypatch, gateway, 2, client.recover("secp256k1"))
+        await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
         with pytest.raises(Failed) as failed:
             await client.exchange(party.session_id, sends(outputs))
         assert failed.value.status == 410
@@ -108,14 +107,12 @@ def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(mo
 # ---------------------------------------------------------------------- a node misses the end
 
 
-async def miss_settle(monkeypatch, gateway, party, work):
-    """Nothing reaches an MPC node from the first vote's answer on."""
-    original, voted = Link.call, []
+async def miss_activate(monkeypatch, gateway, party, work):
+    """One MPC node does not hear of the other's vote."""
+    original = Link.call
 
     async def call(link, scope, *arguments, **options):
-        link.down = link.node.me == party and scope.verb == "settle" and bool(voted)
-        if scope.verb == "vote":
-            voted.append(scope.verb)
+        link.down = link.node.me == party and scope.verb == "activate"
         return await original(link, scope, *arguments, **options)
 
     monkeypatch.setattr(Link, "call", call)
@@ -142,7 +139,7 @@ async def by_recover(gateway, client, share):
 
 
 async def by_restart(gateway, client, share):
-    gateway.gateway.activation.settle_at_start()
+    gateway.gateway.activation.resolve_at_start()
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -152,7 +149,7 @@ def test_a_node_that_missed_the_activation_catches_up(monkeypatch, party, kind, 
     async def work(gateway, client):
         old = await client.generate("ed25519") if kind == "recover" else None
         begin = client.recover if old else client.generate
-        share = await miss_settle(monkeypatch, gateway, party, begin("ed25519"))
+        share = await miss_activate(monkeypatch, gateway, party, begin("ed25519"))
         if old:
             await client.check_retired(old)
         await heal(gateway, client, share)
@@ -167,7 +164,7 @@ def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, mon
         with closing(reopen(tmp_path)) as gateway:
             client, bob = Client.of(gateway), Client.of(gateway, "bob")
             share = await bob.generate("ed25519")
-            await miss_settle(monkeypatch, gateway, 2, client.generate("ed25519"))
+            await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
             with gateway.links[2].node._store._database.transaction() as cursor:
                 cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
             return share
@@ -290,24 +287,20 @@ def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch,
         run(lambda gateway, client, at=at: work(gateway, client, at))
 
 
-def test_both_votes_must_be_for_one_key():
-    """The registry is not written unless both MPC nodes hold shares of one key."""
+def test_both_votes_must_be_for_one_record():
+    """Nothing is in force unless both MPC nodes have signed the same."""
 
     async def work(gateway, client):
-        nodes = [link.node for link in gateway.links.values()]
-
-        def vote(node, grant, data):
-            return replace(node._vote(grant, data), public_key=bytes([node.me]) * 32)
-
-        for node in nodes:
-            node._verbs["vote"] = partial(vote, node)
+        gateway.links[3].node._voting._public_record = lambda share: b"another"
         with pytest.raises(Failed) as failed:
             await client.generate("ed25519")
         assert failed.value.status == 409
-        assert failed.value.error == "the MPC nodes hold shares of different keys"
+        assert failed.value.response.json() == {
+            "error": "the MPC nodes do not vote for the same record",
+            "undecided": True,
+        }
         assert await client.key_ids() == {}
-        for node in nodes:
-            node._verbs["vote"] = node._vote
-        await client.check_consistent("ed25519")
+        for rows in shares_of(gateway).values():
+            assert [state for *_, state, _ in rows] == ["voted"]
 
     run(work)

@@ -10,10 +10,11 @@ import pytest
 
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.sessions import Asking
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, unreachable
+from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
@@ -28,6 +29,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
+from tests.helpers.keys import said_to_be_signed
 
 NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")
@@ -190,14 +192,15 @@ def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch):
     async def work(gateway, client):
         link, alice = gateway.links[OPERATOR], await client.user_id()
         session_id, made = await client.begin_generate("ed25519")
-        store = link.node._store
-        original = store.vote
+        node = link.node
+        original = node._session
 
-        def vote(key_id):
+        def find(*arguments):
+            session = original(*arguments)
             ask_node(link, "close", alice, wire.Close(session_id))
-            original(key_id)
+            return session
 
-        monkeypatch.setattr(store, "vote", vote)
+        monkeypatch.setattr(node, "_session", find)
         body = wire.Activate(session_id, made.record.epoch)
         assert answer(link, "vote", alice, body) == NO_SESSION
         assert held(gateway) == []
@@ -205,48 +208,45 @@ def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch):
     run(work)
 
 
-def test_the_node_puts_a_key_in_force_for_its_own_user_and_curve_and_after_its_vote():
+def test_a_generation_on_the_side_does_not_replace_a_key_in_force():
+    """The gateway opens a second one, and lets the client finish it: neither node votes."""
+
     async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        mallory = await Client.of(gateway, "mallory").user_id()
+        alice = await client.user_id()
         session_id, made = await client.begin_generate("ed25519")
+        sessions = gateway.gateway.sessions
+        aside = sessions._sessions.pop(session_id)
+        aside.leave()
+        old = await client.generate("ed25519")
+        sessions._sessions[session_id] = aside
         epoch = made.record.epoch
-        right = wire.Settle(alice, "ed25519", epoch)
-        not_voted = 409, "the operator has not voted for this key"
-        assert answer(link, "settle", alice, right) == not_voted
-        assert held(gateway) == [("prepared", None)]
-        ask_node(link, "vote", alice, wire.Activate(session_id, epoch))
-        not_held = 404, "the operator holds no share of this key"
-        for wrong in (
-            wire.Settle(mallory, "ed25519", epoch),
-            wire.Settle(alice, "secp256k1", epoch),
-            wire.Settle(alice, "ed25519", bytes(32)),
-        ):
-            assert answer(link, "settle", wrong.user_id, wrong) == not_held
-            assert held(gateway) == [("voted", None)]
-        ask_node(link, "settle", alice, right)
-        assert held(gateway) == [("active", None)]
+        for party, link in gateway.links.items():
+            status, text = answer(link, "vote", alice, wire.Activate(session_id, epoch))
+            assert (status, text) == (410, NO_SESSION[1]), party
+            stored = link.node._store
+            assert stored.find(epoch.hex()) is None, "it went when the other came into force"
+        await client.check_works(old)
 
     run(work)
 
 
-@pytest.mark.parametrize("change", ["recoveries = 7", "public_key = x'00'"])
-def test_the_node_drops_no_share_in_force_for_one_that_does_not_replace_it(change):
-    """A registry restored from an old copy might ask for it."""
-
+@pytest.mark.parametrize("change", ["key_id = 'another'", "state = 'prepared'"])
+def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(change):
     async def work(gateway, client):
         link, alice = gateway.links[OPERATOR], await client.user_id()
         await client.generate("ed25519")
         session_id, made = await client.begin_recover("ed25519")
-        ask_node(link, "vote", alice, wire.Activate(session_id, made.record.epoch))
+        vote = wire.Activate(session_id, made.record.epoch)
+        votes = [
+            SignedRecord.from_bytes(ask_node(each, "vote", alice, vote))
+            for each in gateway.links.values()
+        ]
         with link.node._store._database.transaction() as cursor:
             cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
         before = shares_of(gateway)
-        at_odds = 409, "the operator holds a share that the registry lacks"
-        for key_id in (made.record.epoch, None):
-            body = wire.Settle(alice, "ed25519", key_id)
-            assert answer(link, "settle", alice, body) == at_odds
-            assert shares_of(gateway) == before
+        refused = 409, "the operator refuses: the share that it replaces is not the active one"
+        assert answer(link, "activate", alice, votes[0].with_vote(votes[1])) == refused
+        assert shares_of(gateway) == before
 
     run(work)
 
@@ -254,14 +254,14 @@ def test_the_node_drops_no_share_in_force_for_one_that_does_not_replace_it(chang
 # ---------------------------------------------------------------------- the gateway asks nobody
 
 
-def test_a_key_whose_shares_do_not_fit_is_not_settled():
+def test_a_key_whose_shares_do_not_fit_is_not_touched():
     """What the MPC nodes hold is left as it is, until the right file is back."""
 
     async def work(gateway, client):
         share = await client.generate("ed25519")
         with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
             cursor.execute("DELETE FROM shares")
-        gateway.gateway.activation.settle_at_start()
+        gateway.gateway.activation.resolve_at_start()
         verbs = asked(gateway)
         request = client.begin_sign(share)[1]
         for call in (client.recover("ed25519"), client.ask("sign", request)):
@@ -270,7 +270,8 @@ def test_a_key_whose_shares_do_not_fit_is_not_settled():
                 503,
                 "the stores of the gateway and the MPC nodes do not fit together for this key",
             )
-        assert verbs == ["sign"]
+        assert set(verbs) == {"sign", "standing"}
+        assert len(shares_of(gateway)[INSTITUTION]) == 1
 
     run(work)
 
@@ -311,7 +312,7 @@ def test_a_session_id_in_use_is_refused_and_its_session_goes_on():
             ("sign", replace(mallory.begin_sign(own)[1], session_id=session_id)),
         ]:
             assert await refusal(mallory.ask(verb, body)) == IN_USE
-        assert set(verbs) == {"settle"}
+        assert set(verbs) == {"standing"}
         await client.activate(session_id, made)
         await client.check_works(made)
         # No turn of Mallory's key is left behind.
@@ -416,7 +417,9 @@ def test_a_recovery_replaces_the_key_it_began_with_or_none():
         share = await client.generate("ed25519")
         session_id, made = await client.begin_recover("ed25519")
         user_id, other = await client.user_id(), os.urandom(32).hex()
-        gateway.gateway.registry.replace(user_id, "ed25519", share.record.epoch.hex(), other)
+        public_key = share.public_key.encode()
+        newer = said_to_be_signed(user_id, other, "ed25519", public_key, 1)
+        gateway.gateway.registry.put(newer)
         verbs = asked(gateway)
         expected = 409, "the key has been recovered meanwhile"
         assert await refusal(client.activate(session_id, made)) == expected

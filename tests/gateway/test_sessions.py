@@ -18,7 +18,6 @@ from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
 from mpcsim.rpc import wire
 from mpcsim.service import open_gateway
-from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (
     CURVES,
@@ -32,6 +31,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
+from tests.helpers.keys import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
 SIGNING = "a signing session for this key is in progress"
@@ -455,7 +455,7 @@ def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation():
         session_id, share = await client.begin_generate("ed25519")
         registry, key_id = gateway.gateway.registry, os.urandom(32).hex()
         public_key = share.public_key.encode()
-        registry.register(await client.user_id(), key_id, "ed25519", public_key)
+        registry.put(said_to_be_signed(await client.user_id(), key_id, "ed25519", public_key))
         assert await refusal(client.activate(session_id, share)) == (409, EXISTS)
         assert await client.key_ids() == {"ed25519": key_id}
         assert nothing_open(gateway)
@@ -603,10 +603,12 @@ def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(monkeypatch
 # ---------------------------------------------------------------------- requests that are cancelled
 
 
-@pytest.mark.parametrize("call", [f"{verb} {nth}" for verb in ("vote", "settle") for nth in (1, 2)])
+@pytest.mark.parametrize(
+    "call", [f"{verb} {nth}" for verb in ("vote", "activate") for nth in (1, 2)]
+)
 @pytest.mark.parametrize("kind", ["generate", "recover"])
 def test_an_activation_is_carried_out_though_the_caller_is_gone(monkeypatch, call, kind):
-    """Cancelled while the MPC nodes vote, or settle: it is decided and done all the same."""
+    """Cancelled while the MPC nodes vote, or are told of it: it is done all the same."""
     verb, nth = call.split()
     calls = []
 
@@ -639,7 +641,7 @@ def test_an_activation_is_carried_out_though_the_caller_is_gone(monkeypatch, cal
 
 def test_nobody_decides_while_the_registry_is_written(monkeypatch):
     """The caller is gone; whoever comes next waits for the decision, and finds it."""
-    original, entered, leave = Registry.register, threading.Event(), threading.Event()
+    original, entered, leave = Registry.put, threading.Event(), threading.Event()
 
     def slow(registry, *arguments):
         entered.set()
@@ -648,7 +650,7 @@ def test_nobody_decides_while_the_registry_is_written(monkeypatch):
 
     async def work(gateway, client):
         session_id, share = await client.begin_generate("ed25519")
-        monkeypatch.setattr(Registry, "register", slow)
+        monkeypatch.setattr(Registry, "put", slow)
         activating = asyncio.create_task(client.activate(session_id, share))
         await asyncio.to_thread(entered.wait, 10)
         activating.cancel()
@@ -742,20 +744,5 @@ def test_concurrent_beginnings_are_bounded_too():
         begin = [client.begin_generate("ed25519") for _ in range(40)]
         await asyncio.gather(*begin, return_exceptions=True)
         assert len(gateway.gateway.sessions._sessions) == 1
-
-    run(work)
-
-
-def test_a_key_comes_into_force_in_time_or_not_at_all():
-    """The node has told its caller that it failed: then it must have."""
-
-    async def work(gateway, client):
-        session_id, share = await client.begin_generate("ed25519")
-        late = wire.Activate(session_id, share.record.epoch, patience_ms=0)
-        gateway.conditions.change(Network.star(0, 20, 20))
-        answer = await client.post("activate", late)
-        assert answer.status_code == 504
-        gateway.conditions.change()
-        await client.generate("ed25519")
 
     run(work)

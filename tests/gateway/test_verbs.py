@@ -13,6 +13,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
+from mpcsim.rpc.standing import Ask
 from mpcsim.service import open_gateway
 from mpcsim.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
@@ -183,10 +184,12 @@ def test_what_is_no_body_of_the_verb_is_malformed(verb, body):
     run(work)
 
 
-@pytest.mark.parametrize("verb", ["vote", "close", "settle", "undecided", "handle", "OPEN", ""])
+@pytest.mark.parametrize(
+    "verb", ["vote", "close", "standing", "abort", "drop", "endorse", "holdings", "OPEN", ""]
+)
 def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb):
     async def work(gateway, client):
-        body = wire.Settle(await client.user_id(), "ed25519", None)
+        body = Ask(await client.user_id(), "ed25519")
         assert (await client.post(verb, body)).status_code == 404
 
     run(work)

@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import cache
 
 from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.ids import MPC_NODES
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.protocols import dkg
 from mpcsim.rng import SeededRng
+from mpcsim.rpc.statements import KeyRecord, LogHead, SignedRecord
 from mpcsim.runner import results, run
 
 
@@ -39,3 +41,15 @@ def _keys(curve: str, t: int, n: int, seed: str) -> Mapping[int, KeyShare]:
         for i in parties
     )
     return results(outcomes)
+
+
+def said_to_be_signed(
+    user_id: str, key_id: str, curve: str, public_key: bytes, number: int = 0
+) -> SignedRecord:
+    """A record as the registry keeps it, with signatures that are none."""
+    identities = dict.fromkeys(MPC_NODES, bytes(32))
+    record = KeyRecord(
+        user_id, curve, public_key, bytes.fromhex(key_id), None, number, bytes(32), identities
+    )
+    heads = dict.fromkeys(MPC_NODES, LogHead(0, bytes(32)))
+    return SignedRecord(record, heads, dict.fromkeys(MPC_NODES, bytes(64)))

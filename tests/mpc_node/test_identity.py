@@ -1,7 +1,6 @@
 """Who the MPC nodes are: identities that stay, and that each keeps of the other."""
 
 import asyncio
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from mpcsim.rpc.errors import NodeFailed, Refused
 from mpcsim.rpc.statements import SealKeyStatement, vouched
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client, Failed, reopen
+from tests.helpers.stores import WITHOUT_RECORDS, without
 
 
 def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
@@ -138,9 +138,7 @@ def test_stores_of_an_earlier_version_get_identities(tmp_path):
             return await Client.of(gateway).generate("ed25519")
 
     share = asyncio.run(made())
-    for name in ("operator", "institution"):
-        with closing(sqlite3.connect(tmp_path / f"{name}/{name}.sqlite")) as database, database:
-            database.execute("DELETE FROM secrets WHERE name != 'seal_key'")
+    without(tmp_path, WITHOUT_RECORDS)
 
     async def after():
         with closing(reopen(tmp_path)) as gateway:

@@ -12,13 +12,12 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.node import MAX_SESSIONS
-from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.mpc_node.store import ShareStore
 from mpcsim.protocol import Done
 from mpcsim.rng import SeededRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import Database
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.holdings import PREPARED
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import claimed, store_file
 from tests.helpers.gateway import (
@@ -124,7 +123,7 @@ def test_a_share_of_a_session_that_is_off_is_not_kept():
             await client.begin_generate("ed25519")
         assert failed.value.status == 410
         node._note = original
-        assert node.holdings() == []
+        assert node._store.holdings("", 10) == []
         await client.check_consistent("ed25519")
 
     run(work)
@@ -184,38 +183,6 @@ def test_seeded_parts_draw_their_own():
 
 
 # ---------------------------------------------------------------------- stores and files
-
-
-def stored(key_id, user="u"):
-    return StoredShare(key_id, user, "ed25519", b"public", b"share", PREPARED)
-
-
-def test_states_of_a_share():
-    with closing(ShareStore()) as store:
-        store.prepare(stored("old"))
-        store.activate("old")
-        assert store.find("old").state == PREPARED, "without a vote nothing comes into force"
-        store.vote("old")
-        store.activate("old")
-        assert store.active("u", "ed25519").key_id == "old"
-        for key_id in ("kept", "dropped"):
-            store.prepare(stored(key_id))
-        store.prepare(stored("bystander", "v"))
-        store.drop_undecided("u", "ed25519", frozenset({"kept"}))
-        assert store.find("dropped") is None
-        undecided = [(h.user_id, h.curve) for h in store.holdings() if h.state != "active"]
-        assert sorted(undecided) == [("u", "ed25519"), ("v", "ed25519")]
-        store.vote("kept")
-        store.activate("kept")
-        assert store.find("old") is None
-        assert store.active("u", "ed25519").key_id == "kept"
-        store.vote("kept")
-        assert store.find("kept").state == "active"
-        assert store.find("bystander").state == PREPARED
-        store.suspend("kept", "why", b"less")
-        found = store.find("kept")
-        assert (found.suspended, found.share) == ("why", b"less")
-        assert "less" not in repr(found)
 
 
 def holding(contents, share):

@@ -266,7 +266,7 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
             await client.suspend(wire.Suspend(wire.Occasion("u", KEY_ID, KEY_ID), KEY_ID, {}))
         for call in (
             lambda: client.generate("t", KEY_ID, "ed25519", ()),
-            lambda: client.activate("t", KEY_ID, KEY_ID, 10.0),
+            lambda: client.activate("t", KEY_ID, KEY_ID),
             lambda: sign(client),
         ):
             transport.replies = [ConnectionLost()]

@@ -1,0 +1,193 @@
+"""An MPC node's log of key events: who had a key made, recovered or suspended, when, and how it
+went.
+
+Each event carries a hash of itself and of the one before it, so that the last hash stands for the
+whole log. This *head* goes into every vote, and the other MPC node writes it down when it acts on
+the vote: whoever shortens or rewrites one log, and computes its hashes anew, is shown by the other
+one (``verify``). No secrets are in it, and nothing about signatures.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final
+
+from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.rpc.statements import LogHead
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS events (
+    number  INTEGER PRIMARY KEY,
+    time    TEXT NOT NULL,
+    event   TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    curve   TEXT NOT NULL,
+    key_id  TEXT NOT NULL,
+    session TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    hash    BLOB NOT NULL
+);
+"""
+EMPTY: Final = LogHead(0, bytes(32))
+"""The head of a log without events."""
+REFUSED_IN_A_ROW: Final = 32
+"""Further ones are not written down, so that nobody fills the disk with them."""
+
+
+class Kind(Enum):
+    """What is written down."""
+
+    BEGUN = "begun"
+    """A generation or recovery; ``key_id`` is the key to be recovered."""
+    MADE = "made"
+    RECOVERED = "recovered"
+    ENDORSED = "endorsed"
+    """Both MPC nodes have signed the record of a key made by an earlier version."""
+    RETIRED = "retired"
+    """Shares that were replaced, or voted for and never in force: they are gone."""
+    SUSPENDED = "suspended"
+    REFUSED = "refused"
+
+
+SEES_PEER: Final = frozenset({Kind.MADE, Kind.RECOVERED, Kind.ENDORSED})
+"""Events whose outcome is the other log's head."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A row of the log; numbers start at 1."""
+
+    number: int
+    time: str
+    """ISO 8601, UTC."""
+    event: str
+    user_id: str
+    curve: str
+    key_id: str
+    session: str
+    """64 hex digits; empty where there is none, or it is no longer known."""
+    outcome: str
+    hash: bytes
+
+    def digest(self, before: bytes) -> bytes:
+        """What ``hash`` must be.
+
+        Args:
+            before: hash of the event before.
+        """
+        fields = (str(field).encode() for field in astuple(self)[:-1])
+        return tagged_hash(Tag.EVENT, before, *fields)
+
+
+class EventLog:
+    """Writes events, in the transaction of what they report."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """
+        Args:
+            now: seconds since 1970 UTC.
+        """
+        self._now = now
+
+    def write(
+        self,
+        cursor: sqlite3.Cursor,
+        kind: Kind,
+        user_id: str,
+        curve: str,
+        *,
+        key_id: str = "",
+        session: str = "",
+        outcome: str = "",
+    ) -> None:
+        """Add an event."""
+        if kind is Kind.REFUSED and _only_refusals(cursor):
+            return
+        last = head(cursor)
+        time = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+        event = Event(
+            last.count + 1, time, kind.value, user_id, curve, key_id, session, outcome, b""
+        )
+        cursor.execute(
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*astuple(event)[:-1], event.digest(last.hash)),
+        )
+
+
+def head(cursor: sqlite3.Cursor) -> LogHead:
+    """How far the log has come."""
+    row = cursor.execute("SELECT number, hash FROM events ORDER BY number DESC").fetchone()
+    return EMPTY if row is None else LogHead(*row)
+
+
+def _only_refusals(cursor: sqlite3.Cursor) -> bool:
+    last = cursor.execute(
+        "SELECT event FROM events ORDER BY number DESC LIMIT ?", (REFUSED_IN_A_ROW,)
+    ).fetchall()
+    return len(last) == REFUSED_IN_A_ROW and set(last) == {(Kind.REFUSED.value,)}
+
+
+# ---------------------------------------------------------------------- verification
+
+
+def seen(other: LogHead) -> str:
+    """The outcome of an event that writes down the other log's head."""
+    return f"{other.count} {other.hash.hex()}"
+
+
+def verify(own: Sequence[Event], other: Sequence[Event] | None = None) -> list[str]:
+    """Where a log was altered, as far as it and the other MPC node's show it.
+
+    Args:
+        own: all events, in order.
+        other: the other MPC node's. An honest log is never shorter than what the other has seen of
+            it; one of them may have been copied earlier than the other.
+
+    Returns:
+        A sentence for each place, in this order: each log by itself, then what the other has seen
+        of it. Empty: nothing is wrong.
+    """
+    logs = {"this log": own} if other is None else {"this log": own, "the other log": other}
+    found = [text for name, log in logs.items() if (text := _broken(name, log))]
+    if other is not None:
+        found += _parted("this log", own, "the other log", other)
+        found += _parted("the other log", other, "this log", own)
+    return found
+
+
+def _broken(name: str, log: Sequence[Event]) -> str | None:
+    """The first event that does not follow from the one before."""
+    before = EMPTY.hash
+    for number, event in enumerate(log, start=1):
+        if event.number != number:
+            return f"{name}: event {number} is missing"
+        if event.hash != event.digest(before):
+            return f"{name}: event {number} was altered"
+        before = event.hash
+    return None
+
+
+def _parted(name: str, log: Sequence[Event], witness: str, seen_by: Iterable[Event]) -> list[str]:
+    """The first time that another log has seen something else of a log."""
+    hashes = {event.number: event.hash for event in log} | {0: EMPTY.hash}
+    for event in seen_by:
+        if event.event not in {kind.value for kind in SEES_PEER}:
+            continue
+        count, _, digest = event.outcome.partition(" ")
+        if not count.isdecimal():
+            return [f"{witness}: event {event.number} does not say what it has seen"]
+        if (present := hashes.get(int(count))) is None:
+            return [
+                f"{name}: it ends at event {len(log)}, but {witness} has seen event {count}"
+                f" (its event {event.number}, {event.time})"
+            ]
+        if present.hex() != digest:
+            return [
+                f"{name}: event {count}, or one before it, is not what {witness} has seen"
+                f" (its event {event.number}, {event.time})"
+            ]
+    return []

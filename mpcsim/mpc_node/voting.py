@@ -1,0 +1,171 @@
+"""How an MPC node votes: which shares are in force is decided by both nodes' signatures alone.
+
+What it signs it makes itself, from its own store and the identities that it knows. What it does on
+the other node's word it does on the other node's signature, whoever carries that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
+from mpcsim.rpc.errors import BAD_REQUEST, CONFLICT, NodeFailed, Refused, store_failed
+from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
+from mpcsim.rpc.statements import (
+    Abort,
+    KeyRecord,
+    LogHead,
+    RecordError,
+    SignedRecord,
+    Vote,
+    shares_hash,
+    signed_by,
+)
+
+
+class Voting:
+    """One MPC node's part in it. Any thread may call."""
+
+    def __init__(
+        self,
+        me: PartyId,
+        store: ShareStore,
+        identity: Identity,
+        peer: Callable[[], bytes],
+        public_record: Callable[[StoredShare], bytes],
+    ) -> None:
+        """
+        Args:
+            peer: the other MPC node's identity; raises ``Refused`` if that is not known.
+            public_record: a share's ``PublicKeyRecord``, encoded.
+        """
+        self._me = me
+        (self._other,) = set(MPC_NODES) - {me}
+        self._store = store
+        self._identity = identity
+        self._peer = peer
+        self._public_record = public_record
+
+    def vote(self, key_id: str) -> SignedRecord:
+        """This node's vote for a share that its session has finished.
+
+        Raises:
+            Refused: it has signed an abort, has another vote outstanding, or holds another share in
+                force than the one to be replaced.
+        """
+        with self._in_step():
+            return SignedRecord.from_bytes(self._store.vote(key_id, self._sign))
+
+    def endorse(self, body: Endorse) -> SignedRecord:
+        """This node's vote for shares made by an earlier version.
+
+        Raises:
+            Refused: there are no such shares.
+        """
+        key_id = body.epoch.hex()
+        with self._in_step():
+            found = self._store.find(key_id)
+            if found is None or (found.user_id, found.curve) != (body.user_id, body.curve_name):
+                raise OutOfStep("there is no such share of an earlier version")
+            return SignedRecord.from_bytes(self._store.endorse(key_id, self._sign))
+
+    def _sign(self, share: StoredShare, head: LogHead) -> bytes:
+        replaced = None if share.legacy else share.predecessor
+        record = KeyRecord(
+            share.user_id,
+            share.curve,
+            share.public_key,
+            bytes.fromhex(share.key_id),
+            None if replaced is None else bytes.fromhex(replaced),
+            share.recoveries,
+            shares_hash(self._public_record(share)),
+            self._identities(),
+        )
+        signature = self._identity.sign(Vote(record, head))
+        return SignedRecord(record, {self._me: head}, {self._me: signature}).to_bytes()
+
+    def activate(self, record: SignedRecord, session: str = "") -> list[str]:
+        """Put a share in force for which both nodes have voted.
+
+        Returns:
+            The key_ids of the shares that went.
+
+        Raises:
+            Refused: this node has not voted for this record, or the other one has not.
+        """
+        try:
+            agreed = record.check(self._identities())
+        except RecordError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        with self._in_step():
+            found = self._store.find(agreed.key_id)
+            voted = None if found is None else self._record(found)
+            if voted is None or voted.record != agreed:
+                raise OutOfStep("it has not voted for this record")
+            head = record.heads[self._other]
+            return self._store.activate(agreed.key_id, record.to_bytes(), head, session)
+
+    def standing(self, ask: Ask) -> Standing:
+        """What is in force, and what has been voted for."""
+        at = ask.user_id, ask.curve_name
+        return Standing(self._held(self._store.active(*at)), self._held(self._store.voted(*at)))
+
+    def abort(self, abort: Abort) -> Ended:
+        """Never vote for an epoch; or say that this node has.
+
+        Raises:
+            Refused: it has, and the shares have been replaced or dropped since.
+        """
+        with self._in_step():
+            found = self._store.abort(abort.user_id, abort.curve_name, abort.epoch.hex())
+        return Ended(None if found else self._identity.sign(abort), self._held(found))
+
+    def drop(self, body: Drop) -> None:
+        """Forget shares for which the other node has signed that it never votes.
+
+        Raises:
+            Refused: it has not signed that, or they are in force.
+        """
+        abort = body.abort
+        if not signed_by(self._peer(), abort, body.signature):
+            raise Refused(BAD_REQUEST, f"the {ROLES[self._other]} has not signed this abort")
+        with self._in_step():
+            self._store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
+
+    def _identities(self) -> dict[PartyId, bytes]:
+        return {self._me: self._identity.public, self._other: self._peer()}
+
+    def _held(self, share: StoredShare | None) -> Held | None:
+        if share is None:
+            return None
+        record = self._record(share)
+        try:
+            epoch = bytes.fromhex(share.key_id)
+        except ValueError:
+            raise self._damaged() from None
+        return Held(epoch, share.public_key, share.recoveries, record)
+
+    def _record(self, share: StoredShare) -> SignedRecord | None:
+        """
+        Raises:
+            NodeFailed: it is damaged.
+        """
+        try:
+            return None if share.record is None else SignedRecord.from_bytes(share.record)
+        except InvalidEncoding:
+            raise self._damaged() from None
+
+    def _damaged(self) -> NodeFailed:
+        me = ROLES[self._me]
+        return store_failed(f"the {me}'s stored record of this key is damaged", self._me)
+
+    @contextmanager
+    def _in_step(self) -> Iterator[None]:
+        try:
+            yield
+        except OutOfStep as error:
+            raise Refused(CONFLICT, f"the {ROLES[self._me]} refuses: {error}") from None

@@ -1,0 +1,520 @@
+"""Which shares are in force: every way in which requests and answers can be lost or late, and
+either side stopped, while two nodes vote."""
+
+import itertools
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from mpcsim.gateway.decision import Decision
+from mpcsim.gateway.registry import RegisteredKey
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.mpc_node.voting import Voting
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused, timed_out
+from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
+from mpcsim.rpc.standing import Ask, Drop, Endorse
+from mpcsim.rpc.statements import Abort, SignedRecord
+
+USER, CURVE = "user", "ed25519"
+IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
+PUBLIC = {party: identity.public for party, identity in IDENTITIES.items()}
+FINE = "fine"
+FAULTS = ("request lost", "answer lost", "late", "node stopped")
+
+
+def epoch(name):
+    return name.encode().ljust(32, b"\0")
+
+
+class Stopped(Exception):
+    """The gateway is gone."""
+
+
+@dataclass
+class World:
+    """Two MPC nodes' stores and a registry. Nothing is ever in two epochs for good."""
+
+    stores: dict = field(default_factory=lambda: {party: ShareStore() for party in MPC_NODES})
+    registered: RegisteredKey | None = None
+    late: list = field(default_factory=list)
+    """Requests that arrive after others."""
+    follows: dict = field(default_factory=dict)
+    """Each epoch that was made, and what it replaces."""
+    was_active: dict = field(default_factory=lambda: {party: [] for party in MPC_NODES})
+
+    def __enter__(self):
+        self.nodes = {
+            party: Voting(
+                party,
+                store,
+                IDENTITIES[party],
+                lambda other=other: PUBLIC[other],
+                lambda share: share.key_id.encode(),
+            )
+            for (party, store), other in zip(self.stores.items(), reversed(MPC_NODES), strict=True)
+        }
+        self._open = ExitStack()
+        for store in self.stores.values():
+            self._open.enter_context(closing(store))
+        return self
+
+    def __exit__(self, *exc):
+        self._open.close()
+
+    def prepare(self, name, predecessor=None, parties=MPC_NODES):
+        """A session has made shares; at some nodes only, if it broke off."""
+        self.follows[epoch(name)] = predecessor and epoch(predecessor)
+        for party in parties:
+            old = self.stores[party].active(USER, CURVE)
+            self.stores[party].prepare(
+                StoredShare(
+                    epoch(name).hex(),
+                    USER,
+                    CURVE,
+                    b"public key",
+                    b"share",
+                    PREPARED,
+                    recoveries=old.recoveries + 1 if old else 0,
+                    predecessor=predecessor and epoch(predecessor).hex(),
+                )
+            )
+
+    def handle(self, party, verb, body):
+        """As the MPC node does it, with its sessions left out."""
+        node, store = self.nodes[party], self.stores[party]
+        match verb, body:
+            case "vote", wire.Activate():
+                found = store.find(body.key_id.hex())
+                if found is None:
+                    raise Refused(410, "no such session")
+                return node.vote(found.key_id).to_bytes()
+            case "activate", SignedRecord():
+                node.activate(body)
+            case "standing", Ask():
+                return node.standing(body).to_bytes()
+            case "endorse", Endorse():
+                return node.endorse(body).to_bytes()
+            case "abort", Abort():
+                return node.abort(body).to_bytes()
+            case "drop", Drop():
+                node.drop(body)
+            case _:
+                raise AssertionError(verb)
+        return b""
+
+    def ask(self, request, outcome):
+        """An answer, or why there is none."""
+        body = type(request.body).from_bytes(request.body.to_bytes())
+        asked = request.party, request.scope.verb, body
+        if outcome == "node stopped":
+            self.stores[request.party].drop_orphans()
+        if outcome == "late":
+            self.late.append(asked)
+        if outcome in ("request lost", "late", "node stopped"):
+            return timed_out(request.party)
+        try:
+            answer = self.handle(*asked)
+        except Refused as refused:
+            answer = refused
+        self.look()
+        return timed_out(request.party) if outcome == "answer lost" else answer
+
+    def arrive(self):
+        """What was late arrives."""
+        while self.late:
+            with suppress(Refused):
+                self.handle(*self.late.pop(0))
+            self.look()
+
+    def look(self):
+        """What must be true at every moment."""
+        for party, store in self.stores.items():
+            active = store.active(USER, CURVE)
+            seen = self.was_active[party]
+            if active is None:
+                assert not seen, "a share in force is never dropped but for its successor"
+            elif not seen or seen[-1] != active.key_id:
+                now = bytes.fromhex(active.key_id)
+                before = self.follows[now]
+                if seen:
+                    assert before == bytes.fromhex(seen[-1])
+                seen.append(active.key_id)
+        for one, other in itertools.combinations(self.voted_by_both(), 2):
+            assert self.follows[one] != self.follows[other], "two epochs in force"
+
+    def voted_by_both(self):
+        signed = [
+            {k for (k,) in s._database.rows("SELECT key_id FROM signed WHERE what = 'vote'")}
+            for s in self.stores.values()
+        ]
+        return {bytes.fromhex(key_id) for key_id in set.intersection(*signed)}
+
+    def decide(self, vote=None, outcomes=()):
+        """Until nothing is left to ask; what the gateway would say."""
+        body = vote and wire.Activate(bytes(32), epoch(vote))
+        decision = Decision(USER, CURVE, PUBLIC, self.registered, body)
+        outcomes = iter(outcomes)
+        for _ in range(20):
+            requests = decision.requests()
+            if not requests:
+                break
+            for request in requests:
+                outcome = next(outcomes, FINE)
+                if outcome == "gateway stopped":
+                    raise Stopped
+                decision.heard(request, self.ask(request, outcome))
+            if decision.record:
+                self.register(decision.record)
+        assert not decision.requests()
+        return decision
+
+    def register(self, signed):
+        record = signed.record
+        self.registered = RegisteredKey(
+            USER,
+            CURVE,
+            record.key_id,
+            record.public_key,
+            "",
+            record.number,
+            signed.to_bytes(),
+        )
+
+    def settled(self):
+        """Resolve with both nodes in reach; the epoch that is in force."""
+        self.arrive()
+        decision = self.decide()
+        assert decision.fits
+        assert not decision.alone
+        assert not decision.failures
+        states = [{h.key_id: h.state for h in s.holdings("", 9)} for s in self.stores.values()]
+        assert all(VOTED not in held.values() for held in states)
+        active = {key for held in states for key, state in held.items() if state == ACTIVE}
+        assert len(active) <= 1
+        assert [ACTIVE in held.values() for held in states] in ([True] * 2, [False] * 2)
+        found = bytes.fromhex(active.pop()) if active else None
+        assert found == (decision.record.record.epoch if decision.record else None)
+        return found
+
+
+def first_key(world):
+    world.prepare("first")
+    assert world.decide("first").record
+    return "first"
+
+
+def said(decision, name):
+    if decision.record and decision.record.record.epoch == epoch(name):
+        return "in force"
+    return "unknown" if decision.open(epoch(name)) else "refused"
+
+
+def with_faults(most, length, faults=FAULTS):
+    """Outcomes of the first requests: every way in which at most so many go wrong."""
+    for many in range(most + 1):
+        for places in itertools.combinations(range(length), many):
+            for what in itertools.product(faults, repeat=many):
+                outcomes = [FINE] * length
+                for place, fault in zip(places, what, strict=True):
+                    outcomes[place] = fault
+                yield outcomes
+
+
+# ---------------------------------------------------------------------- one key is made
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize(
+    ("parties", "most"),
+    [
+        (MPC_NODES, 2),
+        ((OPERATOR,), 2),
+        ((INSTITUTION,), 2),
+        pytest.param(MPC_NODES, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(recovery, parties, most):
+    """Also where the second node has nothing to vote for."""
+    told = set()
+    for outcomes in with_faults(most, 8):
+        with World() as world:
+            old = first_key(world) if recovery else None
+            world.prepare("new", old, parties)
+            answer = said(world.decide("new", outcomes), "new")
+            told.add(answer)
+            in_force = world.settled()
+            assert in_force in (epoch("new"), old and epoch(old))
+            if answer != "unknown":
+                assert (in_force == epoch("new")) == (answer == "in force"), outcomes
+    expected = {"refused", "unknown"} | ({"in force"} if parties == MPC_NODES else set())
+    assert told == expected
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery):
+    for at in range(8):
+        for before in with_faults(1, at):
+            with World() as world:
+                old = first_key(world) if recovery else None
+                world.prepare("new", old)
+                remembered = world.registered
+                with suppress(Stopped):
+                    world.decide("new", [*before, "gateway stopped"])
+                for registered in (world.registered, remembered):
+                    world.registered = registered
+                    assert world.settled() in (epoch("new"), old and epoch(old))
+
+
+def test_a_registry_that_lags_behind_follows_even_one_node():
+    for party in MPC_NODES:
+        with World() as world:
+            old = first_key(world)
+            remembered = world.registered
+            world.prepare("new", old)
+            silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
+            assert said(world.decide("new", silent), "new") == "in force"
+            assert world.stores[party].active(USER, CURVE).key_id == epoch("new").hex()
+            for registered in (remembered, None):
+                world.registered = registered
+                assert world.settled() == epoch("new")
+                assert world.registered.recoveries == 1
+
+
+def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
+    """Its store was put back as it was before it had the new share."""
+    for party in MPC_NODES:
+        with World() as world:
+            old = first_key(world)
+            world.prepare("new", old)
+            world.decide("new")
+            (share,) = [world.stores[party].active(USER, CURVE)]
+            with world.stores[party]._database.transaction() as cursor:
+                cursor.execute(
+                    "UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),)
+                )
+            world.was_active[party] = [epoch("first").hex()]
+            held = [store.holdings("", 9) for store in world.stores.values()]
+            decision = world.decide()
+            assert not decision.fits
+            assert decision.unanswered is None
+            assert [store.holdings("", 9) for store in world.stores.values()] == held
+            assert share.key_id == epoch("new").hex()
+
+
+# ---------------------------------------------------------------------- two at once
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize("most", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_two_from_one_predecessor_never_both_come_into_force(recovery, most):
+    """A gateway that believes itself alone, and another beside it, or that was started anew."""
+    for one in with_faults(most, 4):
+        for other in with_faults(1, 6):
+            with World() as world:
+                old = first_key(world) if recovery else None
+                world.prepare("one", old)
+                world.prepare("other", old)
+                registered = world.registered
+                first = said(world.decide("one", one), "one")
+                world.registered = registered
+                second = said(world.decide("other", other), "other")
+                in_force = world.settled()
+                for name, answer in [("one", first), ("other", second)]:
+                    if answer != "unknown":
+                        assert (in_force == epoch(name)) == (answer == "in force")
+
+
+def test_each_settled_at_one_node_comes_to_nothing():
+    """Two recoveries from one epoch; each node has voted for another one."""
+    with World() as world:
+        old = first_key(world)
+        world.prepare("one", old)
+        world.prepare("other", old)
+        for party, name in [(OPERATOR, "one"), (INSTITUTION, "other")]:
+            world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
+        assert world.settled() == epoch("first")
+
+
+def test_an_epoch_aborted_first_is_never_voted_for():
+    with World() as world:
+        world.prepare("new")
+        world.handle(OPERATOR, "abort", Abort(USER, CURVE, epoch("new")))
+        assert said(world.decide("new"), "new") == "refused"
+        assert world.settled() is None
+
+
+# ---------------------------------------------------------------------- what is not believed
+
+
+def forged(world, name, **votes):
+    """A record as both nodes would make it, with some signatures."""
+    world.prepare(name, "first")
+    return {
+        party: SignedRecord.from_bytes(
+            world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
+        )
+        for party in MPC_NODES
+    }
+
+
+def test_a_record_proves_itself_or_puts_nothing_in_force():
+    with World() as world:
+        first_key(world)
+        votes = forged(world, "new")
+        one, other = votes.values()
+        both = one.with_vote(other)
+        altered = [
+            one,
+            other,
+            replace(both, signatures={**both.signatures, OPERATOR: bytes(64)}),
+            replace(
+                both, heads=dict.fromkeys(MPC_NODES, both.heads[INSTITUTION]) | {OPERATOR: None}
+            )
+            if False
+            else replace(both, signatures=dict.fromkeys(MPC_NODES, one.signatures[OPERATOR])),
+            *(
+                replace(both, record=replace(both.record, **{name: value}))
+                for name, value in [
+                    ("user_id", "another"),
+                    ("curve_name", "secp256k1"),
+                    ("epoch", epoch("first")),
+                    ("public_key", b"another"),
+                    ("number", 7),
+                    ("predecessor", None),
+                    ("shares", bytes(32)),
+                    ("identities", {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}),
+                ]
+            ),
+        ]
+        for record in altered:
+            for party in MPC_NODES:
+                with pytest.raises(Refused) as refused:
+                    world.handle(party, "activate", record)
+                assert refused.value.status == 400
+        for store in world.stores.values():
+            assert store.active(USER, CURVE).key_id == epoch("first").hex()
+        world.handle(OPERATOR, "activate", both)
+        assert world.settled() == epoch("new")
+
+
+def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it():
+    with World() as world, World() as elsewhere:
+        for place in (world, elsewhere):
+            first_key(place)
+        one, other = forged(elsewhere, "new").values()
+        with pytest.raises(Refused, match="the operator refuses: it has not voted for this record"):
+            world.handle(OPERATOR, "activate", one.with_vote(other))
+
+
+def test_a_share_is_dropped_on_the_other_nodes_signature_alone():
+    with World() as world:
+        first_key(world)
+        forged(world, "new")
+        abort = Abort(USER, CURVE, epoch("new"))
+        for party in MPC_NODES:
+            mine, theirs = IDENTITIES[party], IDENTITIES[OPERATOR + INSTITUTION - party]
+            about_another = theirs.sign(replace(abort, epoch=epoch("first")))
+            for signature in (bytes(64), mine.sign(abort), about_another):
+                with pytest.raises(Refused, match="has not signed this abort"):
+                    world.handle(party, "drop", Drop(abort, signature))
+        assert world.settled() == epoch("new")
+
+
+def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in():
+    with World() as world:
+        first_key(world)
+        for user, curve in [("another", CURVE), (USER, "secp256k1")]:
+            decision = Decision(user, curve, PUBLIC, None)
+            while requests := decision.requests():
+                for request in requests:
+                    if request.scope.verb == "standing":
+                        request = replace(request, body=Ask(USER, CURVE))
+                    decision.heard(request, world.ask(request, FINE))
+            assert decision.record is None
+            assert not decision.fits
+
+
+def test_a_node_that_talks_nonsense_is_one_that_refuses():
+    decision = Decision(USER, CURVE, PUBLIC, None)
+    for request in decision.requests():
+        decision.heard(request, b"nonsense")
+    assert decision.requests() == []
+    assert "answers something else than it was asked" in str(decision.failures[0])
+
+
+def test_a_record_of_another_public_key_is_not_followed():
+    with World() as world:
+        first_key(world)
+        world.registered = replace(world.registered, public_key=b"other", record=None)
+        decision = world.decide()
+        assert decision.record is None
+        assert not decision.fits
+
+
+# ---------------------------------------------------------------------- earlier versions
+
+
+def left_by_an_earlier_version(world, name, states, recoveries=0):
+    for (party, store), state in zip(world.stores.items(), states, strict=True):
+        if state is not None:
+            row = (epoch(name).hex(), USER, CURVE, b"public key", b"share", state, recoveries)
+            with store._database.transaction() as cursor:
+                cursor.execute(
+                    "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
+                    " recoveries) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                )
+            store._adopt()
+        assert party in MPC_NODES
+    world.follows.setdefault(epoch(name), epoch("first") if recoveries else None)
+
+
+def registered_before(name, recoveries=0):
+    return RegisteredKey(USER, CURVE, epoch(name).hex(), b"public key", "", recoveries)
+
+
+@pytest.mark.parametrize("registered", [None, registered_before("first")])
+def test_keys_of_an_earlier_version_are_endorsed(registered):
+    for outcomes in with_faults(2, 6):
+        with World(registered=registered) as world:
+            left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
+            world.decide(None, outcomes)
+            assert world.settled() == epoch("first")
+            assert world.registered.record is not None
+            world.prepare("new", "first")
+            world.decide("new")
+            assert world.settled() == epoch("new")
+
+
+@pytest.mark.parametrize(
+    ("states", "registered", "in_force"),
+    [
+        ((ACTIVE, VOTED), "new", "new"),
+        ((VOTED, ACTIVE), "new", "new"),
+        ((VOTED, ACTIVE), "first", "new"),
+        ((VOTED, VOTED), "new", "new"),
+        ((VOTED, VOTED), "first", "first"),
+        ((None, VOTED), "first", "first"),
+    ],
+)
+def test_what_an_earlier_version_left_undecided_comes_to_its_end(states, registered, in_force):
+    recoveries = 1 if registered == "new" else 0
+    for outcomes in with_faults(1, 8):
+        with World(registered=registered_before(registered, recoveries)) as world:
+            before = tuple(None if state == ACTIVE else ACTIVE for state in states)
+            left_by_an_earlier_version(world, "first", before)
+            left_by_an_earlier_version(world, "new", states, 1)
+            world.decide(None, outcomes)
+            assert world.settled() == epoch(in_force)
+
+
+def test_an_earlier_versions_registry_that_is_newer_than_both_nodes_is_not_led_back():
+    with World(registered=registered_before("new", 1)) as world:
+        left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
+        decision = world.decide()
+        assert decision.record is None
+        assert not decision.fits

@@ -1,0 +1,357 @@
+"""An MPC node's store: the states of a share, and that nothing of a dropped one is left."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing, contextmanager
+from dataclasses import astuple, replace
+
+import pytest
+
+from mpcsim.mpc_node.events import EMPTY
+from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
+from mpcsim.rpc.database import StoreFailed
+from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
+
+
+def stored(key_id, predecessor=None, user="u", **members):
+    made = StoredShare(key_id, user, "ed25519", b"public", b"share", PREPARED)
+    return replace(made, predecessor=predecessor, **members)
+
+
+def vote(store, key_id, signed=b"one vote"):
+    return store.vote(key_id, lambda share, head: signed)
+
+
+def put_in_force(store, key_id, predecessor=None, **members):
+    store.prepare(stored(key_id, predecessor, **members))
+    vote(store, key_id)
+    return store.activate(key_id, b"both votes", EMPTY)
+
+
+def states(store):
+    return {h.key_id: h.state for h in store.holdings("", 100)}
+
+
+@pytest.fixture
+def store():
+    with closing(ShareStore()) as opened:
+        yield opened
+
+
+# ---------------------------------------------------------------------- states
+
+
+def test_a_share_comes_into_force_over_the_one_that_it_replaces_and_no_other(store):
+    assert put_in_force(store, "a") == []
+    store.prepare(stored("b", "a"))
+    store.prepare(stored("beside", "a"))
+    store.prepare(stored("bystander", user="v"))
+    vote(store, "b")
+    assert store.activate("b", b"both votes", EMPTY) == ["a", "beside"]
+    assert states(store) == {"b": ACTIVE, "bystander": PREPARED}
+    assert store.active("u", "ed25519").record == b"both votes"
+    for predecessor in (None, "a"):
+        store.prepare(stored("c", predecessor))
+        with pytest.raises(OutOfStep, match="that it replaces is not the active one"):
+            vote(store, "c")
+        store.drop_prepared("c")
+    assert store.active("u", "ed25519").key_id == "b"
+
+
+def test_without_a_vote_nothing_comes_into_force(store):
+    store.prepare(stored("a"))
+    for key_id in ("a", "unknown"):
+        with pytest.raises(OutOfStep, match="not been voted for"):
+            store.activate(key_id, b"both votes", EMPTY)
+    assert states(store) == {"a": PREPARED}
+
+
+def test_the_predecessor_is_looked_at_again_when_the_share_comes_into_force(tmp_path):
+    """Whatever the file says by then: here it was put together from copies."""
+    with closing(ShareStore(tmp_path / "db")) as store:
+        put_in_force(store, "a")
+        store.prepare(stored("b", "a"))
+        vote(store, "b")
+        with store._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET key_id = 'other' WHERE key_id = 'a'")
+        with pytest.raises(OutOfStep, match="is not the active one"):
+            store.activate("b", b"both votes", EMPTY)
+        assert states(store) == {"other": ACTIVE, "b": VOTED}
+
+
+@pytest.mark.parametrize("predecessor", [None, "a"])
+def test_one_vote_is_outstanding(store, predecessor):
+    if predecessor:
+        put_in_force(store, "a")
+    for key_id in ("b", "c"):
+        store.prepare(stored(key_id, predecessor))
+    vote(store, "b")
+    with pytest.raises(OutOfStep, match="another vote is outstanding: for b"):
+        vote(store, "c")
+    with pytest.raises(sqlite3.IntegrityError), store._database.transaction() as cursor:
+        cursor.execute("UPDATE shares SET state = 'voted' WHERE key_id = 'c'")
+    store.drop("u", "ed25519", "b")
+    vote(store, "c")
+    store.prepare(stored("other user's", user="v"))
+    vote(store, "other user's")
+
+
+def test_doing_it_twice_is_doing_it_once(store):
+    store.prepare(stored("a"))
+    assert vote(store, "a", b"first") == vote(store, "a", b"second") == b"first"
+    store.activate("a", b"both votes", EMPTY)
+    assert store.activate("a", b"both votes", EMPTY) == []
+    assert store.abort("u", "ed25519", "x") is store.abort("u", "ed25519", "x") is None
+    store.drop("u", "ed25519", "x")
+    assert [event.event for event in store.events()] == ["made"]
+
+
+def test_a_vote_or_an_abort_and_never_both(tmp_path):
+    path = tmp_path / "db"
+    with closing(ShareStore(path)) as store:
+        store.prepare(stored("a"))
+        assert store.abort("u", "ed25519", "a") is None
+        assert states(store) == {}
+        store.prepare(stored("a"))  # made once more, however that may be
+        with pytest.raises(OutOfStep, match="signed for this epoch is the abort"):
+            vote(store, "a")
+        store.prepare(stored("b"))
+        vote(store, "b")
+        assert store.abort("u", "ed25519", "b").record == b"one vote"
+        assert states(store)["b"] == VOTED
+        store.drop("u", "ed25519", "b")
+    with closing(ShareStore(path)) as store:
+        with pytest.raises(OutOfStep, match="signed for this epoch is the vote"):
+            store.abort("u", "ed25519", "b")
+        store.prepare(stored("b"))
+        assert vote(store, "b") == b"one vote"
+
+
+def test_a_share_in_force_is_neither_aborted_nor_dropped(store):
+    put_in_force(store, "a")
+    assert store.abort("u", "ed25519", "a").state == ACTIVE
+    with pytest.raises(OutOfStep, match="in force"):
+        store.drop("u", "ed25519", "a")
+    for user, curve in [("v", "ed25519"), ("u", "secp256k1")]:
+        with pytest.raises(OutOfStep, match="another user or curve"):
+            store.abort(user, curve, "a")
+        with pytest.raises(OutOfStep, match="another user or curve"):
+            store.drop(user, curve, "a")
+    assert states(store) == {"a": ACTIVE}
+
+
+def test_shares_of_sessions_that_are_no_more_go(store):
+    put_in_force(store, "a")
+    for key_id in ("live", "dead", "voted"):
+        store.prepare(stored(key_id, "a"))
+    vote(store, "voted")
+    store.drop_orphans(["live"])
+    assert states(store) == {"a": ACTIVE, "live": PREPARED, "voted": VOTED}
+    store.drop_orphans()
+    store.drop_prepared("voted")
+    assert states(store) == {"a": ACTIVE, "voted": VOTED}
+
+
+def test_holdings_come_in_pages(store):
+    for n in range(5):
+        store.prepare(stored(str(n), user=str(n)))
+    pages, after = [], ""
+    while page := store.holdings(after, 2):
+        pages.append([h.key_id for h in page])
+        after = page[-1].key_id
+    assert pages == [["0", "1"], ["2", "3"], ["4"]]
+
+
+def test_what_a_share_says_of_itself(store):
+    put_in_force(store, "a")
+    store.suspend("a", "why", b"less")
+    found = store.find("a")
+    assert (found.suspended, found.share) == ("why", b"less")
+    assert "less" not in repr(found)
+
+
+# ---------------------------------------------------------------------- stores made before
+
+
+OLD_SCHEMA = """
+CREATE TABLE deployment (id TEXT NOT NULL, role TEXT NOT NULL);
+CREATE TABLE shares (
+    key_id     TEXT PRIMARY KEY,
+    user_id    TEXT NOT NULL,
+    curve      TEXT NOT NULL,
+    public_key BLOB NOT NULL,
+    share      BLOB NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
+    suspended  TEXT,
+    recoveries INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX one_active ON shares (user_id, curve) WHERE state = 'active';
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+"""
+
+
+def made_before(path, *rows):
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(OLD_SCHEMA)
+        for key_id, state, recoveries in rows:
+            database.execute(
+                "INSERT INTO shares VALUES (?, 'u', 'ed25519', x'01', x'02', ?, NULL, ?)",
+                (key_id, state, recoveries),
+            )
+        database.commit()
+
+
+def test_shares_of_an_earlier_version_are_endorsed_where_they_are_in_force(tmp_path):
+    made_before(tmp_path / "db", ("a", ACTIVE, 3))
+    for _ in range(2):
+        with closing(ShareStore(tmp_path / "db")) as store:
+            assert store.active("u", "ed25519").legacy
+            assert store.endorse("a", lambda share, head: b"one vote") == b"one vote"
+    with closing(ShareStore(tmp_path / "db")) as store:
+        store.activate("a", b"both votes", EMPTY)
+        store.activate("a", b"both votes", EMPTY)
+        assert store.endorse("a", None) == b"both votes"
+        assert [event.event for event in store.events()] == ["endorsed"]
+        assert store.active("u", "ed25519").legacy, "for good: its vault is of the old kind"
+        store.prepare(stored("b", "a"))
+        vote(store, "b")
+        store.activate("b", b"both votes", EMPTY)
+        assert states(store) == {"b": ACTIVE}
+        assert not store.active("u", "ed25519").legacy
+        with pytest.raises(OutOfStep, match="of an earlier version"):
+            store.endorse("b", None)
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_shares_that_an_earlier_version_left_undecided(tmp_path, decided):
+    """It had voted without a signature: it can still sign either way, but not both."""
+    made_before(tmp_path / "db", ("a", ACTIVE, 0), ("b", VOTED, 1), ("c", PREPARED, 1))
+    with closing(ShareStore(tmp_path / "db")) as store:
+        store.drop_orphans()
+        if decided:
+            store.endorse("b", lambda share, head: b"one vote")
+            assert store.abort("u", "ed25519", "b").key_id == "b"
+            store.activate("b", b"both votes", EMPTY)
+            assert states(store) == {"b": ACTIVE}
+        else:
+            assert store.abort("u", "ed25519", "b") is None
+            assert states(store) == {"a": ACTIVE}
+        with pytest.raises(OutOfStep, match="of an earlier version"):
+            store.endorse("c", None)
+
+
+# ---------------------------------------------------------------------- nothing is left behind
+
+
+def secret():
+    """Long enough for pages of its own, and short: both kinds are stored differently."""
+    return [os.urandom(600), os.urandom(16_000)]
+
+
+def found(path, share):
+    """The files that have any piece of a share in them."""
+    pieces = [share[at : at + 16] for at in range(0, len(share) - 15, 16)]
+    return [
+        file.name
+        for file in path.parent.glob(f"{path.name}*")
+        if any(piece in file.read_bytes() for piece in pieces)
+    ]
+
+
+@contextmanager
+def crowded(path):
+    """A store with shares of others, and a key in force."""
+    with closing(ShareStore(path)) as store:
+        marks = ", ".join("?" * 11)
+        with store._database.transaction() as cursor:
+            for n in range(20):
+                other = stored(f"other {n}", user=f"other {n}", share=os.urandom(500 * n))
+                cursor.execute(f"INSERT INTO shares VALUES ({marks})", astuple(other))
+        yield store
+
+
+def by_activation(store, old, new):
+    put_in_force(store, "old", share=old)
+    store.prepare(stored("beside", "old", share=new))
+    put_in_force(store, "new", "old", share=b"kept")
+
+
+def by_abort(store, old, new):
+    for key_id, share in [("old", old), ("new", new)]:
+        store.prepare(stored(key_id, share=share))
+        store.abort("u", "ed25519", key_id)
+
+
+def by_the_other_nodes_abort(store, old, new):
+    for key_id, share in [("old", old), ("new", new)]:
+        store.prepare(stored(key_id, share=share))
+        vote(store, key_id)
+        store.drop("u", "ed25519", key_id)
+
+
+def by_the_end_of_its_session(store, old, new):
+    store.prepare(stored("old", share=old))
+    store.prepare(stored("new", share=new))
+    store.drop_prepared("new")
+    store.drop_orphans()
+
+
+def by_discarding_what_is_in_it(store, old, new):
+    put_in_force(store, "old", share=old)
+    store.suspend("old", "why", b"less")
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize(
+    "drop",
+    [
+        by_activation,
+        by_abort,
+        by_the_other_nodes_abort,
+        by_the_end_of_its_session,
+        by_discarding_what_is_in_it,
+    ],
+)
+def test_no_file_has_anything_of_a_dropped_share(tmp_path, drop, size):
+    """As soon as the method has returned, with the store still open."""
+    path, old, new = tmp_path / "db", secret()[size], secret()[size]
+    with crowded(path) as store:
+        store.prepare(stored("here", user="w", share=old[::-1]))
+        assert found(path, old[::-1]), "what is there is found"
+        drop(store, old, new)
+        assert found(path, old) == found(path, new) == []
+
+
+def test_what_a_killed_process_has_deleted_goes_at_the_next_start(tmp_path):
+    """It was killed between the change and the emptying of the log."""
+    path, share = tmp_path / "db", os.urandom(600)
+    with crowded(path) as store:
+        store._database.forget = lambda: None
+        store.prepare(stored("a", share=share))
+        store.drop_prepared("a")
+        (tmp_path / "killed").mkdir()
+        copies = [shutil.copy(file, tmp_path / "killed") for file in tmp_path.glob("db*")]
+    path = tmp_path / "killed" / "db"
+    assert len(copies) > 1
+    assert found(path, share)
+    with closing(ShareStore(path)):
+        assert found(path, share) == []
+
+
+def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, monkeypatch):
+    """Another process reads the file all the time; afterwards the same request does it."""
+    monkeypatch.setattr("mpcsim.rpc.database.BUSY_S", 0.1)
+    path, share = tmp_path / "db", os.urandom(600)
+    with crowded(path) as store, closing(sqlite3.connect(path)) as other:
+        put_in_force(store, "a", share=share)
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM shares").fetchall()
+        store.prepare(stored("b", "a"))
+        vote(store, "b")
+        with pytest.raises(StoreFailed, match="another process keeps it locked"):
+            store.activate("b", b"both votes", EMPTY)
+        assert store.active("u", "ed25519").key_id == "b"
+        other.rollback()
+        store.activate("b", b"both votes", EMPTY)
+        assert found(path, share) == []
