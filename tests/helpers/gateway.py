@@ -402,12 +402,13 @@ def granted(verb: str, user_id: str, body: Any, key_id: bytes | None = None) -> 
     Args:
         key_id: of the session's key, where the body does not name it.
     """
+    body = getattr(body, "abort", getattr(body, "occasion", body))
     if isinstance(body, SignedRecord):
-        return Scope(verb, user_id, body.record.epoch)
-    body = getattr(body, "occasion", body)
+        body = body.record
     names = ("session_id", "message")
     about = {name: getattr(body, name) for name in names if hasattr(body, name)}
-    return Scope(verb, user_id, getattr(body, "key_id", key_id), **about)
+    named = getattr(body, "epoch", getattr(body, "key_id", key_id))
+    return Scope(verb, user_id, named, **about)
 
 
 def ask_node(

@@ -14,9 +14,20 @@ from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantIssuer
+from mpcsim.rpc.standing import Ask, Drop, Endorse, ListHoldings
+from mpcsim.rpc.statements import Abort, SignedRecord
 from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
-from tests.helpers.gateway import REPLY_KEY, Client, Failed, delivered, granted, seal, shares_of
+from tests.helpers.gateway import (
+    REPLY_KEY,
+    Client,
+    Failed,
+    ask_node,
+    delivered,
+    granted,
+    seal,
+    shares_of,
+)
 
 NOT_THE_GATEWAYS = "the grant is not the gateway's"
 USED = "the grant has been used before"
@@ -61,7 +72,32 @@ async def everything(gateway, client):
         await client.exchange((await client.begin_recover("secp256k1"))[0], [b"?"])
     await client.ask("suspend", await client.suspension(share))
     await delivered(gateway)
-    return await client.recover("secp256k1")
+    share = await client.recover("secp256k1")
+    for party in MPC_NODES:
+        for verb, body in about_shares(gateway, party, await client.user_id(), "secp256k1").items():
+            ask_node(gateway.links[party], verb, "" if verb == "holdings" else user(body), body)
+    return share
+
+
+def user(body):
+    """Whom a request about shares is about."""
+    return getattr(getattr(body, "abort", getattr(body, "record", body)), "user_id", "")
+
+
+def about_shares(gateway, party, user_id, curve):
+    """What is asked about shares in force, and may be, at one MPC node."""
+    other = gateway.links[OPERATOR + INSTITUTION - party].node
+    present = gateway.gateway.registry.key(user_id, curve)
+    gateway.links[party].node._store._database._writer.execute("UPDATE shares SET legacy = 1")
+    abort = Abort(user_id, curve, os.urandom(32))
+    return {
+        "holdings": ListHoldings(""),
+        "standing": Ask(user_id, curve),
+        "endorse": Endorse(user_id, curve, bytes.fromhex(present.key_id)),
+        "activate": SignedRecord.from_bytes(present.record),
+        "abort": abort,
+        "drop": Drop(abort, other._identity.sign(abort)),
+    }
 
 
 def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
@@ -110,17 +146,18 @@ OTHERS = {
     "session": {"session_id": bytes(32)},
     "message": {"message": b"another"},
 }
-VERBS = ["open", "sign", "suspend", "generate", "recover", "exchange", "vote", "close", "settle"]
+VERBS = ["open", "sign", "suspend", "generate", "recover", "exchange", "vote", "close"]
+ABOUT_SHARES = ["holdings", "standing", "endorse", "activate", "abort", "drop"]
 
 
 @pytest.mark.parametrize("what", OTHERS)
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, *ABOUT_SHARES])
 def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
     async def work(gateway, client):
         link, user_id = gateway.links[OPERATOR], await client.user_id()
         share = await client.generate("ed25519")
         epoch, session_id, made = share.record.epoch, os.urandom(32), share
-        if VERBS.index(verb) >= VERBS.index("exchange"):
+        if verb in ("exchange", "vote", "close"):
             session_id, made = await client.begin_recover("ed25519")
         halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
         proof = client.opening(share, halves).proofs[OPERATOR]
@@ -133,9 +170,11 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
             "exchange": wire.Exchange(session_id, ()),
             "vote": wire.Activate(session_id, made.record.epoch),
             "close": wire.Close(session_id),
-            "settle": wire.Settle(user_id, "ed25519", epoch),
+            **about_shares(gateway, OPERATOR, user_id, "ed25519"),
         }[verb]
-        right = granted(verb, user_id, body, None if verb == "generate" else epoch)
+        user_id = "" if verb == "holdings" else user_id
+        no_key = ("generate", "holdings", "standing")
+        right = granted(verb, user_id, body, None if verb in no_key else epoch)
         if (verb, what) != ("generate", "user"):  # they may have one, too
             wrong, before = link.grant(replace(right, **OTHERS[what])), shares_of(gateway)
             said = refusal(link.node, verb, wrong, body.to_bytes())
