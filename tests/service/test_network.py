@@ -172,7 +172,7 @@ def test_a_message_that_is_delayed_for_longer_is_one_too():
         gateway.conditions.change()
         await client.check_works(share)
 
-    run(work, link_timeout_s=0.05)
+    run(work, link_timeout_s=0.5)
 
 
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
