@@ -1,12 +1,26 @@
 """The compromise matrix: every row of the table, every attack that is known, as documented."""
 
+import argparse
+import json
+import re
+from dataclasses import replace
+
 import pytest
 
+from mpcsim.attacks.service import report
 from mpcsim.attacks.service.builds import PRODUCT
 from mpcsim.attacks.service.catalogue import (
+    AWAITED,
+    CELLS,
     ENTRIES,
+    FAMILIES,
+    NAMED,
+    uncovered,
 )
-from mpcsim.attacks.service.model import observe
+from mpcsim.attacks.service.findings import Finding, Verdict
+from mpcsim.attacks.service.model import Cell, observe
+from mpcsim.attacks.service.table import BY_ID, COLUMNS, ROWS, Goal
+from tests.helpers.repo import ROOT
 
 REFUSED = [entry for entry in ENTRIES if entry.research is not None]
 
@@ -28,3 +42,164 @@ def test_without_the_check_the_attack_succeeds(entry):
     assert cell.as_expected, cell
     assert repr(build).startswith("RESEARCH: ")
     assert cell.build is not PRODUCT
+
+
+# ---------------------------------------------------------------------- completeness
+
+
+def test_every_cell_of_the_table_is_executed():
+    assert uncovered() == []
+    assert {cell for entry in ENTRIES for cell in entry.cells} <= {
+        *CELLS,
+        *((row.id, Goal.X) for row in ROWS),
+    }
+
+
+def test_a_cell_without_an_entry_is_noticed():
+    fewer = [entry for entry in ENTRIES if ("database", Goal.P) not in entry.cells]
+    assert uncovered(fewer) == ["database: P"]
+
+
+def test_every_named_attack_has_an_entry():
+    covered = {name for family in FAMILIES.values() for entry in family for name in entry.covers}
+    assert covered == set(NAMED)
+
+
+def test_entries_say_what_the_table_says():
+    """Where the table says no, every attack is refused; where it says yes, one succeeds."""
+    for row in ROWS:
+        for goal in COLUMNS:
+            entries = [entry for entry in ENTRIES if (row.id, goal) in entry.cells]
+            if row.refuses(goal):
+                assert all(entry.refused for entry in entries), (row.id, goal)
+            else:
+                assert any(not entry.refused for entry in entries), (row.id, goal)
+    for entry in ENTRIES:
+        if any(goal is Goal.X for _, goal in entry.cells):
+            assert entry.refused, entry.id
+
+
+def test_entries_are_complete():
+    ids = [entry.id for entry in ENTRIES]
+    assert len(ids) == len(set(ids))
+    assert sum(map(len, FAMILIES.values())) == len(ENTRIES) + len(AWAITED)
+    for entry in ENTRIES:
+        assert entry.name
+        assert entry.cells
+        assert {row for row, _ in entry.cells} <= set(BY_ID)
+        assert bool(entry.check) == bool(entry.says), entry.id
+        assert entry.refused or entry.research is None, entry.id
+
+
+def test_what_a_research_build_replaces_is_its_own():
+    """The product refuses as before, after all that."""
+    for entry in REFUSED[:3]:
+        assert observe(entry, entry.research()).as_expected
+        assert observe(entry).as_expected
+
+
+# ---------------------------------------------------------------------- the report
+
+
+def as_promised():
+    """All runs, as if everything had come out right."""
+    cells = []
+    for entry in ENTRIES:
+        refused = Finding(Verdict.REFUSED, entry.says)
+        possible = Finding(Verdict.POSSIBLE, "x*G is the public key")
+        cells.append(Cell(entry, PRODUCT, (refused if entry.refused else possible,)))
+        if entry.research is not None:
+            cells.append(Cell(entry, entry.research(), (possible,)))
+    return cells
+
+
+def test_a_complete_matrix():
+    matrix = report.collect(as_promised())
+    assert matrix.complete
+    total = len(ENTRIES) + len(REFUSED)
+    assert matrix.summary() == f"{total} of {total} runs are as documented"
+    assert "NOT AS DOCUMENTED" not in report.as_markdown(matrix)
+
+
+def test_a_missing_run_is_missed():
+    cells = as_promised()
+    gone = cells.pop(5)
+    matrix = report.collect(cells)
+    assert not matrix.complete
+    assert [gone.entry.id in text for text in matrix.missing] == [True]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Finding(Verdict.POSSIBLE, "x*G is the public key"),
+        Finding(Verdict.REFUSED, "by something else"),
+        Finding(Verdict.ERROR, "KeyError: 'x'"),
+    ],
+    ids=str,
+)
+def test_a_refusal_that_does_not_come_or_comes_from_elsewhere_is_not_as_documented(found):
+    cells = as_promised()
+    at = next(i for i, cell in enumerate(cells) if cell.entry.refused and cell.as_it_is)
+    cells[at] = replace(cells[at], findings=(found,))
+    matrix = report.collect(cells)
+    assert not matrix.complete
+    assert matrix.good == len(cells) - 1
+    assert "NOT AS DOCUMENTED" in report.line(cells[at])
+    assert "**NOT AS DOCUMENTED**" in report.table(matrix)
+
+
+def test_an_attack_that_should_be_possible_and_is_not_is_not_as_documented():
+    cells = as_promised()
+    at = next(i for i, cell in enumerate(cells) if not cell.entry.refused)
+    cells[at] = replace(cells[at], findings=(Finding(Verdict.REFUSED, "no such key"),))
+    assert not report.collect(cells).complete
+
+
+def test_an_entry_that_raises_is_a_cell():
+    def fails(stage):
+        raise KeyError("oops")
+
+    cell = observe(replace(ENTRIES[0], play=fails))
+    assert cell.observed.verdict is Verdict.ERROR
+    assert not cell.as_expected
+
+
+def test_files_and_status(tmp_path, capsys):
+    data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
+    parser = argparse.ArgumentParser()
+    report.declare(parser)
+    options = parser.parse_args(["--json", str(data), "--markdown", str(table)])
+    few = [entry for entry in ENTRIES if entry.id in ("second key", "two of three")]
+    assert report.perform(options, few) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1].startswith("2 of ")
+    found = json.loads(data.read_text())
+    ran = {entry["id"]: entry["runs"] for entry in found["entries"] if entry["runs"]}
+    assert {name: [run["verdict"] for run in runs] for name, runs in ran.items()} == {
+        "second key": ["REFUSED"],
+        "two of three": ["POSSIBLE"],
+    }
+    assert [row["id"] for row in found["rows"]] == [row.id for row in ROWS]
+    assert "| two of three: " in table.read_text()
+
+
+def test_tables_have_as_many_columns_in_every_line():
+    width = None
+    for line in report.as_markdown(report.collect(as_promised())).splitlines():
+        if not line.startswith("|"):
+            width = None
+            continue
+        columns = line.replace("\\|", "").count("|")
+        assert width in (None, columns), line
+        width = columns
+
+
+def test_the_readme_has_the_table_that_the_command_prints():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert report.table(report.collect(as_promised())) in readme
+
+
+def test_no_row_is_said_twice():
+    assert len(BY_ID) == len(ROWS)
+    assert not re.search(r"[|]", "".join(row.corrupt for row in ROWS))

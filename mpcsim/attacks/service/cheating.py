@@ -68,7 +68,7 @@ def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
         Refusal: what the user is told from the first failed check on.
     """
     failed, last = 0, ""
-    for n in range(SESSIONS):
+    for _ in range(SESSIONS):
         try:
             sign(key)
         except Refusal as refusal:
@@ -76,11 +76,10 @@ def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
             if Reason.MULTIPLICATION_CHECK.name in last or "JWT_EXPIRED" in last:
                 continue  # no check has failed; the operator, or the gateway, ends the session
             if Reason.OT_EXTENSION_CHECK.text not in last:
-                raise Refusal(f"after {n} sessions: {last}") from None
+                raise Refusal(f"after {failed} failed check: {last}") from None
             failed += 1
             if failed == 2:
-                shown = f"{n + 1} bits of Delta, and the key still answers after a failed check"
-                return proven(True, shown, "")
+                return proven(True, "a bit of Delta a session: the key answers on and on", "")
     raise Refusal(f"{failed} failed checks of {SESSIONS}: {last}")
 
 

@@ -228,11 +228,13 @@ def recovery_with_token(stage: Stage) -> Finding:
     """The client's side of a recovery by the thief, the node's by the node; never activated."""
     alice = stage.user()
     key = alice.generate()
+    before = stage.events(stage.other)
     share = stage.thief(alice.token).take_share()
     mine = stage.shares(stage.me)[share.record.epoch.hex()]
     found = key_taken((share, mine), key["public_key"], "a recovery that is not activated")
     alice.sign(key)
-    return found
+    logged = stage.events(stage.other)[len(before) :]
+    return replace(found, shown=f"{found.shown}; the other node's log: {', '.join(logged)}")
 
 
 # ------------------------------------------------------------------ both

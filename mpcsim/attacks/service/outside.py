@@ -143,7 +143,9 @@ def recovery(stage: Stage) -> Finding:
         said = str(refusal)
     else:
         raise Refusal("the user's share still signs: the recovery does not show")
-    shown = f"{found.shown}; it shows at the user's next signature"
+    if not all("recovered" in stage.events(party) for party in MPC_NODES):
+        raise Refusal("the recovery is not in both MPC nodes' logs")
+    shown = f"{found.shown}; it shows in both MPC nodes' logs, and at the user's next signature"
     return Finding(found.verdict, f"{shown} ({said})")
 
 

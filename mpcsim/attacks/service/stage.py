@@ -147,7 +147,7 @@ class Stage:
         try:
             return self.service.run(work)
         except ApiError as error:
-            raise Refusal(f"{error.status} {error.message}") from None
+            raise Refusal(f"the node: {error.status} {error.message}") from None
 
     # ------------------------------------------------------------------ honest parts
 
@@ -264,7 +264,9 @@ class Stage:
 
     def _scopes(self, verb: str, user_id: str, body: wire.Body) -> Iterable[Scope]:
         """What a grant for a request may have to name."""
-        keys = {None, getattr(body, "key_id", None)}
+        parts = (body, getattr(body, "record", None), getattr(body, "abort", None))
+        named = {getattr(part, name, None) for part in parts for name in ("key_id", "epoch")}
+        keys: set[bytes | None] = {None, *(key for key in named if isinstance(key, bytes))}
         for party in MPC_NODES:
             keys |= {bytes.fromhex(key_id) for key_id in self.shares(party)}
         for session_id in {None, getattr(body, "session_id", None)}:

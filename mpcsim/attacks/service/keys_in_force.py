@@ -1,0 +1,302 @@
+"""Attacks by the gateway on which shares are in force: on the side, twice over, half and half.
+
+The gateway asks the MPC nodes itself, with genuine grants and by none of its own rules.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from mpcsim.attacks.service import weak
+from mpcsim.attacks.service.builds import Part, ResearchBuild
+from mpcsim.attacks.service.directly import Made, generated, recovered
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.stage import CURVE, Ask, Stage, Strings, User
+from mpcsim.attacks.service.table import Goal
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import no_such_session
+from mpcsim.rpc.standing import Drop, Ended
+from mpcsim.rpc.statements import Abort, LogHead, SignedRecord
+
+Asks = dict[PartyId, Ask]
+
+# ------------------------------------------------------------------ without the checks
+
+
+def _obedient(node: Any) -> None:
+    """Votes for whatever there is, puts in force and drops whatever it is told to."""
+    store = node._store
+
+    def vote(grant: Any, data: bytes) -> SignedRecord:
+        share = store.find(wire.Activate.from_bytes(data).key_id.hex())
+        if share is None:
+            raise no_such_session()
+        with store._database.transaction() as cursor:
+            keep = "UPDATE shares SET state = 'voted' WHERE key_id = ? AND state = 'prepared'"
+            cursor.execute(keep, (share.key_id,))
+        return SignedRecord.from_bytes(node._voting._sign(share, LogHead(0, bytes(32))))
+
+    def activate(grant: Any, data: bytes) -> None:
+        record = SignedRecord.from_bytes(data).record
+        with store._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM shares WHERE state = 'active' AND user_id = ? AND curve = ?"
+                " AND key_id != ?",
+                (record.user_id, record.curve_name, record.key_id),
+            )
+            cursor.execute(
+                "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
+                (data, record.key_id),
+            )
+
+    def forget(grant: Any, data: bytes) -> None:
+        abort = Drop.from_bytes(data).abort
+        store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
+
+    node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
+
+
+def _aborting(node: Any) -> None:
+    def abort(grant: Any, data: bytes) -> Ended:
+        return Ended(node._identity.sign(Abort.from_bytes(data)), None)
+
+    node._verbs = {**node._verbs, "abort": abort}
+
+
+ON_THE_GATEWAYS_WORD: Final = Part(
+    "MPC nodes that put in force what the gateway says", weak.at_both(_obedient)
+)
+ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", weak.at_both(_aborting))
+
+
+# ------------------------------------------------------------------ what the gateway asks
+
+
+def _asks(stage: Stage, user: User) -> Asks:
+    return {party: stage.granted(party, user.user_id) for party in MPC_NODES}
+
+
+def _voted(asks: Asks, made: Made, *parties: PartyId) -> SignedRecord:
+    """Votes for what a session has made, put together."""
+    body = wire.Activate(made.session_id, bytes.fromhex(made.key_id))
+    votes = [SignedRecord.from_bytes(asks[party]("vote", body)) for party in parties]
+    heads = {party: head for vote in votes for party, head in vote.heads.items()}
+    signatures = {party: s for vote in votes for party, s in vote.signatures.items()}
+    return SignedRecord(votes[0].record, heads, signatures)
+
+
+def _sessions_off(asks: Asks, made: Made) -> None:
+    for ask in asks.values():
+        with suppress(Refusal):
+            ask("close", wire.Close(made.session_id))
+
+
+def _present(stage: Stage, party: PartyId, key: Strings) -> bool:
+    return key["key_id"] in stage.shares(party)
+
+
+# ------------------------------------------------------------------ another key in its place
+
+
+def generation_on_the_side(stage: Stage) -> Finding:
+    """A generation is begun at the MPC nodes before the user has a key; when it has one, both are
+    asked to vote for the other."""
+    alice = stage.user()
+    asks = _asks(stage, alice)
+    planted = generated(stage, asks, CURVE)
+    key = alice.generate()
+    signed = _voted(asks, planted, *MPC_NODES)
+    for party in MPC_NODES:
+        asks[party]("activate", signed)
+    public_key = planted.shares[0].public_key.encode().hex()
+    held = {stage.shares(party)[planted.key_id].public_key.encode().hex() for party in MPC_NODES}
+    return proven(
+        held == {public_key} and not any(_present(stage, party, key) for party in MPC_NODES),
+        "a generation on the side has replaced the key in force",
+        "the key in force is still there",
+    )
+
+
+def recovery_on_the_side(stage: Stage) -> Finding:
+    """One MPC node has voted for a recovery that then came to nothing; the user recovers; and the
+    older one is to replace the newer."""
+    alice = stage.user()
+    key = alice.generate()
+    asks = _asks(stage, alice)
+    record = stage.shares(stage.me)[key["key_id"]].record
+    planted = recovered(stage, record, asks)
+    half = _voted(asks, planted, stage.me)
+    _sessions_off(asks, planted)
+    new = alice.recover()
+    asks[stage.me]("activate", half)
+    return proven(
+        not _present(stage, stage.me, new),
+        "a recovery on the side has replaced the share in force",
+        "the share in force is still there",
+    )
+
+
+# ------------------------------------------------------------------ half and half
+
+
+def two_recoveries(stage: Stage) -> Finding:
+    """Two recoveries from one epoch, one settled at either MPC node: nothing would fit any more."""
+    alice = stage.user()
+    key = alice.generate()
+    asks = _asks(stage, alice)
+    record = stage.shares(MPC_NODES[0])[key["key_id"]].record
+    halves = {}
+    for party in MPC_NODES:
+        made = recovered(stage, record, asks)
+        halves[party] = _voted(asks, made, party)
+        _sessions_off(asks, made)
+    said = []
+    for party, half in halves.items():
+        try:
+            asks[party]("activate", half)
+        except Refusal as refusal:
+            said.append(str(refusal))
+    alice = stage.user()
+    try:
+        alice.sign(key)
+    except Refusal:
+        with suppress(Refusal):
+            alice.sign(alice.recover())
+            raise Refusal("; ".join(said)) from None
+        return proven(True, "no two shares of the key fit together any more", "")
+    raise Refusal("; ".join(said) or "the key still signs")
+
+
+def vote_and_abort(stage: Stage) -> Finding:
+    """Both a vote and an abort for one epoch, in either order: enough to settle it both ways."""
+    alice = stage.user()
+    asks = _asks(stage, alice)
+    made = generated(stage, asks, CURVE)
+    abort = Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id))
+    ask = asks[stage.me]
+    _voted(asks, made, stage.me)
+    ended = Ended.from_bytes(ask("abort", abort))
+    if ended.signature is not None:
+        return proven(True, "one epoch has the node's vote and its abort", "")
+    other_user = stage.user("bob")
+    asks = _asks(stage, other_user)
+    other = generated(stage, asks, CURVE)
+    abort = Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id))
+    ended = Ended.from_bytes(asks[stage.me]("abort", abort))
+    _voted(asks, other, stage.me)
+    return proven(ended.signature is not None, "one epoch has the node's abort and its vote", "")
+
+
+def votes_of_one(stage: Stage) -> Finding:
+    """A record with one MPC node's vote only, or that vote twice, is to come into force."""
+    alice = stage.user()
+    alice.generate()
+    asks = _asks(stage, alice)
+    record = next(iter(stage.shares(stage.me).values())).record
+    made = recovered(stage, record, asks)
+    half = _voted(asks, made, stage.me)
+    mine = half.signatures[stage.me]
+    doubled = replace(
+        half,
+        heads=dict.fromkeys(MPC_NODES, half.heads[stage.me]),
+        signatures=dict.fromkeys(MPC_NODES, mine),
+    )
+    asks[stage.me]("activate", doubled)
+    return proven(
+        made.key_id in stage.shares(stage.me),
+        f"the {ROLES[stage.me]} has replaced its share, the other has not",
+        "nothing has come into force",
+    )
+
+
+def another_epochs_abort(stage: Stage) -> Finding:
+    """A share that has been voted for is to be dropped on another epoch's abort."""
+    alice = stage.user()
+    asks = _asks(stage, alice)
+    made = generated(stage, asks, CURVE)
+    _voted(asks, made, stage.me)
+    epoch = bytes.fromhex(made.key_id)
+    other = Abort(alice.user_id, CURVE, bytes(32))
+    ended = Ended.from_bytes(asks[stage.other]("abort", other))
+    drop = Drop(replace(other, epoch=epoch), ended.signature or bytes(64))
+    asks[stage.me]("drop", drop)
+    return proven(
+        made.key_id not in stage.shares(stage.me),
+        "a share with a vote is dropped without the other node's abort",
+        "the share is still there",
+    )
+
+
+K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
+BOTH = ("gateway", "gateway, not pinned")
+AT_NODES = tuple((row, X) for row in BOTH)
+
+ENTRIES = (
+    Entry(
+        "a generation on the side, at the MPC nodes",
+        (*((row, W) for row in BOTH), *AT_NODES),
+        "prepares a key before the user has one, and has it voted for afterwards",
+        generation_on_the_side,
+        "what comes into force ends what else was prepared; a first key replaces nothing",
+        "no such session",
+        lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
+        covers=("a generation on the side that tries to replace a key in force",),
+    ),
+    Entry(
+        "a recovery on the side, at the MPC nodes",
+        AT_NODES,
+        "has one node's vote for a recovery, and uses it after another one",
+        recovery_on_the_side,
+        "an old share goes only against both nodes' votes for one epoch",
+        "has not signed this record",
+        each_node=True,
+        covers=("a recovery on the side that tries to replace a key in force",),
+    ),
+    Entry(
+        "two recoveries, one at either node",
+        AT_NODES,
+        "settles another recovery at each MPC node",
+        two_recoveries,
+        "an old share goes only against both nodes' votes for one epoch",
+        "has not signed this record",
+        lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
+        covers=("two recoveries from one epoch, each settled at one node",),
+    ),
+    Entry(
+        "a vote and an abort",
+        AT_NODES,
+        "gets both from one MPC node for one epoch",
+        vote_and_abort,
+        "a node signs for an epoch a vote or an abort, never both, and forgets what it aborts",
+        "no such session",
+        lambda: ResearchBuild(ABORTS_ANYTHING),
+        each_node=True,
+        covers=("a vote and an abort for one epoch",),
+    ),
+    Entry(
+        "one node's vote, twice",
+        AT_NODES,
+        "has a share replaced with one MPC node's vote in both places",
+        votes_of_one,
+        "both signatures are checked under both identities",
+        "has not signed this record",
+        lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
+        each_node=True,
+        covers=("substituted records: signed by one node only",),
+    ),
+    Entry(
+        "another epoch's abort",
+        AT_NODES,
+        "has a share with a vote dropped by an abort of something else",
+        another_epochs_abort,
+        "the abort names its epoch, and is signed",
+        "has not signed this abort",
+        lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
+        each_node=True,
+        covers=("a vote and an abort for one epoch",),
+    ),
+)
