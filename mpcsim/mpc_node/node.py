@@ -77,6 +77,9 @@ THRESHOLD: Final = 2
 HOLDERS: Final = (CLIENT, *MPC_NODES)
 MAX_SESSIONS: Final = 4096
 """Open at once; a session keeps at most a few hundred kB."""
+MAX_SIGNED: Final = 1 << 16
+"""Signing sessions that are remembered; then the node's boot is another, and all that was asked for
+before is refused for that."""
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
 
@@ -175,12 +178,15 @@ class MpcNode:
         return self._hello
 
     def _start(self) -> None:
-        """Be what it is from this start to the next."""
+        """Be what it is from this start to the next; nothing asked for before is good any more."""
         seal_key = self._seal_key.public
         signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
         boot = self._rng.bytes(wire.BOOT_BYTES)
         self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
         self._grants = GrantReader(self.me, self._link_key, boot, self._now)
+        self._signed: set[bytes] = set()
+        """Signing sessions so far: who carries a request could have one begun twice, and what the
+        client says in the first would not fit the second, as if the client had cheated."""
 
     def meet(self, hello: wire.Hello) -> None:
         """Hear who the other MPC node is: its identity is kept at first sight.
@@ -334,10 +340,15 @@ class MpcNode:
             self._check_authentic(stored, use, body.proof.mac)
             if not set(hashes(body.messages)) <= set(body.first):
                 raise not_authentic(self.me)
+            if body.session_id in self._signed:
+                raise Refused(CONFLICT, "a session of this id has been begun before")
             party = self._signer(self._share(stored), body)
             session = self._begin(
                 party, grant.user_id, stored.key_id, self.signing_s, alone=SIGNING
             )
+            self._signed.add(body.session_id)
+            if len(self._signed) >= MAX_SIGNED:
+                self._start()
         return self._run(session, body.messages)
 
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:

@@ -287,6 +287,31 @@ def test_after_a_restart_what_was_asked_before_is_not_asked_again(refused):
     run(work)
 
 
+def test_what_a_client_has_said_is_not_said_again(monkeypatch):
+    """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
+    second time, as if the client had cheated."""
+    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 3)
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        party, request = client.begin_sign(share)
+        reply = wire.Signing.from_bytes(await client.ask("sign", request))
+        said = sends(feed(party, reply.messages))
+        feed(party, await client.exchange(request.session_id, said))
+        assert party.outcome.result
+        for _ in range(2):  # the fourth session is one of the next boot
+            response = await client.post("sign", request)
+            assert response.json()["error"] == "a session of this id has been begun before"
+            assert response.status_code == 409
+            await client.sign(share)
+        response = await client.post("sign", request)
+        assert response.status_code == 412
+        await client.check_works(share)
+        assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
+
+    run(work)
+
+
 def test_a_refused_request_disturbs_no_session():
     """The honest one goes on, at a node that is asked for both."""
 
