@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
 from mpcsim.gateway import fitting
@@ -26,6 +27,7 @@ from mpcsim.rpc.errors import (
     CONFLICT,
     NOT_FOUND,
     UNAVAILABLE,
+    LinkFailed,
     NodeFailed,
     Refused,
     do_not_fit,
@@ -96,7 +98,7 @@ class Activation:
             raise recovered_meanwhile()
         if present is not None and present.key_id == body.key_id.hex():
             raise Refused(CONFLICT, "this session has not made that key")
-        decision = self._begin(user_id, curve, body)
+        decision = await self._begin(user_id, curve, body)
         try:
             await self._carry_out(decision, asking.times)
         except StoreFailed as error:
@@ -125,7 +127,7 @@ class Activation:
         Raises:
             Refused: a node cannot do its part, or the nodes' stores do not fit together.
         """
-        decision = self._begin(user_id, curve, aborting=aborting)
+        decision = await self._begin(user_id, curve, aborting=aborting)
         await self._carry_out(decision, times)
         for failure in decision.failures:
             if isinstance(failure, NodeFailed):
@@ -133,18 +135,18 @@ class Activation:
         if not decision.fits or (aborting and decision.alone):
             raise do_not_fit()
 
-    def resolve_at_start(self) -> None:
+    async def resolve_at_start(self) -> None:
         """See what fits together (``fitting``), and bring to its end whatever the last run left
         undecided, before the first request."""
-        held = {party: _holdings(link) for party, link in self._links.items()}
+        held = {party: await _holdings(link) for party, link in self._links.items()}
         fit = fitting.compare(self._registry, held)
         for user_id, curve in fit.odd:
-            decision = self._begin(user_id, curve, aborting=False)
+            decision = await self._begin(user_id, curve, aborting=False)
             while requests := decision.requests():
                 for request in requests:
                     link = self._links[request.party]
                     try:
-                        answer: bytes | Refused = link.call_now(request.scope, request.body)
+                        answer: bytes | Refused = await link.ask(request.scope, request.body)
                     except Refused as refused:
                         answer = refused
                     decision.heard(request, answer)
@@ -157,7 +159,7 @@ class Activation:
 
     # ------------------------------------------------------------------ both
 
-    def _begin(
+    async def _begin(
         self,
         user_id: str,
         curve: str,
@@ -165,7 +167,10 @@ class Activation:
         *,
         aborting: bool = True,
     ) -> Decision:
-        identities = {party: link.node.hello().identity for party, link in self._links.items()}
+        identities: dict[PartyId, bytes] = {}
+        for party, link in self._links.items():
+            with suppress(LinkFailed):
+                identities[party] = (await link.hello()).identity
         registered = self._registry.key(user_id, curve)
         return Decision(user_id, curve, identities, registered, vote, aborting=aborting)
 
@@ -210,14 +215,12 @@ class Activation:
         body: wire.Body,
         curve: str,
         key_id: str,
-        *,
-        quick: bool = False,
     ) -> bytes:
         """Ask for something a node does with a registered key; if it has not heard of it, tell it
         what is in force."""
         link = self._links[party]
         try:
-            return await link.call(scope, body, asking.times, quick=quick)
+            return await link.call(scope, body, asking.times)
         except Refused as refused:
             if refused.status != NOT_FOUND:
                 raise
@@ -226,15 +229,16 @@ class Activation:
             if not self._registry.owns(user_id, key_id):
                 raise no_such_key()
             await self.resolve(user_id, curve, asking.times, aborting=False)
-        return await link.call(scope, body, asking.times, quick=quick)
+        return await link.call(scope, body, asking.times)
 
 
-def _holdings(link: Link) -> list[Holding]:
+async def _holdings(link: Link) -> list[Holding]:
     """What an MPC node holds, all pages of it."""
     found: list[Holding] = []
     while True:
         after = found[-1].key_id if found else ""
-        page = Holdings.from_bytes(link.call_now(Scope("holdings"), ListHoldings(after))).holdings()
+        reply = await link.ask(Scope("holdings"), ListHoldings(after))
+        page = Holdings.from_bytes(reply).holdings()
         if not page:
             return found
         found += page

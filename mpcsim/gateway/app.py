@@ -16,10 +16,9 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
@@ -34,7 +33,6 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
-    TOO_LARGE,
     UNAVAILABLE,
     NodeFailed,
     Refused,
@@ -42,7 +40,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_user,
 )
-from mpcsim.rpc.request_ids import RequestIds
+from mpcsim.rpc.http import HANDLERS, App, read_body
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.tokens import (
     Claims,
@@ -93,32 +91,24 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await gateway.meeting.begin()
         gateway.suspensions.deliver()
         yield
         await gateway.suspensions.stop()
+        await gateway.close()
 
-    app = _App(
+    app = App(
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
+            **HANDLERS,
             Refused: _refused,
             StoreFailed: _store_failed,
             TokenError: _unauthorized,
-            HTTPException: _http_error,
-            ClientDisconnect: _gone,
-            Exception: _bug,
         },
     )
     app.router.redirect_slashes = False
     return app
-
-
-class _App(Starlette):
-    """Starlette, with names for its requests around all the rest: also around the handler of
-    unexpected errors, which Starlette puts outside of all middleware of its own."""
-
-    def build_middleware_stack(self) -> ASGIApp:
-        return RequestIds(super().build_middleware_stack())
 
 
 class _Api:
@@ -156,7 +146,7 @@ class _Api:
     async def sign_up(self, request: Request) -> Response:
         """Make a user: JSON ``{"username"}``."""
         try:
-            document = strict_json.parse(await _body(request, MAX_FORM_BYTES))
+            document = strict_json.parse(await read_body(request, MAX_FORM_BYTES))
             username = document["username"]
         except DuplicateMember as error:
             raise Refused(BAD_REQUEST, f"the body {error}") from None
@@ -177,7 +167,7 @@ class _Api:
         if not self._registry.credentials().match(*_basic(request)):
             challenge = {"WWW-Authenticate": "Basic"}
             return JSONResponse({"error": "unknown API key or secret"}, 401, challenge)
-        form = _form(await _body(request, MAX_FORM_BYTES))
+        form = _form(await read_body(request, MAX_FORM_BYTES))
         if form.get("grant_type") != "client_credentials":
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
         try:
@@ -258,14 +248,14 @@ class _Api:
                     "signature": hello.signature.hex(),
                     "boot": hello.boot.hex(),
                 }
-                for party, hello in self._gateway.hellos().items()
+                for party, hello in (await self._gateway.hellos()).items()
             }
         )
 
     async def suspend(self, request: Request) -> Response:
         """Suspend a key: without a token, which may have expired since the cheat."""
         _check_binary(request)
-        await self._gateway.suspend(await _body(request, MAX_FORM_BYTES))
+        await self._gateway.suspend(await read_body(request, MAX_FORM_BYTES))
         return Response(status_code=204)
 
     async def mpc(self, request: Request) -> Response:
@@ -278,11 +268,12 @@ class _Api:
         except TokenError as error:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.
-                body = await _body(request, wire.MAX_BODY_BYTES)
+                body = await read_body(request, wire.MAX_BODY_BYTES)
                 await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
             raise
         _check_binary(request)
-        reply = await self._gateway.handle(verb, asking, await _body(request, wire.MAX_BODY_BYTES))
+        body = await read_body(request, wire.MAX_BODY_BYTES)
+        reply = await self._gateway.handle(verb, asking, body)
         headers = {"Server-Timing": asking.times.header()}
         if not reply:
             return Response(status_code=204, headers=headers)
@@ -301,19 +292,6 @@ def _key(key: RegisteredKey) -> dict[str, str]:
 def _check_binary(request: Request) -> None:
     if request.headers.get("content-type") != wire.MEDIA_TYPE:
         raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    """The request's body, as far as it is allowed to go."""
-    declared = request.headers.get("content-length", "0")
-    if not declared.isdecimal() or len(declared) > 12 or int(declared) > limit:
-        raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
-    return bytes(body)
 
 
 def _form(body: bytes) -> dict[str, str]:
@@ -361,17 +339,3 @@ def _unauthorized(request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownSigningKey):  # somebody has mixed something up
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
     return JSONResponse(error.detail(), 401, {"WWW-Authenticate": "Bearer"})
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-
-
-def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=400)  # nobody reads it
-
-
-def _bug(request: Request, error: Exception) -> Response:
-    LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
-    return JSONResponse({"error": "internal error"}, 500)

@@ -14,6 +14,7 @@ from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.links import Link
+from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.sessions import Asking, Sessions
 from mpcsim.gateway.suspensions import Suspensions
@@ -47,6 +48,7 @@ class Gateway:
         waves: Waves,
         activation: Activation,
         suspensions: Suspensions,
+        meeting: Meeting,
     ) -> None:
         """
         Args:
@@ -57,6 +59,7 @@ class Gateway:
         self.sessions = sessions
         self.activation = activation
         self.suspensions = suspensions
+        self.meeting = meeting
         self._waves = waves
         self._verbs: Mapping[str, Any] = {
             "open": self._open,
@@ -72,9 +75,13 @@ class Gateway:
         """What a node may ask for."""
         return frozenset(self._verbs)
 
-    def hellos(self) -> dict[PartyId, wire.Hello]:
-        """Who the MPC nodes are."""
-        return {party: link.node.hello() for party, link in self.links.items()}
+    async def hellos(self) -> dict[PartyId, wire.Hello]:
+        """Who the MPC nodes are, as far as can be found out now.
+
+        Raises:
+            LinkFailed: one has not been heard of yet, and cannot be reached.
+        """
+        return {party: await link.hello(fresh=True) for party, link in self.links.items()}
 
     async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
         """Answer one request of a node; ``wire`` says what the bodies are.
@@ -82,6 +89,7 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
+        await self.meeting.attend()
         self.suspensions.deliver()
         try:
             reply: wire.Body | None = await self._verbs[verb](asking, data)
@@ -100,6 +108,10 @@ class Gateway:
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"suspend: {error}") from None
         await self.suspensions.take(body)
+
+    async def close(self) -> None:
+        """Let go of the MPC nodes."""
+        await all_of([link.port.close() for link in self.links.values()])
 
     async def abandon(self, user_id: str, data: bytes) -> None:
         """Call off the session that a body names, if it is the user's; its token has expired."""
@@ -168,7 +180,7 @@ class Gateway:
             half, proof = body.halves[party], body.proofs.get(party)
             request = wire.OpenHalf(body.key_id, body.reply_key, half, proof)
             reply = await self.activation.ask_about_key(
-                asking, party, scope, request, curve, key_id, quick=True
+                asking, party, scope, request, curve, key_id
             )
             return wire.Half.from_bytes(reply).half
 
@@ -192,9 +204,7 @@ class Gateway:
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             self.suspensions.check(body.key_id)  # it may have waited for its turn
             request = replace(body, messages=messages)
-            return self.activation.ask_about_key(
-                asking, party, scope, request, curve, key_id, quick=True
-            )
+            return self.activation.ask_about_key(asking, party, scope, request, curve, key_id)
 
         mail, _ = await self._waves.carry(asking, session, body.messages, opening)
         at = wire.Occasion(asking.claims.user_id, body.key_id, body.session_id)

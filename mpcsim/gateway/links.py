@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final
 
-from mpcsim.ids import ROLES, PartyId
+from mpcsim.gateway.mpc_nodes import MpcNodePort
+from mpcsim.ids import ROLES
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import GATEWAY, Carrier
-from mpcsim.rpc.errors import at_odds, timed_out, unreachable
+from mpcsim.rpc.errors import LinkFailed, at_odds, timed_out, unreachable
 from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
-from mpcsim.rpc.threads import in_thread
 
 LOG = logging.getLogger(__name__)
 
 LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
-
-
-class Handler(Protocol):
-    """An MPC node, as its link sees it."""
-
-    @property
-    def me(self) -> PartyId: ...
-    def hello(self) -> wire.Hello: ...
-    def handle(self, verb: str, grant: bytes, body: bytes) -> bytes: ...
-    def restart(self) -> None: ...
 
 
 @dataclass
@@ -51,7 +40,7 @@ class Link:
 
     def __init__(
         self,
-        node: Handler,
+        port: MpcNodePort,
         issuer: GrantIssuer,
         carrier: Carrier,
         *,
@@ -61,34 +50,36 @@ class Link:
         """A link.
 
         Args:
+            port: how the node is reached.
             issuer: of grants for this node.
-            timer: seconds, to measure what the node computes and the link takes.
+            timer: seconds, to measure what the node takes, and the carrier.
         """
-        self.node = node
+        self.port = port
         self.timeout_s = timeout_s
         self.down = False
         """True: nothing gets through."""
         self._issuer = issuer
         self._carrier = carrier
         self._timer = timer
-        self._boot: bytes | None = None
-        """The node's, as last heard."""
+        self._hello: wire.Hello | None = None
 
-    async def call(
-        self, scope: Scope, body: wire.Body, times: Times, *, quick: bool = False
-    ) -> bytes:
-        """Ask the node. When this ends, the node is done with the request, or never had it.
+    @property
+    def node(self) -> Any:
+        """The MPC node itself, if it is in this process."""
+        return self.port.node  # type: ignore[attr-defined]
+
+    async def call(self, scope: Scope, body: wire.Body, times: Times) -> bytes:
+        """Ask the node. When this ends, a node in this process is done with the request, or never
+        had it.
 
         Args:
             scope: what is asked for, and in whose name.
-            quick: it computes for a few milliseconds and does not wait for the disk, so that a
-                thread is not worth its while.
 
         Raises:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
         """
-        party, carrier = self.node.me, self._carrier
-        if self.down or carrier.down(party, self.node.restart):
+        party, carrier = self.port.me, self._carrier
+        if carrier.down(party, self.port.restart):
             raise unreachable(party)
         data = body.to_bytes()
         began, compute = self._timer(), 0.0
@@ -97,7 +88,7 @@ class Link:
                 await carrier.carry(GATEWAY, party, len(data))
                 called = self._timer()
                 try:
-                    reply = await self._ask(scope, data, quick)
+                    reply = await self._ask(scope, data)
                 finally:
                     compute = self._timer() - called
                     carrier.handled(party)
@@ -109,39 +100,51 @@ class Link:
             times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
         return reply
 
-    async def _ask(self, scope: Scope, data: bytes, quick: bool) -> bytes:
-        with self._agreeing(scope):
-            try:
-                return await self._granted(scope, data, quick)
-            except AnotherBoot:  # it has been started anew since it was last asked
-                self._boot = None
-                return await self._granted(scope, data, quick)
-
-    async def _granted(self, scope: Scope, data: bytes, quick: bool) -> bytes:
-        grant = self.grant(scope)
-        if quick:
-            return self.node.handle(scope.verb, grant, data)
-        return await in_thread(self.node.handle, scope.verb, grant, data)
-
-    def call_now(self, scope: Scope, body: wire.Body) -> bytes:
-        """Ask the node before the first request, when no time passes on the way.
+    async def ask(self, scope: Scope, body: wire.Body) -> bytes:
+        """Ask the node before anything else is under way: the carrier has no part in it.
 
         Raises:
-            Refused: the node refuses.
+            Refused: as for ``call``.
         """
-        with self._agreeing(scope):
-            return self.node.handle(scope.verb, self.grant(scope), body.to_bytes())
+        return await self._ask(scope, body.to_bytes())
 
-    @contextmanager
-    def _agreeing(self, scope: Scope) -> Iterator[None]:
+    async def hello(self, *, fresh: bool = False) -> wire.Hello:
+        """Who the node is, as far as is known.
+
+        Args:
+            fresh: ask anew, if it can be reached.
+
+        Raises:
+            LinkFailed: it has not been heard of yet, and cannot be reached.
+        """
+        if fresh or self._hello is None:
+            try:
+                if self.down:
+                    raise unreachable(self.port.me)
+                self._hello = await self.port.hello()
+            except LinkFailed:
+                if self._hello is None:
+                    raise
+        return self._hello
+
+    async def _ask(self, scope: Scope, data: bytes) -> bytes:
         try:
-            yield
+            try:
+                return await self._granted(scope, data)
+            except AnotherBoot:  # it has been started anew since it was last asked
+                await self.hello(fresh=True)
+                return await self._granted(scope, data)
         except GrantRefused as refused:
-            LOG.error("%s at the %s: %s", scope.verb, ROLES[self.node.me], refused)
-            raise at_odds(self.node.me) from None
+            LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
+            raise at_odds(self.port.me) from None
+
+    async def _granted(self, scope: Scope, data: bytes) -> bytes:
+        if self.down:
+            raise unreachable(self.port.me)
+        await self.hello()
+        return await self.port.handle(scope.verb, self.grant(scope), data)
 
     def grant(self, scope: Scope) -> bytes:
-        """What the node is shown with a request."""
-        if self._boot is None:
-            self._boot = self.node.hello().boot
-        return self._issuer.issue(scope, self._boot)
+        """What the node is shown with a request, once it has been heard of."""
+        assert self._hello is not None
+        return self._issuer.issue(scope, self._hello.boot)

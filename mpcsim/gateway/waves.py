@@ -126,8 +126,7 @@ class Waves:
         try:
             if opening is None:
                 request = wire.Exchange(session.session_id, messages)
-                scope, quick = session.scope("exchange"), not session.making
-                reply = await link.call(scope, request, asking.times, quick=quick)
+                reply = await link.call(session.scope("exchange"), request, asking.times)
             else:
                 await self._sessions.close_old(party, session.key_id)
                 session.open_at.add(party)

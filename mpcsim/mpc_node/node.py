@@ -36,7 +36,7 @@ from typing import Any, Final
 
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, SESSION_ID_BYTES, PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
@@ -171,7 +171,23 @@ class MpcNode:
             "abort": self._abort,
             "drop": self._drop,
             "holdings": self._holdings,
+            "meet": self._meet,
         }
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """What the gateway may ask for."""
+        return frozenset(self._verbs)
+
+    def quick(self, verb: str, body: bytes) -> bool:
+        """Whether a request computes for a few milliseconds and does not wait for the disk, so that
+        a thread is not worth its while. All of signing is, and keeps to one thread by that."""
+        if verb == "exchange":
+            session = self._sessions.get(body[:SESSION_ID_BYTES])
+            return session is not None and (
+                self._busy.get((SIGNING, session.key_id or "")) == session.session_id
+            )
+        return verb in ("open", "sign")
 
     def hello(self) -> wire.Hello:
         """Who this node is, since its last start."""
@@ -196,6 +212,10 @@ class MpcNode:
                 made or recovered until the right one is back.
         """
         self._peer.meet(hello)
+
+    def _meet(self, grant: Grant, data: bytes) -> None:
+        grant.check(Scope("meet"))
+        self.meet(wire.Hello.from_bytes(data))
 
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.

@@ -7,9 +7,9 @@ called in this process without a socket, in notebooks and tests.
 
 import logging
 
-from mpcsim.service.assembly import OpenGateway, open_gateway
+from mpcsim.service.assembly import OpenGateway, OpenMpcNode, open_gateway, open_mpc_node
 
-__all__ = ["OpenGateway", "open_gateway"]
+__all__ = ["OpenGateway", "OpenMpcNode", "open_gateway", "open_mpc_node"]
 
 # A library's: whoever wants its records configures handlers.
 logging.getLogger("mpcsim").addHandler(logging.NullHandler())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 
@@ -17,30 +18,30 @@ from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
 from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
+from mpcsim.gateway.meeting import Meeting
+from mpcsim.gateway.mpc_nodes import InProcess, MpcNodePort, OverHttp
 from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.gateway.sessions import LEASE_S, Sessions
 from mpcsim.gateway.smart_accounts import MakeService, SmartAccounts, embedded
 from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import Drbg, Rng, SystemRng
-from mpcsim.rpc import pins
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
-from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.grants import LINK_KEY_BYTES, GrantIssuer
+from mpcsim.rpc.grants import GrantIssuer
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
-from mpcsim.service.data_folder import claimed, prepare, read_link, store_file
+from mpcsim.rpc.transport import HttpTransport, Limits
+from mpcsim.service.data_folder import LinkSecret, claimed, prepare, read_link, store_file
 from mpcsim.service.deployment import belong
 from mpcsim.service.transit import Transit
 from mpcsim.sim.conditions import Conditions
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Fault
 from mpcsim.trace import Listener, silent
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -82,6 +83,7 @@ class OpenGateway:
 def open_gateway(
     folder: Path | str | None = None,
     *,
+    mpc_nodes: Mapping[PartyId, str] | None = None,
     network: Network | None = None,
     faults: Iterable[Fault] = (),
     seed: int = 0,
@@ -103,6 +105,8 @@ def open_gateway(
     Args:
         folder: where the three services have their folders (``data_folder``), made if need be;
             None keeps everything in memory.
+        mpc_nodes: addresses of MPC nodes in other processes; by default both are in this one. Of
+            ``folder``, which has to be there then, only the gateway's own is used.
         network: what the links cost; nothing by default.
         faults: what goes wrong on them.
         seed: of latencies, losses and random faults.
@@ -127,46 +131,38 @@ def open_gateway(
     rng = rng or SystemRng()
     with _saying_what_failed(), ExitStack() as opened:
         data = None if folder is None else Path(folder)
-        if data is not None:
+        if data is not None and mpc_nodes is None:
             prepare(data, _part(rng, "links"))
         registry = Registry(_place(opened, data, REGISTRY), rng=_part(rng, "gateway"), now=now)
         opened.callback(registry.close)
-        stores: dict[PartyId, ShareStore] = {}
-        for party in MPC_NODES:
-            stores[party] = ShareStore(_place(opened, data, ROLES[party]))
-            opened.callback(stores[party].close)
-        if data is not None:
-            for party, store in stores.items():
-                belong(store, ROLES[party], read_link(data, ROLES[party], party).deployment)
-                belong(registry, REGISTRY, read_link(data, REGISTRY, party).deployment)
-        issuer = TokenIssuer(registry.signing_key(), now)
+        if data is None:
+            secrets = {p: LinkSecret.fresh(_part(rng, f"{ROLES[p]} link")) for p in MPC_NODES}
+        else:
+            secrets = {party: read_link(data, REGISTRY, party) for party in MPC_NODES}
+            for secret in secrets.values():
+                belong(registry, REGISTRY, secret.deployment)
         conditions = Conditions(network, faults, seed)
-        nodes: dict[PartyId, MpcNode] = {}
         links: dict[PartyId, Link] = {}
-        for party, store in stores.items():
-            link_rng = _part(rng, f"{ROLES[party]} link")
-            link_key = (
-                link_rng.bytes(LINK_KEY_BYTES)
-                if data is None
-                else read_link(data, REGISTRY, party).key
-            )
-            node = MpcNode(
-                party,
-                store,
-                link_key,
-                clock=clock,
-                now=now,
-                rng=_part(rng, ROLES[party]),
-                listener=listener,
-                signing_s=signing_s,
-                making_s=making_s,
-            )
-            nodes[party] = node
-            issuer_of_grants = GrantIssuer(party, link_key, link_rng, now)
-            links[party] = Link(
-                node, issuer_of_grants, conditions, timer=timer, timeout_s=link_timeout_s
-            )
-        _introduce(nodes)
+        for party, secret in secrets.items():
+            port: MpcNodePort
+            if mpc_nodes is None:
+                node = _mpc_node(
+                    opened,
+                    data,
+                    party,
+                    secret,
+                    clock=clock,
+                    now=now,
+                    rng=_part(rng, ROLES[party]),
+                    listener=listener,
+                    signing_s=signing_s,
+                    making_s=making_s,
+                )
+                port = InProcess(node)
+            else:
+                port = _distant(party, mpc_nodes[party], link_timeout_s)
+            grants = GrantIssuer(party, secret.key, _part(rng, f"{ROLES[party]} grants"), now)
+            links[party] = Link(port, grants, conditions, timer=timer, timeout_s=link_timeout_s)
         sessions = Sessions(
             links,
             clock=clock,
@@ -176,10 +172,13 @@ def open_gateway(
             lease_s=lease_s,
         )
         activation = Activation(registry, links, sessions)
-        activation.resolve_at_start()
+        meeting = Meeting(links, activation, clock)
+        if mpc_nodes is None:
+            _at_once(meeting.hold())
         waves = Waves(sessions, links, conditions)
         suspensions = Suspensions(registry, links, sessions)
-        gateway = Gateway(registry, links, sessions, waves, activation, suspensions)
+        gateway = Gateway(registry, links, sessions, waves, activation, suspensions, meeting)
+        issuer = TokenIssuer(registry.signing_key(), now)
         verifier = TokenVerifier(issuer.jwks(), "gateway", now)
         accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))
         app = create_app(
@@ -202,15 +201,64 @@ def open_gateway(
         )
 
 
-def _introduce(nodes: Mapping[PartyId, MpcNode]) -> None:
-    """Let the MPC nodes know each other, and say who they are."""
-    identities = {party: node.hello().identity for party, node in nodes.items()}
-    LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
-    for one, other in permutations(nodes.values(), 2):
-        try:
-            one.meet(other.hello())
-        except Refused as refused:  # keys that are there can be used
-            LOG.error("%s", refused)
+@dataclass
+class OpenMpcNode:
+    """An MPC node that answers, in a process of its own."""
+
+    app: Starlette
+    node: MpcNode
+    _opened: ExitStack = field(repr=False)
+
+    def close(self) -> None:
+        """Close its store."""
+        self._opened.close()
+
+
+def open_mpc_node(folder: Path | str, party: PartyId) -> OpenMpcNode:
+    """The operator's or the institution's MPC node alone; its gateway is in another process.
+
+    Args:
+        folder: the data folder; of it, the node's own folder is used, and there has to be a link
+            (``data_folder.prepare``).
+
+    Raises:
+        UsageError: there is no link, or as for ``open_gateway``.
+    """
+    data = Path(folder)
+    with _saying_what_failed(), ExitStack() as opened:
+        secret = read_link(data, ROLES[party], party)
+        node = _mpc_node(opened, data, party, secret, clock=time.monotonic)
+        return OpenMpcNode(create_mpc_node_app(node), node, opened.pop_all())
+
+
+def _mpc_node(
+    opened: ExitStack, data: Path | None, party: PartyId, secret: LinkSecret, **options: Any
+) -> MpcNode:
+    """An MPC node with its store; of a deployment, if it has files."""
+    store = ShareStore(_place(opened, data, ROLES[party]))
+    opened.callback(store.close)
+    if data is not None:
+        belong(store, ROLES[party], secret.deployment)
+    return MpcNode(party, store, secret.key, **options)
+
+
+def _distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:
+    """An MPC node at an address.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        # The link itself gives up first.
+        return OverHttp(party, HttpTransport(address, Limits(total_s=timeout_s + 1)))
+    except ValueError as error:
+        raise UsageError(f"{address!r}, where the {ROLES[party]} is to be: {error}") from None
+
+
+def _at_once(work: Coroutine[Any, Any, None]) -> None:
+    """Do work that needs an event loop before this returns; the caller may be in one itself."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
 
 
 def _place(opened: ExitStack, data: Path | None, role: str) -> Path | str:

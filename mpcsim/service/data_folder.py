@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
@@ -48,6 +48,15 @@ class LinkSecret:
     """32 hex digits; the same in all links of a gateway."""
     key: bytes = field(repr=False)
     """``LINK_KEY_BYTES``. Secret."""
+
+    @classmethod
+    def fresh(cls, rng: Rng, deployment: str | None = None) -> Self:
+        """A new one.
+
+        Args:
+            deployment: a new one by default.
+        """
+        return cls(deployment or rng.bytes(ID_BYTES).hex(), rng.bytes(LINK_KEY_BYTES))
 
 
 def store_file(data: Path, role: str) -> Path:
@@ -101,7 +110,7 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
             return
         deployment = ids.pop() if ids else _deployment(data, roles, rng)
         for party in missing:
-            (secret,) = _links(data, party) or [LinkSecret(deployment, rng.bytes(LINK_KEY_BYTES))]
+            (secret,) = _links(data, party) or [LinkSecret.fresh(rng, deployment)]
             for role in (REGISTRY, ROLES[party]):
                 _write(link_file(data, role, party), secret)
 

@@ -1,38 +1,46 @@
-"""The gateway behind a socket: one process, because its MPC nodes keep their sessions in memory."""
+"""The gateway, or an MPC node, behind a socket: one process, because it keeps its sessions in
+memory."""
 
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from typing import Final
+from typing import Final, Protocol
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits, affordable, listen, options
-from mpcsim.service.assembly import OpenGateway
 
 SHUTDOWN_S: Final = 15
 
 
-def serve(gateway: OpenGateway, host: str, port: int, limits: ConnectionLimits) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP, finish what runs, and close the stores.
+class Opened(Protocol):
+    """A gateway or an MPC node, with its store."""
 
-    Then everything is in the three databases' own files: a copy of these is a backup.
+    @property
+    def app(self) -> ASGIApp: ...
+    def close(self) -> None: ...
+
+
+def serve(service: Opened, host: str, port: int, limits: ConnectionLimits) -> None:
+    """Serve until SIGINT, SIGTERM or SIGHUP, finish what runs, and close the store.
+
+    Then everything is in the database's own file: a copy of it is a backup.
 
     Raises:
         UsageError: the port is taken, or the address is not this machine's.
     """
     with (
         stopped_once(),
-        closing(gateway),
+        closing(service),
         listen(host, port) as listening,
         suppress(KeyboardInterrupt),
     ):
         # Having finished, it raises the signal once more.
         uvicorn.Server(
             uvicorn.Config(
-                Discreet(gateway.app),
+                Discreet(service.app),
                 **options(affordable(limits)),
                 log_config=None,
                 log_level="warning",

@@ -15,7 +15,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
 from mpcsim.service import open_gateway
 from mpcsim.service.serving import Discreet
-from tests.helpers.gateway import CURVES, Client
+from tests.helpers.gateway import CURVES, Client, hellos
 
 SIGN_UP = "/member/user-management/v3/signup"
 LOGIN = "/auth/auth-service/v3/login"
@@ -259,7 +259,7 @@ def test_the_mpc_nodes_seal_keys_are_public():
         nodes = (await client.http.get("/mpc/v1/nodes")).json()
         assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
         assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
-        for n, hello in gateway.gateway.hellos().items():
+        for n, hello in hellos(gateway).items():
             said = nodes[ROLES[n]]
             parts = [
                 bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")

@@ -139,7 +139,7 @@ async def by_recover(gateway, client, share):
 
 
 async def by_restart(gateway, client, share):
-    gateway.gateway.activation.resolve_at_start()
+    await gateway.gateway.activation.resolve_at_start()
 
 
 @pytest.mark.parametrize("party", MPC_NODES)

@@ -261,7 +261,7 @@ def test_a_key_whose_shares_do_not_fit_is_not_touched():
         share = await client.generate("ed25519")
         with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
             cursor.execute("DELETE FROM shares")
-        gateway.gateway.activation.resolve_at_start()
+        await gateway.gateway.activation.resolve_at_start()
         verbs = asked(gateway)
         request = client.begin_sign(share)[1]
         for call in (client.recover("ed25519"), client.ask("sign", request)):

@@ -16,7 +16,7 @@ from mpcsim.rpc.wire import SIGNATURE_BYTES
 from mpcsim.service import open_gateway
 from node.client_party import SessionStuck
 from node.errors import UntrustedNode
-from tests.helpers.gateway import shares_of
+from tests.helpers.gateway import hellos, shares_of
 from tests.node.wallets import House, settled
 
 ANOTHER = Identity.fresh(SystemRng())
@@ -173,7 +173,7 @@ def test_everything_else_is_as_it_was():
             return tuple(data for _, data in messages)
 
         house.gateway.conditions.strike = strike
-        known = {i: hello.identity for i, hello in house.gateway.gateway.hellos().items()}
+        known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
         for curve in ("ed25519", "secp256k1"):
             await house.generate(curve)
             record = await house.recover(curve)
@@ -196,7 +196,7 @@ def test_everything_else_is_as_it_was():
 
 def test_a_gateway_that_plays_both_mpc_nodes_gets_nothing_where_they_are_known():
     async def work(house):
-        known = {i: hello.identity for i, hello in house.gateway.gateway.hellos().items()}
+        known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
         with closing(open_gateway()) as own:
             asked = House(own, identities=known)
             with pytest.raises(UntrustedNode):

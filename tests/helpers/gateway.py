@@ -95,7 +95,7 @@ class Client:
         """Without a socket."""
         transport = httpx.ASGITransport(gateway.app, raise_app_exceptions=False)
         http = httpx.AsyncClient(transport=transport, base_url="http://gateway")
-        return cls(http, gateway.token(username), hellos=gateway.gateway.hellos)
+        return cls(http, gateway.token(username), hellos=lambda: hellos(gateway))
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Any request, with the token."""
@@ -328,9 +328,14 @@ class Client:
         return share
 
 
+def hellos(gateway: OpenGateway) -> dict[PartyId, wire.Hello]:
+    """Who the MPC nodes are."""
+    return {party: link.node.hello() for party, link in gateway.links.items()}
+
+
 def seal_keys(gateway: OpenGateway) -> dict[PartyId, bytes]:
     """What the MPC nodes have secrets sealed to."""
-    return {party: hello.seal_key for party, hello in gateway.gateway.hellos().items()}
+    return {party: hello.seal_key for party, hello in hellos(gateway).items()}
 
 
 def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
@@ -345,7 +350,7 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
         user_id=user_id,
         node_keys=seal_keys(gateway),
         auth_keys={party: auth_key(share, party) for party in MPC_NODES},
-        identities={party: hello.identity for party, hello in gateway.gateway.hellos().items()},
+        identities={party: hello.identity for party, hello in hellos(gateway).items()},
         rng=SystemRng(),
     )
 

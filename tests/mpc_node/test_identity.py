@@ -15,7 +15,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused
 from mpcsim.rpc.statements import SealKeyStatement, vouched
 from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Failed, reopen
+from tests.helpers.gateway import Client, Failed, hellos, reopen
 from tests.helpers.stores import WITHOUT_RECORDS, without
 
 
@@ -25,25 +25,25 @@ def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
 
 
 def test_an_identity_stays_and_a_boot_does_not(tmp_path):
-    hellos = []
+    heard = []
     for _ in range(2):
         with closing(reopen(tmp_path)) as gateway:
-            hellos.append(gateway.gateway.hellos())
+            heard.append(hellos(gateway))
             for link in gateway.links.values():
                 link.node.restart()
-            hellos.append(gateway.gateway.hellos())
+            heard.append(hellos(gateway))
     for party in MPC_NODES:
-        mine = [hello[party] for hello in hellos]
+        mine = [hello[party] for hello in heard]
         assert len({replace(hello, boot=bytes(16)) for hello in mine}) == 1
         assert len({hello.boot for hello in mine}) == 4
         assert all(hello.party == party and vouched(hello) for hello in mine)
-    assert hellos[0][OPERATOR].identity != hellos[0][INSTITUTION].identity
+    assert heard[0][OPERATOR].identity != heard[0][INSTITUTION].identity
 
 
 def test_the_identity_vouches_for_the_seal_key():
     """By libsodium's own interface; nothing else passes."""
     with closing(open_gateway()) as gateway:
-        hello = gateway.gateway.hellos()[OPERATOR]
+        hello = hellos(gateway)[OPERATOR]
     statement = OPERATOR.to_bytes(2, "big") + hello.seal_key
     VerifyKey(hello.identity).verify(tagged_hash(Tag.SEAL_KEY, statement), hello.signature)
     assert not vouched(replace(hello, seal_key=bytes(32)))

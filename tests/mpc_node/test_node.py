@@ -28,6 +28,7 @@ from tests.helpers.gateway import (
     ask_node,
     check_signature,
     feed,
+    hellos,
     reopen,
     sends,
 )
@@ -174,7 +175,7 @@ def test_seeded_parts_draw_their_own():
     async def work(gateway, client):
         share = await client.generate("ed25519")
         await client.check_works(share)
-        return {hello.seal_key for hello in gateway.gateway.hellos().values()} | {
+        return {hello.seal_key for hello in hellos(gateway).values()} | {
             gateway.credentials.api_key
         }
 

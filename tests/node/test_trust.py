@@ -13,11 +13,12 @@ from mpcsim.rpc import pins
 from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.rpc.transport import Reply
 from node.errors import UntrustedNode
+from tests.helpers.gateway import hellos
 from tests.node.wallets import House
 
 
 def identities(house):
-    return {party: hello.identity for party, hello in house.gateway.gateway.hellos().items()}
+    return {party: hello.identity for party, hello in hellos(house.gateway).items()}
 
 
 def showing(party, **changed):

@@ -13,7 +13,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.grants import GrantIssuer
+from mpcsim.rpc.grants import GrantIssuer, Scope
 from mpcsim.rpc.standing import Ask, Drop, Endorse, ListHoldings
 from mpcsim.rpc.statements import Abort, SignedRecord
 from mpcsim.service import open_gateway
@@ -104,7 +104,7 @@ def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
     async def work(gateway, client):
         requests = seen(gateway)
         share = await everything(gateway, client)
-        verbs = set(gateway.links[OPERATOR].node._verbs)
+        verbs = gateway.links[OPERATOR].node.verbs - {"meet"}  # which was at the start
         assert {verb for _, verb, _, _ in requests} == verbs
         before = shares_of(gateway)
         for party, verb, grant, body in list(requests):
@@ -188,6 +188,18 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
     run(work)
 
 
+@pytest.mark.parametrize("what", OTHERS)
+def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(what):
+    async def work(gateway, client):
+        link, body = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello().to_bytes()
+        wrong = link.grant(replace(Scope("meet"), **OTHERS[what]))
+        said = (401, f"the grant is for another {what}")
+        assert refusal(link.node, "meet", wrong, body) == said
+        link.node.handle("meet", link.grant(Scope("meet")), body)
+
+    run(work)
+
+
 def test_a_grant_does_not_outlive_the_start_it_was_made_for():
     """And the gateway makes another one, which nobody notices."""
 
@@ -233,8 +245,8 @@ def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(caplog, troubl
             link._issuer = GrantIssuer(OPERATOR, bytes(32), SystemRng(), time.time)
         else:
             hello = link.node.hello()
-            link._boot = None
             link.node.hello = lambda: replace(hello, boot=bytes(16))
+            await link.hello(fresh=True)
         with pytest.raises(Failed) as failed, caplog.at_level(logging.ERROR):
             await client.sign(share)
         text = "the gateway and the operator's MPC node are at odds about what may be asked"

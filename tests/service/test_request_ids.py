@@ -16,7 +16,7 @@ def written(monkeypatch):
     """What is written, by logger, as a server writes it."""
     formatters = {
         "node": logs.JsonLines(),
-        "mpcsim.gateway": LogLines(),
+        "mpcsim.rpc": LogLines(),
         "mpcsim.mpc_node": LogLines(),
     }
     lines = {name: [] for name in formatters}
@@ -72,5 +72,5 @@ def test_the_gateway_has_it_even_in_an_unexpected_error(place, written, monkeypa
         monkeypatch.setattr(whole.gateway.gateway.registry, "keys", broken)
         response = alice.get("/v3/wallet/key?curve=ed25519", headers={HEADER: "order-9"})
         assert response.is_error
-    (line,) = written["mpcsim.gateway"]
-    assert line.startswith("ERROR mpcsim.gateway.app [order-9]: GET /wallet/v1/keys: ZeroDiv")
+    (line,) = written["mpcsim.rpc"]
+    assert line.startswith("ERROR mpcsim.rpc.http [order-9]: GET /wallet/v1/keys: ZeroDiv")

@@ -25,6 +25,7 @@ from mpcsim.attacks.service.findings import Finding, Refusal, proven
 from mpcsim.attacks.service.hostile import HostileDoor, HostileNode
 from mpcsim.attacks.stage import combined
 from mpcsim.errors import MpcError
+from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.rng import SystemRng
@@ -213,7 +214,7 @@ class Stage:
         """Corrupt an MPC node, from now on; ``me`` unless said otherwise."""
         link = self.service.gateway.links[party or self.me]
         hostile = HostileNode(link.node)
-        link.node = hostile
+        link.port = InProcess(hostile)
         return hostile
 
     def corrupt_door(self) -> HostileDoor:

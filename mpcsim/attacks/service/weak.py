@@ -148,7 +148,7 @@ def _no_pepper(service: LocalService) -> None:
 
 def _no_use_check(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._check_authentic = lambda *_: None  # type: ignore[attr-defined]
+        link.node._check_authentic = lambda *_: None
 
 
 def _everything_is_old(service: LocalService) -> None:
@@ -247,7 +247,7 @@ class _AnyGrants:
 
 def _any_grant(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._grants = _AnyGrants()  # type: ignore[attr-defined]
+        link.node._grants = _AnyGrants()
 
 
 ANY_GRANT: Final = Part("MPC nodes that accept any grant", _any_grant)
@@ -258,7 +258,7 @@ ANY_GRANT: Final = Part("MPC nodes that accept any grant", _any_grant)
 
 def _left_in_log(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._store._database.forget = lambda: None  # type: ignore[attr-defined]
+        link.node._store._database.forget = lambda: None
 
 
 LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _left_in_log)

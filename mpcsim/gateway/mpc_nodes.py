@@ -1,0 +1,129 @@
+"""How the gateway reaches an MPC node: by a call in this process, or over HTTP."""
+
+from __future__ import annotations
+
+import base64
+from typing import Final, Protocol
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.ids import PartyId
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import failed, timed_out, unreachable
+from mpcsim.rpc.refusals import from_json
+from mpcsim.rpc.threads import in_thread
+from mpcsim.rpc.transport import NotReached, TooLate, Transport, TransportFailed
+
+HELLO: Final = "/hello"
+
+
+class Handler(Protocol):
+    """An MPC node in this process."""
+
+    @property
+    def me(self) -> PartyId: ...
+    def hello(self) -> wire.Hello: ...
+    def quick(self, verb: str, body: bytes) -> bool: ...
+    def handle(self, verb: str, grant: bytes, body: bytes) -> bytes: ...
+    def restart(self) -> None: ...
+
+
+class MpcNodePort(Protocol):
+    """An MPC node, wherever it is."""
+
+    @property
+    def me(self) -> PartyId: ...
+
+    async def hello(self) -> wire.Hello:
+        """Who it is, since its last start.
+
+        Raises:
+            LinkFailed: it cannot be reached, or is late; also by the other method.
+        """
+        ...
+
+    async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
+        """Ask it for something.
+
+        Raises:
+            Refused: it refuses.
+        """
+        ...
+
+    def restart(self) -> None:
+        """Do to it what a crash does."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class InProcess:
+    """An MPC node in this process."""
+
+    def __init__(self, node: Handler) -> None:
+        self.node = node
+
+    @property
+    def me(self) -> PartyId:
+        return self.node.me
+
+    async def hello(self) -> wire.Hello:
+        """See ``MpcNodePort``."""
+        return self.node.hello()
+
+    async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
+        """See ``MpcNodePort``."""
+        if self.node.quick(verb, body):
+            return self.node.handle(verb, grant, body)
+        return await in_thread(self.node.handle, verb, grant, body)
+
+    def restart(self) -> None:
+        """See ``MpcNodePort``."""
+        self.node.restart()
+
+    async def close(self) -> None:
+        """See ``MpcNodePort``."""
+
+
+class OverHttp:
+    """An MPC node behind its HTTP interface (``mpc_node.app``)."""
+
+    def __init__(self, party: PartyId, transport: Transport) -> None:
+        self.me = party
+        self._transport = transport
+
+    async def hello(self) -> wire.Hello:
+        """See ``MpcNodePort``."""
+        reply = await self._request("GET", HELLO, None, None)
+        try:
+            return wire.Hello.from_bytes(reply)
+        except InvalidEncoding:
+            raise failed(self.me) from None
+
+    async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
+        """See ``MpcNodePort``."""
+        return await self._request(
+            "POST", f"/{verb}", base64.urlsafe_b64encode(grant).decode(), body
+        )
+
+    def restart(self) -> None:
+        """See ``MpcNodePort``. Only whoever runs its process can."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """See ``MpcNodePort``."""
+        await self._transport.close()
+
+    async def _request(
+        self, method: str, path: str, grant: str | None, body: bytes | None
+    ) -> bytes:
+        try:
+            reply = await self._transport.request(method, path, token=grant, body=body)
+        except NotReached:
+            raise unreachable(self.me) from None
+        except TooLate:
+            raise timed_out(self.me) from None
+        except TransportFailed:
+            raise failed(self.me) from None
+        if reply.status == 200:
+            return reply.body
+        raise from_json(reply.status, reply.body, self.me)
