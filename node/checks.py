@@ -12,6 +12,7 @@ from nacl.signing import VerifyKey
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.rpc.statements import KeyRecord
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -23,7 +24,6 @@ from mpcsim.vault import (
     open_share,
 )
 from node.errors import ApiError, BadRequest
-from node.models import RegisteredKey
 
 THRESHOLD: Final = 2
 HOLDERS: Final = (CLIENT, OPERATOR, INSTITUTION)
@@ -141,8 +141,11 @@ def check_share(share: KeyShare, key_id: str) -> None:
         raise UsageError("a share of another key")
 
 
-def agreed_record(records: Mapping[PartyId, bytes], registered: RegisteredKey) -> PublicKeyRecord:
-    """The public record of the registered key, on which both MPC nodes must agree.
+def agreed_record(records: Mapping[PartyId, bytes], key: KeyRecord) -> PublicKeyRecord:
+    """The public record of a key, on which both MPC nodes must agree.
+
+    Args:
+        key: its record, which both have signed.
 
     Raises:
         ApiError: they do not, or it is of another key.
@@ -154,15 +157,24 @@ def agreed_record(records: Mapping[PartyId, bytes], registered: RegisteredKey) -
     except InvalidEncoding:
         raise ApiError(500, "The MPC nodes' record of the key is damaged") from None
     if (record.curve_name, record.threshold, record.holders) != (
-        registered.curve,
+        key.curve_name,
         THRESHOLD,
         HOLDERS,
     ):
         raise ApiError(500, "The MPC nodes hold a key of another kind")
-    found = record.epoch.hex(), public_key_text(record)
-    if found != (registered.key_id, registered.public_key):
-        raise ApiError(500, "The MPC nodes hold shares of another key than the registered one")
+    check_named(record, key)
     return record
+
+
+def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
+    """See that shares are those that a key's record is of.
+
+    Raises:
+        ApiError: they are others.
+    """
+    found = record.epoch, record.public_key.encode()
+    if found != (key.epoch, key.public_key) or not key.names(record.to_bytes()):
+        raise ApiError(500, "The MPC nodes have signed a record of other shares than these")
 
 
 def public_key_text(record: PublicKeyRecord) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rpc import wire
+from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.errors import (
     ANOTHER_BOOT,
     BAD_REQUEST,
@@ -26,7 +28,7 @@ from mpcsim.rpc.errors import (
     key_exists,
     recovered_meanwhile,
 )
-from mpcsim.rpc.statements import IDENTITY_BYTES, SignedRecord
+from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
 from mpcsim.rpc.transport import (
     ConnectionLost,
     Reply,
@@ -47,8 +49,25 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.models import KeyToken, RegisteredKey, RegisteredKeys, UserInformation, WalletInformation
+from node.models import (
+    Body,
+    KeyToken,
+    RegisteredKey,
+    UserId,
+    UserInformation,
+    WalletEntry,
+    WalletInformation,
+    WalletKey,
+)
+from node.records import Records
 from node.trust import Trust
+
+
+def _from_base64(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError("not text")
+    return base64.b64decode(text, b"-_", validate=True)
+
 
 _HELLO: Final = {
     "identity": IDENTITY_BYTES,
@@ -67,6 +86,32 @@ _CONFLICTS: Final = frozenset(
     )
 )
 """Refusals that tell a caller about the user's keys, and are passed on as they are."""
+
+_Record = Annotated[bytes, BeforeValidator(_from_base64)]
+
+
+class _SignedKey(RegisteredKey):
+    record: _Record
+
+
+class _SignedKeys(Body):
+    user_id: UserId
+    keys: list[_SignedKey]
+
+
+class _SignedWalletKey(WalletKey):
+    record: _Record
+
+
+class _SignedWalletEntry(Body):
+    key: _SignedWalletKey
+    address: dict[str, str]
+
+
+class _SignedWallet(Body):
+    user_id: UserId
+    wallets: list[_SignedWalletEntry]
+
 
 B = TypeVar("B", bound=wire.Body)
 M = TypeVar("M", bound=BaseModel)
@@ -89,6 +134,7 @@ class GatewayClient:
         """
         self._transport = transport
         self._trust = Trust(identities)
+        self._records = Records()
         self._nodes: Mapping[PartyId, wire.Hello] | None = None
         self.requests: Counter[str] = Counter()
         """Requests sent so far, by method and path."""
@@ -122,16 +168,58 @@ class GatewayClient:
     async def user(self, token: str) -> UserInformation:
         return _model(UserInformation, await self._get("/wallet/v1/user", token))
 
-    async def keys(self, token: str) -> RegisteredKeys:
-        return _model(RegisteredKeys, await self._get("/wallet/v1/keys", token))
+    async def keys(self, token: str, user_id: str) -> list[RegisteredKey]:
+        """A user's keys, as both MPC nodes have signed them.
 
-    async def key(self, token: str, curve: str) -> RegisteredKey | None:
+        Raises:
+            UnsignedRecord: they have not, or it is another user's.
+        """
+        found = _model(_SignedKeys, await self._get("/wallet/v1/keys", token))
+        keys = []
+        for said in found.keys:
+            record = await self.record(said.record, user_id, curve=said.curve)
+            keys.append(
+                RegisteredKey(
+                    key_id=record.key_id,
+                    curve=said.curve,
+                    public_key="0x" + record.public_key.hex(),
+                    created_at=said.created_at,
+                )
+            )
+        return keys
+
+    async def key(self, token: str, user_id: str, curve: str) -> RegisteredKey | None:
         """The user's key on a curve, if there is one."""
-        registered = await self.keys(token)
-        return next((key for key in registered.keys if key.curve == curve), None)
+        keys = await self.keys(token, user_id)
+        return next((key for key in keys if key.curve == curve), None)
 
-    async def wallet(self, token: str) -> WalletInformation:
-        return _model(WalletInformation, await self._get("/wallet/v1/wallet", token))
+    async def wallet(self, token: str, user_id: str) -> WalletInformation:
+        """A user's keys with their addresses, which are computed here.
+
+        Raises:
+            UnsignedRecord: as for ``keys``.
+        """
+        found = _model(_SignedWallet, await self._get("/wallet/v1/wallet", token))
+        wallets = []
+        for said in found.wallets:
+            curve = said.key.curve
+            record = await self.record(said.key.record, user_id, curve=curve)
+            key = WalletKey(curve=curve, public_key="0x" + record.public_key.hex())
+            address = addresses(curve, record.public_key)
+            wallets.append(WalletEntry(key=key, address=address))
+        return WalletInformation(user_id=user_id, wallets=wallets)
+
+    async def record(
+        self,
+        signed: bytes,
+        user_id: str,
+        *,
+        curve: str | None = None,
+        key_id: str | None = None,
+    ) -> KeyRecord:
+        """The record of a user's key; arguments and errors as of ``Records.check``."""
+        identities = {party: hello.identity for party, hello in (await self.nodes()).items()}
+        return self._records.check(signed, identities, user_id, curve=curve, key_id=key_id)
 
     async def key_token(self, token: str, key_id: str) -> KeyToken:
         """A token for calls to the MPC nodes about one key."""
@@ -147,7 +235,7 @@ class GatewayClient:
         reply_key: bytes,
         halves: Mapping[PartyId, bytes],
         proofs: Mapping[PartyId, wire.UseProof],
-    ) -> Mapping[PartyId, bytes]:
+    ) -> wire.VaultOpened:
         """Have both MPC nodes unseal their halves of a secret store, and seal them to a key.
 
         Raises:
@@ -162,7 +250,7 @@ class GatewayClient:
             if error.upstream_status == BAD_REQUEST:
                 raise BadRequest("Invalid secret_store") from None
             raise
-        return _decode(wire.VaultOpened, data).halves
+        return _decode(wire.VaultOpened, data)
 
     async def suspend(self, body: wire.Suspend) -> None:
         """Have nothing done with a key any more but recovering it; no token is needed."""
@@ -196,10 +284,9 @@ class GatewayClient:
         """Send further messages of an open session; those for the client."""
         return await self._mail("exchange", token, wire.Exchange(session_id, messages))
 
-    async def activate(self, token: str, session_id: bytes, key_id: bytes) -> SignedRecord:
-        """Make the key of a finished session the user's key; its record, as signed."""
-        body = wire.Activate(session_id, key_id)
-        return _decode(SignedRecord, await self._post("activate", token, body))
+    async def activate(self, token: str, session_id: bytes, key_id: bytes) -> bytes:
+        """Make the key of a finished session the user's key; its ``SignedRecord``."""
+        return await self._post("activate", token, wire.Activate(session_id, key_id))
 
     # ------------------------------------------------------------------ one request
 

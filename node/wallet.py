@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -21,12 +21,22 @@ from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices
-from mpcsim.rpc.errors import recovered_meanwhile
+from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
-from mpcsim.rpc.wire import Hello, Occasion, Recovering, Sign, Signing, Suspend, UseProof
+from mpcsim.rpc.wire import (
+    Hello,
+    Occasion,
+    Recovering,
+    Sign,
+    Signing,
+    Suspend,
+    UseProof,
+    VaultOpened,
+)
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,
+    EncryptedShare,
     ReplyKey,
     SecretStore,
     VaultKey,
@@ -44,6 +54,7 @@ from node.checks import (
     agreed_record,
     check_cost,
     check_identities,
+    check_named,
     check_share,
     opened_share,
     parse_share,
@@ -56,7 +67,6 @@ from node.errors import (
     AnotherBoot,
     ApiError,
     BadRequest,
-    Conflict,
     NotFound,
     OutcomeUnknown,
     Unauthorized,
@@ -69,7 +79,6 @@ from node.models import (
     Curve,
     KeyShareRecord,
     KeyToken,
-    RegisteredKey,
     RegisteredKeys,
     UserInformation,
     WalletInformation,
@@ -169,10 +178,7 @@ class Wallet:
         session_id = self._session_id()
         async with _outcome_known(), self._stretching(password, timing) as stretching:
             nodes = await self._gateway.nodes(fresh=True)
-            registered = await self._gateway.key(caller.token, curve)
-            if registered is None:
-                raise NotFound(f"No {curve} key is registered for this user")
-            party, mail = await self._begin_recovery(caller, session_id, registered, timing)
+            party, mail = await self._begin_recovery(caller, session_id, curve, timing)
             stretching.start()
             async with self._client(caller, party, timing, nodes=nodes, threaded=True) as client:
                 share = await client.join(mail)
@@ -181,15 +187,19 @@ class Wallet:
                 return await self._finish(caller, session_id, share, curve, nodes, stretching)
 
     async def _begin_recovery(
-        self, caller: Caller, session_id: bytes, registered: RegisteredKey, timing: Timing
+        self, caller: Caller, session_id: bytes, curve: Curve, timing: Timing
     ) -> tuple[Party[Any, KeyShare | None], Sequence[bytes]]:
         """The client's party, and its first mail. Nothing stays open if this fails."""
-        token, curve = caller.token, registered.curve
+        token, user_id = caller.token, caller.claims.user_id
         beginning: Recovering | None = None
         try:
             with timing.span("round1"):
-                beginning = await self._gateway.recover(token, session_id, curve)
-            record = await self._agreed(token, beginning.records, registered)
+                try:
+                    beginning = await self._gateway.recover(token, session_id, curve)
+                except NotFound:
+                    raise NotFound(f"No {curve} key is registered for this user") from None
+            key = await self._gateway.record(beginning.record, user_id, curve=curve)
+            record = agreed_record(beginning.records, key)
             agreed = reshare.setup(record, MPC_NODES, receivers=HOLDERS, threshold=THRESHOLD)
             party = reshare.party(agreed, CLIENT, session_id=session_id, rng=self._rng)
         except BaseException as error:
@@ -199,28 +209,6 @@ class Wallet:
                 self._workers.later(give_up(exchange, number, session_id, others, self._rng))
             raise
         return party, beginning.messages
-
-    async def _agreed(
-        self, token: str, records: Mapping[PartyId, bytes], registered: RegisteredKey
-    ) -> PublicKeyRecord:
-        """The record of the key to recover. Between the look at the registry and the session's
-        beginning another recovery may have been completed, so a record that does not fit is held
-        against what is registered now.
-
-        Raises:
-            Conflict: it does not fit that either.
-            ApiError: the registry says the same as before.
-        """
-        try:
-            return agreed_record(records, registered)
-        except ApiError:
-            newer = await self._gateway.key(token, registered.curve)
-            if newer is None or newer.key_id == registered.key_id:
-                raise
-        try:
-            return agreed_record(records, newer)
-        except ApiError:
-            raise Conflict(str(recovered_meanwhile())) from None
 
     async def _finish(
         self,
@@ -258,37 +246,37 @@ class Wallet:
             curve=curve,
         )
         with timing.span("activate"):
-            await self._activate(caller, session_id, made)
+            await self._activate(caller, session_id, record)
         return made
 
-    async def _activate(self, caller: Caller, session_id: bytes, made: KeyShareRecord) -> None:
-        """Have the gateway register a key, and see that it did.
+    async def _activate(self, caller: Caller, session_id: bytes, made: PublicKeyRecord) -> None:
+        """Have the MPC nodes put a key in force, and see that both have signed its record.
 
-        If there is no answer the key may be registered all the same, or still be.
+        If there is no answer the key may be in force all the same, or still come into force.
 
         Raises:
-            OutcomeUnknown: the gateway does not know, or something before it has answered.
+            OutcomeUnknown: the gateway does not know, or something before it has answered, or the
+                record cannot be believed.
             Unreachable: of unknown outcome, too; as ``UpstreamTimeout``.
             ApiError: the gateway has refused.
         """
-        failure: ApiError | None = None
+        token, user_id, key_id = caller.token, caller.claims.user_id, made.epoch.hex()
+        curve = made.curve_name
         try:
-            key_id = bytes.fromhex(made.key_id)
-            await self._gateway.activate(caller.token, session_id, key_id)
-        except (Unreachable, UpstreamTimeout, Upstream) as error:
-            failure = error
-        try:
-            registered = await self._gateway.key(caller.token, made.curve)
-        except ApiError:
-            if failure is None:
-                return  # it said that it did
-            registered = None
-        if registered is None or registered.key_id != made.key_id:
+            signed = await self._gateway.activate(token, session_id, made.epoch)
+        except (Unreachable, UpstreamTimeout, Upstream) as failure:
+            with suppress(ApiError):
+                registered = await self._gateway.key(token, user_id, curve)
+                if registered is not None and registered.key_id == key_id:
+                    return
             if isinstance(failure, Upstream) and not failure.final:
-                raise OutcomeUnknown(failure)
-            raise failure or ApiError(500, "The gateway has not registered the new key")
-        if registered.public_key != made.public_key:
-            raise ApiError(500, "The gateway has registered another public key than was made")
+                raise OutcomeUnknown(failure) from None
+            raise
+        try:
+            record = await self._gateway.record(signed, user_id, curve=curve, key_id=key_id)
+            check_named(made, record)
+        except ApiError as error:
+            raise OutcomeUnknown(error) from None
 
     def _stretching(self, password: str, timing: Timing) -> Stretching:
         return Stretching(password, new_salt(self._rng), self._cost, self._workers, timing)
@@ -410,19 +398,14 @@ class Wallet:
         """
         store = parse_store(secret_store)
         sealed = parse_share(encrypted_share)
-        with await self._open(caller, key_id, store, timing) as key:
+        key, record = await self._open(caller, key_id, store, timing)
+        with key:
             with timing.span("vault"):
-                share = opened_share(sealed, store, key, caller.claims.user_id, key_id, curve)
+                share = self._opened(caller, sealed, store, key, record, curve)
             matches = await self._matches(store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
-        found = public_key_text(share.record)
-        registered = await self._gateway.key(caller.token, curve)
-        if registered is None or registered.key_id != key_id:
-            raise NotFound("No such key")
-        if registered.public_key != found:
-            raise BadRequest("Invalid encrypted_share: it is not of the registered key")
-        return found
+        return public_key_text(share.record)
 
     async def validate_password(
         self, caller: Caller, *, password: str, secret_store: str, timing: Timing
@@ -434,7 +417,8 @@ class Wallet:
         """
         store = parse_store(secret_store)
         try:
-            with await self._open(caller, store.key_id, store, timing) as key:
+            key, _ = await self._open(caller, store.key_id, store, timing)
+            with key:
                 return await self._matches(store, key, password, timing)
         except (BadRequest, NotFound):
             return False
@@ -447,9 +431,9 @@ class Wallet:
         store = parse_store(secret_store)
         sealed = parse_share(encrypted_share)
         try:
-            with await self._open(caller, store.key_id, store, timing) as key, timing.span("vault"):
-                user_id = caller.claims.user_id
-                opened_share(sealed, store, key, user_id, store.key_id, store.curve)
+            key, record = await self._open(caller, store.key_id, store, timing)
+            with key, timing.span("vault"):
+                self._opened(caller, sealed, store, key, record, store.curve)
         except (BadRequest, NotFound):
             return False
         return True
@@ -465,13 +449,37 @@ class Wallet:
     ) -> KeyShare:
         store = parse_store(secret_store)
         sealed = parse_share(encrypted_share)
-        with await self._open(caller, key_id, store, timing) as key, timing.span("vault"):
-            return opened_share(sealed, store, key, caller.claims.user_id, key_id, curve)
+        key, record = await self._open(caller, key_id, store, timing)
+        with key, timing.span("vault"):
+            return self._opened(caller, sealed, store, key, record, curve)
+
+    @staticmethod
+    def _opened(
+        caller: Caller,
+        sealed: EncryptedShare,
+        store: SecretStore,
+        key: VaultKey,
+        record: KeyRecord,
+        curve: str,
+    ) -> KeyShare:
+        """The share in a vault, which is of the key that the record is of.
+
+        Raises:
+            BadRequest: it does not open, or is of another key or curve.
+            ApiError: the MPC nodes' record is of other shares.
+        """
+        user_id, key_id = caller.claims.user_id, record.key_id
+        share = opened_share(sealed, store, key, user_id, key_id, curve)
+        check_named(share.record, record)
+        return share
 
     async def _open(
         self, caller: Caller, key_id: str, store: SecretStore, timing: Timing
-    ) -> VaultKey:
+    ) -> tuple[VaultKey, KeyRecord]:
         """Have both MPC nodes open their halves of a secret store.
+
+        Returns:
+            The vault's key, and the record of the one whose share is in it.
 
         Raises:
             NotFound: not a present key of this user.
@@ -481,26 +489,28 @@ class Wallet:
         epoch, user_id = bytes.fromhex(key_id), caller.claims.user_id
         self._suspensions.check(epoch)
 
-        async def ask(nodes: Nodes) -> Mapping[PartyId, bytes]:
+        async def ask(nodes: Nodes) -> VaultOpened:
             check_identities(store, _identities(nodes))
             proofs = {}
             for party, key in store.auth_keys.items():
                 use = VaultUse.opening(epoch, user_id, nodes[party].boot, reply_key.public)
                 proofs[party] = UseProof(use.boot, use.mac(key))
-            wrapped, _ = await asyncio.gather(
+            opened, _ = await asyncio.gather(
                 self._gateway.open(caller.token, epoch, reply_key.public, store.halves, proofs),
                 _once_sent(lambda: reply_key.prepare(_seal_keys(nodes))),
             )
-            return wrapped
+            return opened
 
         with timing.span("vault"):
-            wrapped = await self._of_present_boots(ask)
+            opened = await self._of_present_boots(ask)
+            record = await self._gateway.record(opened.record, user_id, key_id=key_id)
+            nodes = await self._gateway.nodes()
             try:
-                return reply_key.combine(wrapped, _seal_keys(await self._gateway.nodes()))
+                return reply_key.combine(opened.halves, _seal_keys(nodes)), record
             except WrongKey:
                 nodes = await self._gateway.nodes(fresh=True)  # they may have changed
             try:
-                return reply_key.combine(wrapped, _seal_keys(nodes))
+                return reply_key.combine(opened.halves, _seal_keys(nodes)), record
             except WrongKey:
                 raise ApiError(500, "The MPC nodes' parts of the vault key are damaged") from None
 
@@ -534,7 +544,9 @@ class Wallet:
         return await self._gateway.user(caller.token)
 
     async def keys(self, caller: Caller) -> RegisteredKeys:
-        return await self._gateway.keys(caller.token)
+        user_id = caller.claims.user_id
+        keys = await self._gateway.keys(caller.token, user_id)
+        return RegisteredKeys(user_id=user_id, keys=keys)
 
     async def wallet_info(self, caller: Caller) -> WalletInformation:
         """The user's keys with their addresses.
@@ -542,7 +554,7 @@ class Wallet:
         Raises:
             NotFound: the user has no key.
         """
-        found = await self._gateway.wallet(caller.token)
+        found = await self._gateway.wallet(caller.token, caller.claims.user_id)
         if not found.wallets:
             raise NotFound("This user has no key")
         return found

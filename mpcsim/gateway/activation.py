@@ -157,6 +157,22 @@ class Activation:
             fit.resolved((user_id, curve), registered, decision.fits, decision.alone)
         fit.report()
 
+    async def signed(self, user_id: str, curve: str, times: Times) -> bytes:
+        """A present key's ``SignedRecord``; if an earlier version has made the key, the MPC nodes
+        sign it now.
+
+        Raises:
+            Refused: they cannot.
+        """
+        key = self._registry.key(user_id, curve)
+        if key is not None and key.record is None:
+            async with self.decision(user_id, curve):
+                await self.resolve(user_id, curve, times, aborting=False)
+            key = self._registry.key(user_id, curve)
+        if key is None or key.record is None:
+            raise do_not_fit()
+        return key.record
+
     # ------------------------------------------------------------------ both
 
     async def _begin(

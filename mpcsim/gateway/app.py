@@ -23,12 +23,13 @@ from starlette.routing import Route
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.gateway.addresses import addresses
 from mpcsim.gateway.gateway import Gateway
+from mpcsim.gateway.links import Times
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.gateway.sessions import Asking
 from mpcsim.ids import ROLES
 from mpcsim.rpc import wire
+from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
@@ -192,19 +193,25 @@ class _Api:
 
     async def keys(self, request: Request) -> Response:
         claims = self.authenticate(request)
-        keys = [_key(key) for key in self._registry.keys(claims.user_id)]
+        keys = [_key(key) | await self._record(key) for key in self._registry.keys(claims.user_id)]
         return JSONResponse({"user_id": claims.user_id, "keys": keys})
 
     async def wallet(self, request: Request) -> Response:
         claims = self.authenticate(request)
         wallets = [
             {
-                "key": {"curve": key.curve, "public_key": "0x" + key.public_key.hex()},
+                "key": {"curve": key.curve, "public_key": "0x" + key.public_key.hex()}
+                | await self._record(key),
                 "address": addresses(key.curve, key.public_key),
             }
             for key in self._registry.keys(claims.user_id)
         ]
         return JSONResponse({"user_id": claims.user_id, "wallets": wallets})
+
+    async def _record(self, key: RegisteredKey) -> dict[str, str]:
+        """What a key's record says, and both MPC nodes have signed."""
+        record = await self._gateway.activation.signed(key.user_id, key.curve, Times())
+        return {"record": base64.urlsafe_b64encode(record).decode()}
 
     async def key_token(self, request: Request) -> Response:
         """A token for the MPC verbs, about the key ``id``."""

@@ -28,9 +28,11 @@ from mpcsim.rpc.errors import (
     RECOVERY,
     SIGNING,
     Refused,
+    do_not_fit,
     key_exists,
     no_such_key,
     no_such_user,
+    recovered_meanwhile,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.threads import all_of
@@ -152,14 +154,18 @@ class Gateway:
                 raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
             await self.activation.resolve(user_id, curve, asking.times)
             key = self.registry.key(user_id, curve)
-        key_id = key.key_id if key else None
-        session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key_id)
+            if key is None or key.record is None:
+                raise do_not_fit()
+        session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key.key_id)
+        if not self.registry.owns(user_id, key.key_id):
+            self.sessions.end(session)
+            raise recovered_meanwhile()
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             return self.links[party].call(session.scope("recover"), body, asking.times)
 
         mail, records = await self._waves.carry(asking, session, (), opening)
-        return wire.Recovering(records, mail)
+        return wire.Recovering(key.record, records, mail)
 
     async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
         _whole_wallet(asking.claims)
@@ -185,7 +191,8 @@ class Gateway:
             return wire.Half.from_bytes(reply).half
 
         halves = await all_of([ask(party) for party in MPC_NODES])
-        return wire.VaultOpened(dict(zip(MPC_NODES, halves, strict=True)))
+        record = await self.activation.signed(asking.claims.user_id, curve, asking.times)
+        return wire.VaultOpened(dict(zip(MPC_NODES, halves, strict=True)), record)
 
     async def _sign(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.Sign.from_bytes(data)

@@ -97,6 +97,8 @@ class VaultOpened(Body):
     """Reply to ``open``."""
 
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
+    record: Annotated[bytes, Bytes(MAX_RECORD_BYTES)]
+    """The key's ``SignedRecord``."""
 
 
 @wire
@@ -120,6 +122,8 @@ class Recover(Body):
 class Recovering(Body):
     """Reply to ``recover``: the key's public record as each MPC node has it, and first messages."""
 
+    record: Annotated[bytes, Bytes(MAX_RECORD_BYTES)]
+    """The key's ``SignedRecord``, which names the public record."""
     records: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_RECORD_BYTES))]
     messages: Annotated[tuple[bytes, ...], MAIL]
 

@@ -8,10 +8,10 @@ from contextlib import closing
 
 import pytest
 
-from mpcsim.gateway.addresses import addresses
 from mpcsim.ids import ROLES
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.rpc import wire
+from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
 from mpcsim.service import open_gateway
 from mpcsim.service.serving import Discreet
@@ -203,7 +203,8 @@ def test_keys_addresses_and_key_tokens_are_the_users_own():
         assert (await get("GET", "/wallet/v1/wallet")).json() == {"user_id": user_id, "wallets": []}
         shares = {curve: await client.generate(curve) for curve in CURVES}
         keys = (await get("GET", "/wallet/v1/keys")).json()["keys"]
-        assert [set(key) for key in keys] == [{"key_id", "curve", "public_key", "created_at"}] * 2
+        names = {"key_id", "curve", "public_key", "created_at", "record"}
+        assert [set(key) for key in keys] == [names] * 2
         for key in keys:
             share = shares[key["curve"]]
             public_key = share.public_key.encode()

@@ -17,6 +17,7 @@ from mpcsim.protocols.dkg.messages import Confirm, Deal
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.rng import SeededRng
+from mpcsim.rpc.statements import shares_hash
 from mpcsim.runner import LocalRun
 from mpcsim.trace import MessageIgnored
 from mpcsim.vault import (
@@ -29,11 +30,10 @@ from mpcsim.vault import (
     rewrap_half,
     seal_share,
 )
-from node.checks import agreed_record, opened_share, public_key_text
+from node.checks import agreed_record, opened_share
 from node.errors import ApiError, BadRequest
-from node.models import RegisteredKey
 from tests.helpers.adversary import Adversary, on
-from tests.helpers.keys import keys, session_id
+from tests.helpers.keys import keys, said_to_be_signed, session_id
 from tests.helpers.sessions import DIGEST, MESSAGE, judge, run_with, session
 
 NAME = session_id("survivors")
@@ -318,13 +318,11 @@ def test_a_key_that_is_no_wallets_key_is_not_recovered():
 
     def recovered(n: int) -> PublicKeyRecord:
         record = keys("ed25519", 2, n)[1].record
-        registered = RegisteredKey(
-            key_id=record.epoch.hex(),
-            curve="ed25519",
-            public_key=public_key_text(record),
-            created_at="2025-01-01T00:00:00Z",
-        )
-        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), registered)
+        signed = said_to_be_signed(
+            "user", record.epoch.hex(), "ed25519", record.public_key.encode()
+        ).record
+        named = replace(signed, shares=shares_hash(record.to_bytes()))
+        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), named)
 
     assert len(recovered(3).holders) == 3
     with pytest.raises(ApiError, match="a key of another kind"):

@@ -157,8 +157,8 @@ def test_answers_of_something_else_are_not_passed_on(status, body):
     [
         lambda c: c.nodes(),
         lambda c: c.user("token"),
-        lambda c: c.keys("token"),
-        lambda c: c.wallet("token"),
+        lambda c: c.keys("token", "user"),
+        lambda c: c.wallet("token", "user"),
         lambda c: c.key_token("token", KEY_ID.hex()),
         lambda c: c.open("token", KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {}),
         lambda c: c.generate("token", KEY_ID, "ed25519", ()),
@@ -254,10 +254,10 @@ def test_what_it_means_if_no_answer_comes(failed, error, text):
 def test_what_may_be_sent_twice_is_when_the_connection_breaks():
     async def run() -> None:
         halves = {OPERATOR: b"a", INSTITUTION: b"b"}
-        opened = Reply(200, wire.VaultOpened(halves).to_bytes())
+        opened = Reply(200, wire.VaultOpened(halves, b"record").to_bytes())
         transport = Canned(ConnectionLost(), opened)
         client = GatewayClient(transport)
-        assert await client.open("t", KEY_ID, KEY_ID, halves, {}) == halves
+        assert (await client.open("t", KEY_ID, KEY_ID, halves, {})).halves == halves
         assert transport.asked[0] == transport.asked[1]
         assert client.requests == {"POST /mpc/v1/open": 2}
 

@@ -15,7 +15,7 @@ from mpcsim.algebra.curves import CURVES, curve
 from mpcsim.algebra.ed25519 import ED25519
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.gateway.addresses import addresses
+from mpcsim.rpc.addresses import addresses
 from tests.helpers.repo import ROOT
 
 FIGURES = json.loads((ROOT / "tests/vectors/addresses.json").read_text(encoding="utf-8"))

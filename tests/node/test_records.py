@@ -1,0 +1,372 @@
+"""What the gateway says of keys: believed where both MPC nodes have signed it for this user."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
+from mpcsim.rpc.addresses import addresses
+from mpcsim.rpc.statements import SignedRecord, Vote
+from mpcsim.rpc.transport import Reply
+from node.errors import ApiError, OutcomeUnknown, Upstream
+from node.models import KeyShareRecord
+from node.records import Records, UnsignedRecord
+from node.timing import Timing
+from tests.node.wallets import PASSWORD, House, Pass, on, settled
+
+CURVE = "ed25519"
+
+
+@dataclass
+class Scene:
+    """A key that has been recovered, and records that could be shown in the place of its own."""
+
+    house: House
+    mine: KeyShareRecord
+    older: SignedRecord
+    others: SignedRecord
+    another_curve: SignedRecord
+
+    @property
+    def own(self) -> SignedRecord:
+        return record_of(self.house, "alice", CURVE)
+
+    def sign(self, own: SignedRecord, **changed: Any) -> SignedRecord:
+        """What both MPC nodes might have signed, though they have not."""
+        record = replace(own.record, **changed)
+        nodes: dict[int, Any] = {p: link.node for p, link in self.house.gateway.links.items()}
+        votes = {party: Vote(record, own.heads[party]) for party in MPC_NODES}
+        signatures = {party: nodes[party]._identity.sign(vote) for party, vote in votes.items()}
+        return replace(own, record=record, signatures=signatures)
+
+
+def record_of(house: House, name: str, curve: str) -> SignedRecord:
+    registry = house.gateway.gateway.registry
+    user = registry.user_by_name(name)
+    assert user is not None
+    key = registry.key(user.user_id, curve)
+    assert key is not None
+    assert key.record is not None
+    return SignedRecord.from_bytes(key.record)
+
+
+def use(work: Callable[[Scene], Any]) -> None:
+    async def whole() -> None:
+        async with House() as house:
+            await house.generate(CURVE, "bob")
+            await house.generate("secp256k1")
+            await house.generate(CURVE)
+            older = record_of(house, "alice", CURVE)
+            mine = await house.recover(CURVE)
+            others = record_of(house, "bob", CURVE)
+            await work(Scene(house, mine, older, others, record_of(house, "alice", "secp256k1")))
+            house.transport.hook = None
+            await settled(house)
+            await house.sign(mine)
+            house.gateway.close()
+
+    asyncio.run(whole())
+
+
+def one_vote(scene: Scene) -> SignedRecord:
+    own = scene.own
+    return replace(own, signatures={OPERATOR: own.signatures[OPERATOR]})
+
+
+def one_twice(scene: Scene) -> SignedRecord:
+    own = scene.own
+    return replace(own, signatures=dict.fromkeys(MPC_NODES, own.signatures[OPERATOR]))
+
+
+def another_key(scene: Scene) -> SignedRecord:
+    """The gateway's own public key in the place of the user's."""
+    own = scene.own
+    return replace(own, record=replace(own.record, public_key=scene.others.record.public_key))
+
+
+def other_nodes(scene: Scene) -> SignedRecord:
+    """Signed by nodes that the gateway has made up."""
+    fakes = {party: Identity.fresh(SystemRng()) for party in MPC_NODES}
+    identities = {party: fake.public for party, fake in fakes.items()}
+    record = replace(scene.own.record, identities=identities)
+    signatures = {p: fake.sign(Vote(record, scene.own.heads[p])) for p, fake in fakes.items()}
+    return replace(scene.own, record=record, signatures=signatures)
+
+
+CHEATS: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
+    "one vote": (one_vote, "the institution has not signed this record"),
+    "one vote twice": (one_twice, "the institution has not signed this record"),
+    "another key": (another_key, "the operator has not signed this record"),
+    "other nodes": (other_nodes, "the record is of another operator than the one known"),
+    "another user's": (lambda scene: scene.others, "it is another user's"),
+    "another curve's": (lambda scene: scene.another_curve, "it is of another curve"),
+}
+OTHER_SHARES: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
+    "an older one": (lambda scene: scene.older, "it is of other shares"),
+}
+cheats = pytest.mark.parametrize("cheat", CHEATS)
+further_cheats = pytest.mark.parametrize("cheat", [*CHEATS, *OTHER_SHARES])
+
+
+def shown(scene: Scene, cheat: str) -> tuple[bytes, str]:
+    """What the gateway shows, and what is said to that."""
+    make, reason = (CHEATS | OTHER_SHARES)[cheat]
+    return make(scene).to_bytes(), f"The gateway's record of the key cannot be believed: {reason}"
+
+
+async def refusal(work: Any, kind: type[ApiError] = UnsignedRecord) -> str:
+    with pytest.raises(kind) as failed:
+        await work
+    return failed.value.message
+
+
+# ---------------------------------------------------------------------- the vault
+
+
+@further_cheats
+@pytest.mark.parametrize("what", ["sign", "public key", "validate password", "validate share"])
+def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> None:
+    async def work(scene: Scene) -> None:
+        house, strings = scene.house, scene.mine.model_dump(exclude={"public_key"})
+        sealed = {name: strings[name] for name in ("encrypted_share", "secret_store")}
+        data, said = shown(scene, cheat)
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            opened = wire.VaultOpened.from_bytes(reply.body)
+            return replace(reply, body=replace(opened, record=data).to_bytes())
+
+        house.transport.hook = on("open", lie)
+        asked: dict[str, Callable[[], Any]] = {
+            "sign": lambda: house.sign(scene.mine),
+            "public key": lambda: house.wallet.public_key(
+                house.caller(), **strings, password=PASSWORD, timing=Timing()
+            ),
+            "validate password": lambda: house.wallet.validate_password(
+                house.caller(),
+                secret_store=sealed["secret_store"],
+                password=PASSWORD,
+                timing=Timing(),
+            ),
+            "validate share": lambda: house.wallet.validate_share(
+                house.caller(), **sealed, timing=Timing()
+            ),
+        }
+        if cheat == "another curve's":
+            said = said.replace("another curve", "other shares")  # named by their epoch alone
+        assert await refusal(asked[what]()) == said
+
+    use(work)
+
+
+@pytest.mark.parametrize("change", [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}])
+def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change: dict[str, bytes]) -> None:
+    async def work(scene: Scene) -> None:
+        data = scene.sign(scene.own, **change).to_bytes()
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            opened = wire.VaultOpened.from_bytes(reply.body)
+            return replace(reply, body=replace(opened, record=data).to_bytes())
+
+        scene.house.transport.hook = on("open", lie)
+        said = await refusal(scene.house.sign(scene.mine), ApiError)
+        assert said == "The MPC nodes have signed a record of other shares than these"
+
+    use(work)
+
+
+# ---------------------------------------------------------------------- making keys
+
+
+@cheats
+def test_a_recovery_begins_with_the_keys_own_record(cheat: str) -> None:
+    async def work(scene: Scene) -> None:
+        data, said = shown(scene, cheat)
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            beginning = wire.Recovering.from_bytes(reply.body)
+            return replace(reply, body=replace(beginning, record=data).to_bytes())
+
+        scene.house.transport.hook = on("recover", lie)
+        assert await refusal(scene.house.recover(CURVE)) == said
+
+    use(work)
+
+
+def test_a_recovery_from_an_older_record_comes_to_nothing() -> None:
+    """It is genuine, but of shares that the MPC nodes no longer have."""
+
+    async def work(scene: Scene) -> None:
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            beginning = wire.Recovering.from_bytes(reply.body)
+            older = replace(beginning, record=scene.older.to_bytes())
+            return replace(reply, body=older.to_bytes())
+
+        scene.house.transport.hook = on("recover", lie)
+        said = await refusal(scene.house.recover(CURVE), ApiError)
+        assert said == "The MPC nodes have signed a record of other shares than these"
+
+    use(work)
+
+
+@further_cheats
+@pytest.mark.parametrize("making", ["generate", "recover"])
+def test_a_key_is_made_when_both_have_signed_it(cheat: str, making: str) -> None:
+    async def work(scene: Scene) -> None:
+        house, (data, said) = scene.house, shown(scene, cheat)
+        name = "carol" if making == "generate" else "bob"
+        if cheat == "another user's":
+            data = scene.own.to_bytes()
+        elif cheat in ("another curve's", "an older one"):
+            said = said.partition(": ")[0] + ": it is another user's"  # which is looked at first
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            return replace(await go_on(), body=data)
+
+        house.transport.hook = on("activate", lie)
+        message = await refusal(getattr(house, making)(CURVE, name), OutcomeUnknown)
+        assert message.startswith(f"{said}. The outcome is unknown")
+
+    use(work)
+
+
+@pytest.mark.parametrize("change", [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}])
+def test_a_key_that_is_made_is_the_one_that_the_record_is_of(change: dict[str, bytes]) -> None:
+    async def work(scene: Scene) -> None:
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            own = record_of(scene.house, "bob", CURVE)
+            return replace(reply, body=scene.sign(own, **change).to_bytes())
+
+        scene.house.transport.hook = on("activate", lie)
+        said = await refusal(scene.house.recover(CURVE, "bob"), OutcomeUnknown)
+        assert said.startswith("The MPC nodes have signed a record of other shares than these. ")
+
+    use(work)
+
+
+# ---------------------------------------------------------------------- what is registered
+
+
+def told(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode()
+
+
+@cheats
+@pytest.mark.parametrize("path", ["keys", "wallet"])
+def test_keys_and_addresses_are_those_of_the_record(cheat: str, path: str) -> None:
+    async def work(scene: Scene) -> None:
+        house, (data, said) = scene.house, shown(scene, cheat)
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            document = json.loads(reply.body)
+            for entry in document.get("keys") or document["wallets"]:
+                entry = entry.get("key", entry)
+                if entry["curve"] == CURVE:
+                    entry["record"] = told(data)
+            return replace(reply, body=json.dumps(document).encode())
+
+        house.transport.hook = on(f"/wallet/v1/{path}", lie)
+        ask = house.wallet.keys if path == "keys" else house.wallet.wallet_info
+        assert await refusal(ask(house.caller())) == said
+
+    use(work)
+
+
+def test_nothing_but_the_record_counts() -> None:
+    """What else the gateway says of a key is not even looked at."""
+
+    async def work(scene: Scene) -> None:
+        house, other = scene.house, scene.others.record.public_key
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            document = json.loads(reply.body)
+            for entry in document.get("keys") or document["wallets"]:
+                entry.get("key", entry)["public_key"] = "0x" + other.hex()
+                if "address" in entry:
+                    entry["address"] = addresses(CURVE, other)
+                else:
+                    entry["key_id"] = scene.others.record.key_id
+            return replace(reply, body=json.dumps(document).encode())
+
+        house.transport.hook = on("/wallet/v1/keys", lie)
+        keys = {key.curve: key for key in (await house.wallet.keys(house.caller())).keys}
+        assert keys[CURVE].key_id == scene.mine.key_id
+        assert keys[CURVE].public_key == scene.mine.public_key
+        house.transport.hook = on("/wallet/v1/wallet", lie)
+        wallet = await house.wallet.wallet_info(house.caller())
+        for entry in wallet.wallets:
+            public_key = bytes.fromhex(entry.key.public_key[2:])
+            assert public_key != other
+            assert entry.address == addresses(entry.key.curve, public_key)
+
+    use(work)
+
+
+@pytest.mark.parametrize("record", [None, "", "?", "AA", 7, told(b"nothing")])
+def test_what_is_no_record(record: object) -> None:
+    async def work(scene: Scene) -> None:
+        async def lie(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            document = json.loads(reply.body)
+            for entry in document["keys"]:
+                entry["record"] = record
+            return replace(reply, body=json.dumps(document).encode())
+
+        scene.house.transport.hook = on("/wallet/v1/keys", lie)
+        await refusal(scene.house.wallet.keys(scene.house.caller()), (Upstream, UnsignedRecord))  # type: ignore[arg-type]
+
+    use(work)
+
+
+# ---------------------------------------------------------------------- remembering
+
+
+def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(scene: Scene) -> None:
+        records, identities = Records(), dict(scene.own.record.identities)
+        user_id, data = scene.own.record.user_id, scene.own.to_bytes()
+        verified = []
+        original = SignedRecord.check
+
+        def check(signed: SignedRecord, *arguments: Any) -> Any:
+            verified.append(signed)
+            return original(signed, *arguments)
+
+        monkeypatch.setattr(SignedRecord, "check", check)
+        for _ in range(3):
+            assert records.check(data, identities, user_id).key_id == scene.mine.key_id
+        assert len(verified) == 1
+        identities[INSTITUTION] = bytes(32)
+        with pytest.raises(UnsignedRecord):
+            records.check(data, identities, user_id)
+        monkeypatch.undo()
+
+    use(work)
+
+
+def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.records.REMEMBERED", 2)
+
+    async def work(scene: Scene) -> None:
+        records = Records()
+        for signed in (scene.own, scene.older, scene.others, scene.own):
+            records.check(signed.to_bytes(), signed.record.identities, signed.record.user_id)
+        assert len(records._genuine) == 2
+
+    use(work)
