@@ -137,25 +137,36 @@ class Activation:
 
     async def resolve_at_start(self) -> None:
         """See what fits together (``fitting``), and bring to its end whatever the last run left
-        undecided, before the first request."""
+        undecided, before the first request.
+
+        Raises:
+            LinkFailed: an MPC node cannot be reached.
+        """
         held = {party: await _holdings(link) for party, link in self._links.items()}
         fit = fitting.compare(self._registry, held)
-        for user_id, curve in fit.odd:
-            decision = await self._begin(user_id, curve, aborting=False)
-            while requests := decision.requests():
-                for request in requests:
-                    link = self._links[request.party]
-                    try:
-                        answer: bytes | Refused = await link.ask(request.scope, request.body)
-                    except Refused as refused:
-                        answer = refused
-                    decision.heard(request, answer)
-                self._remember(decision)
+        for at in fit.odd:
+            async with self.decision(*at):
+                decision = await self._resolve_quickly(*at)
+            if decision.unanswered is not None:
+                raise decision.unanswered
             for failure in decision.failures:  # one user's trouble; the others' keys work
-                LOG.error("%s key of user %s: %s", curve, user_id, failure)
-            registered = self._registry.key(user_id, curve)
-            fit.resolved((user_id, curve), registered, decision.fits, decision.alone)
+                LOG.error("%s key of user %s: %s", at[1], at[0], failure)
+            fit.resolved(at, self._registry.key(*at), decision.fits, decision.alone)
         fit.report()
+
+    async def _resolve_quickly(self, user_id: str, curve: str) -> Decision:
+        """As ``resolve``, when no time passes on the way."""
+        decision = await self._begin(user_id, curve, aborting=False)
+        while requests := decision.requests():
+            for request in requests:
+                try:
+                    link = self._links[request.party]
+                    answer: bytes | Refused = await link.ask(request.scope, request.body)
+                except Refused as refused:
+                    answer = refused
+                decision.heard(request, answer)
+            self._remember(decision)
+        return decision
 
     async def signed(self, user_id: str, curve: str, times: Times) -> bytes:
         """A present key's ``SignedRecord``; if an earlier version has made the key, the MPC nodes
