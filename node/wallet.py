@@ -194,10 +194,7 @@ class Wallet:
         beginning: Recovering | None = None
         try:
             with timing.span("round1"):
-                try:
-                    beginning = await self._gateway.recover(token, session_id, curve)
-                except NotFound:
-                    raise NotFound(f"No {curve} key is registered for this user") from None
+                beginning = await self._gateway.recover(token, session_id, curve)
             key = await self._gateway.record(beginning.record, user_id, curve=curve)
             record = agreed_record(beginning.records, key)
             agreed = reshare.setup(record, MPC_NODES, receivers=HOLDERS, threshold=THRESHOLD)

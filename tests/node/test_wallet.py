@@ -414,7 +414,7 @@ def test_generate_where_there_is_a_key(stored, curve, monkeypatch):
 def test_recover_without_a_key(stored):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         said = await failing(NotFound, house.recover("ed25519", "bob"))
-        assert said == "No ed25519 key is registered for this user"
+        assert said == "no ed25519 key is registered for this user"
         said = await failing(NotFound, house.wallet.wallet_info(house.caller("bob")))
         assert said == "This user has no key"
 

@@ -348,7 +348,7 @@ ENTRIES = (
         "tries a key token at every place where an access token is taken, and recovers the key",
         key_token,
         "a key token is taken at the gateway's MPC verbs alone, for its key",
-        "JWT_INVALID",
+        "no such key",
         lambda: ResearchBuild(weak.KEY_TOKENS_ARE_ACCESS),
         covers=("key tokens at every other recipient and verb",),
     ),

@@ -18,7 +18,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.errors import Refused, no_such_key
 from mpcsim.rpc.grants import _MAC_BYTES, Scope, _Grant
-from mpcsim.rpc.statements import Suspended
+from mpcsim.rpc.statements import SignedRecord, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.vault import SecretStore, VaultKey, WrongKey
 from mpcsim.vault.sealing import _share_key
@@ -264,10 +264,6 @@ def _left_in_log(service: LocalService) -> None:
 LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _left_in_log)
 
 
-def _nothing_yet(service: LocalService) -> None:
-    pass
-
-
 class _AnybodysTrust(Trust):
     """Takes anybody for the MPC nodes."""
 
@@ -324,7 +320,14 @@ def unsigned(data: bytes) -> tuple[PartyId, bytes]:
 
 
 UNSIGNED_MAIL: Final = Part("a REST node that believes unsigned first messages", _unsigned_mail)
-ANY_RECORD: Final = Part("a REST node that checks no record", _nothing_yet)
+
+
+def _any_record(service: LocalService) -> None:
+    records = service.app.state.wallet._gateway._records
+    records.check = lambda data, *_, **__: SignedRecord.from_bytes(data).record
+
+
+ANY_RECORD: Final = Part("a REST node that checks no record", _any_record)
 
 # ------------------------------------------------------------------ suspensions
 
