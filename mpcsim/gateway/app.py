@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -219,12 +220,14 @@ class _Api:
         key_id = request.query_params.get("id", "")
         if not self._registry.owns(claims.user_id, key_id):
             raise no_such_key()
-        token = self._issuer.key(claims.user_id, claims.username, key_id, self._lifetime_s)
+        # It says no more than the token it is for, and no longer.
+        lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
+        token = self._issuer.key(claims.user_id, claims.username, key_id, lifetime_s)
         return JSONResponse(
             {
                 "token": token,
                 "token_type": "Bearer",
-                "expires_in": int(self._lifetime_s),
+                "expires_in": math.ceil(lifetime_s),
                 "key_id": key_id,
             }
         )

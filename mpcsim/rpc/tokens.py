@@ -133,6 +133,10 @@ class TokenIssuer:
         """
         return self._issue(user_id, username, None, lifetime_s)
 
+    def left_s(self, claims: Claims) -> float:
+        """Seconds that a token holds from now on."""
+        return claims.expires_at - self._now()
+
     def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
         """A token for the MPC verbs, about one key.
 
@@ -157,7 +161,8 @@ class TokenIssuer:
             "use": "access" if key_id is None else "key",
             "aud": list(ACCESS_AUDIENCE if key_id is None else KEY_AUDIENCE),
             "iat": int(now),
-            "exp": math.ceil(now + lifetime_s),
+            # Not a second later for what the sum's last bit loses.
+            "exp": math.ceil(round(now + lifetime_s, 3)),
         }
         if key_id is not None:
             payload["key_id"] = key_id

@@ -6,8 +6,11 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpcsim.rpc import wire
+from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import CURVES, Client, seal
@@ -48,6 +51,30 @@ def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it():
                 assert (await holder.post(verb, body)).status_code == status, verb
 
     run(work)
+
+
+@given(lifetime_s=st.floats(0.01, 60), waited=st.floats(0, 0.99))
+def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited):
+    """Else a stolen access token would be good for another hour a second before its end."""
+    time = 1_700_000_000.25
+
+    async def work():
+        nonlocal time
+        with closing(open_gateway(now=lambda: time, token_lifetime_s=60)) as gateway:
+            access = gateway.token("alice", lifetime_s)
+            client = Client.of(gateway)
+            verifier = TokenVerifier(gateway.issuer.jwks(), "gateway", lambda: time)
+            user = gateway.gateway.registry.user_by_name("alice")
+            ends = verifier.verify(access).expires_at
+            key_id = "0" * 64
+            gateway.gateway.registry.owns = lambda user_id, _: user_id == user.user_id
+            time += waited * (ends - time)
+            path = f"/wallet/v1/token?id={key_id}"
+            reply = (await Client(client.http, access).request("GET", path)).json()
+            assert verifier.verify(reply["token"]).expires_at == ends
+            assert 0 < reply["expires_in"] < ends - time + 1
+
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize("kind", ["generate", "recover"])
