@@ -198,8 +198,10 @@ class Decision:
                 if ended.held is not None and ended.held.record is not None:
                     self._learn(ended.held.record)
                 identity = self._identities.get(party, b"")
-                if ended.signature and signed_by(identity, abort, ended.signature):
-                    known.aborts[abort.epoch] = ended.signature
+                genuine = ended.signature and signed_by(identity, abort, ended.signature)
+                # A node signs one of the two: whichever is known first.
+                if genuine and abort.epoch not in known.votes:
+                    known.aborts[abort.epoch] = ended.signature or b""
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
 
@@ -209,6 +211,8 @@ class Decision:
         if (record.user_id, record.curve_name) != (self._user_id, self._curve):
             return
         for party, known in self._known.items():
+            if record.epoch in known.aborts:
+                continue
             if signed.voted(party, self._identities.get(party, b"")):
                 known.votes.setdefault(
                     record.epoch,
@@ -249,9 +253,12 @@ class Decision:
 
     def _open(self) -> list[bytes]:
         """Epochs that may come into force or not, in the order in which they are found."""
-        found = [] if self._vote is None else [self._vote.key_id]
-        found += [known.voted.epoch for known in self._known.values() if known.voted]
+        found = [known.voted.epoch for known in self._known.values() if known.voted]
         settled = self._in_force_before()
+        if self._vote is not None:
+            # Nobody's word counts against it: no earlier version has put it in force.
+            found.insert(0, self._vote.key_id)
+            settled.discard(self._vote.key_id)
         return [e for e in dict.fromkeys(found) if e not in settled and not self._decided(e)]
 
     def _decided(self, epoch: bytes) -> bool:

@@ -16,7 +16,7 @@ from mpcsim.mpc_node.voting import Voting
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, timed_out
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Drop, Endorse
+from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
 from mpcsim.rpc.statements import Abort, SignedRecord
 
 USER, CURVE = "user", "ed25519"
@@ -444,6 +444,82 @@ def test_a_node_that_talks_nonsense_is_one_that_refuses():
         decision.heard(request, b"nonsense")
     assert decision.requests() == []
     assert "answers something else than it was asked" in str(decision.failures[0])
+
+
+# ---------------------------------------------------------------------- a node that lies
+
+
+def lying(world, outcomes):
+    """What the operator says in place of the truth, by verb; it does nothing."""
+
+    def ask(request, outcome, honest=world.ask):
+        lie = outcomes.get(request.scope.verb) if request.party == OPERATOR else None
+        return honest(request, outcome) if lie is None else lie(request)
+
+    world.ask = ask
+
+
+@pytest.mark.parametrize("vote_first", [False, True])
+def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(vote_first):
+    """Else the registry would follow what the other node drops, and no key would be left."""
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        own = world.nodes[OPERATOR].vote(epoch("new").hex())
+        abort = Abort(USER, CURVE, epoch("new"))
+        signature = IDENTITIES[OPERATOR].sign(abort)
+        held = Held(epoch("new"), b"public key", 1, own)
+        before = world.nodes[OPERATOR].standing(Ask(USER, CURVE)).active
+        lying(
+            world,
+            {
+                "vote": lambda _: timed_out(OPERATOR),
+                "standing": lambda _: Standing(before, held if vote_first else None).to_bytes(),
+                "abort": lambda _: Ended(signature, held).to_bytes(),
+            },
+        )
+        decision = world.decide("new")
+        assert said(decision, "new") == "in force"
+        assert world.stores[INSTITUTION].active(USER, CURVE).key_id == epoch("new").hex()
+        assert world.registered.key_id == epoch("new").hex()
+
+
+def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        own = world.nodes[OPERATOR].vote(epoch("new").hex())
+        signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
+        lies = {
+            "vote": lambda _: timed_out(OPERATOR),
+            "standing": lambda _: world.nodes[OPERATOR].standing(Ask(USER, "secp256k1")).to_bytes(),
+            "abort": lambda _: Ended(signature, None).to_bytes(),
+        }
+        lying(world, lies)
+        decision = world.decide("new")
+        assert said(decision, "new") == "refused"
+        assert world.stores[INSTITUTION].voted(USER, CURVE) is None
+        decision._learn(own)
+        assert decision.record.record.epoch == epoch("first")
+
+
+def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_has_signed():
+    """Else the caller would be told that it came to nothing, and it comes into force later."""
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        claimed = Held(epoch("new"), b"public key", 1, None)
+        refuse = lambda _: Refused(409, "no")  # noqa: E731
+        lying(
+            world,
+            {
+                "vote": refuse,
+                "abort": refuse,
+                "endorse": refuse,
+                "standing": lambda _: Standing(claimed, None).to_bytes(),
+            },
+        )
+        assert said(world.decide("new"), "new") == "unknown"
 
 
 def test_a_record_of_another_public_key_is_not_followed():
