@@ -686,9 +686,7 @@ class MpcNode:
         body = wire.SuspendKey.from_bytes(data)
         at = body.occasion
         grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
-        stored = self._store.find(at.key_id.hex())
-        if stored is None or stored.user_id != at.user_id or stored.state != ACTIVE:
-            raise no_such_key()
+        stored = self._mine(at.user_id, at.key_id.hex())
         secret = self._share(stored).peers[CLIENT].pair_secret
         culprit = notices.opened(secret, at, self.me, body.notice)
         if culprit is not None:

@@ -38,4 +38,6 @@ def opened(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, b
     if envelope.sealed or identity is None:
         return envelope.sender, data
     message, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
-    return (envelope.sender, message) if genuine(identity, digest(message), signature) else None
+    if not genuine(identity, digest(message), signature):
+        return None
+    return envelope.sender, message

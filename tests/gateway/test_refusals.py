@@ -276,6 +276,32 @@ def test_a_key_whose_shares_do_not_fit_is_not_touched():
     run(work)
 
 
+def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended():
+    """Both MPC nodes have voted for newer shares once, and one has lost its own."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        newer = (b"newer".hex().ljust(64, "0"), "ed25519")
+        for party in MPC_NODES:
+            with gateway.links[party].node._store._database.transaction() as cursor:
+                cursor.execute(
+                    "INSERT INTO signed (key_id, user_id, curve, what) VALUES (?, ?, ?, 'vote')",
+                    (newer[0], client.user_id, newer[1]),
+                )
+                if party == INSTITUTION:
+                    cursor.execute(
+                        "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
+                        " recoveries, predecessor, legacy) SELECT ?, user_id, curve, public_key,"
+                        " share, 'voted', recoveries + 1, key_id, 0 FROM shares",
+                        newer[:1],
+                    )
+        status, text = await refusal(client.recover("ed25519"))
+        assert (status, "do not fit together for this key" in text) == (503, True)
+        await client.check_works(share)
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     ("verb", "curve", "expected"),
     [

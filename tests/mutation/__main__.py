@@ -17,17 +17,36 @@ from tests.mutation.table import Row, load, save
 
 SURVIVORS = "tests/mutation/test_survivors.py"
 STAGES = {
-    "mpcsim/rpc/": (("tests/rpc",), ("tests/gateway",)),
+    "mpcsim/rpc/": (
+        ("tests/rpc", "tests/gateway/test_decision.py", "tests/gateway/test_signed_mail.py"),
+        ("tests/gateway", "tests/node/test_trust.py"),
+    ),
     "mpcsim/mpc_node/": (
-        ("tests/mpc_node", "tests/service/test_grants.py", "tests/gateway/test_refusals.py"),
+        (
+            "tests/mpc_node",
+            "tests/service/test_grants.py",
+            "tests/gateway/test_decision.py",
+            "tests/gateway/test_refusals.py",
+        ),
         ("tests/gateway",),
     ),
     "mpcsim/gateway/": (
-        (SURVIVORS, "tests/gateway/test_key_tokens.py", "tests/gateway/test_refusals.py"),
+        (
+            SURVIVORS,
+            "tests/gateway/test_decision.py",
+            "tests/gateway/test_key_tokens.py",
+            "tests/gateway/test_refusals.py",
+            "tests/gateway/test_suspensions.py",
+        ),
         ("tests/gateway",),
     ),
     "node/": (
-        (SURVIVORS, "tests/node/test_checks.py", "tests/node/test_wallet.py"),
+        (
+            SURVIVORS,
+            "tests/node/test_checks.py",
+            "tests/node/test_trust.py",
+            "tests/node/test_wallet.py",
+        ),
         ("tests/node",),
     ),
     "": ((SURVIVORS, "tests/unit", "tests/protocols", "tests/attacks"), ("tests/property",)),

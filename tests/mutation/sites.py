@@ -7,6 +7,8 @@ What counts as a check:
 - a ``return`` of a text under an ``if``, in a function that returns ``str | None``: why something
   is not acceptable, or None;
 - a message that a party ignores on purpose (``self._ignore(...)``);
+- in the functions of ``VERDICTS``: a ``return`` of nothing or False under an ``if`` or in a
+  handler, and the condition that is returned;
 - a call that is there for its refusal alone: a statement that calls ``check_...`` or one of
   ``CHECKING``, and a value passed through one of ``PASSING``.
 
@@ -32,19 +34,40 @@ REFUSALS = frozenset(
         "GrantRefused",
         "InvalidEncoding",
         "MalformedVault",
+        "NodeFailed",
+        "OutOfStep",
+        "RecordError",
         "Refused",
         "TokenError",
         "UnknownSigningKey",
+        "UntrustedNode",
         "UsageError",
         "ValueError",
         "WrongKey",
     }
 )
 
-CHECKING = frozenset({"finish", "known_curve", "_share_key", "_whole_wallet"})
+CHECKING = frozenset({"finish", "known_curve", "_share_key", "_sign_once", "_whole_wallet"})
 """Functions whose name does not begin with ``check``, but whose call as a statement checks."""
 PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""
+VERDICTS = frozenset(
+    {
+        "_follows",
+        "_learn",
+        "_newer",
+        "_tell",
+        "authenticated",
+        "genuine",
+        "names",
+        "opened",
+        "signed_by",
+        "verifies",
+        "vouched",
+        "voted",
+    }
+)
+"""Functions that say whether something is believed, or take it in only then."""
 
 RECORD = "__mutation_record__"
 RECORD_CALL = "__mutation_call__"
@@ -190,7 +213,7 @@ def _refusal_text(error: ast.expr) -> str:
         if _is_text(argument):
             return _text(argument)
     for argument in error.args:
-        if isinstance(argument, ast.Attribute):
+        if isinstance(argument, ast.Attribute) and argument.attr.isupper():
             return argument.attr
     return ast.unparse(error.args[0])
 
@@ -201,6 +224,14 @@ def _called(node: ast.expr | None) -> str:
     if isinstance(target, ast.Attribute):
         return target.attr
     return target.id if isinstance(target, ast.Name) else ""
+
+
+def _returns(above: list[ast.AST]) -> str:
+    """What the innermost function is said to return."""
+    for node in reversed(above):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return "" if node.returns is None else ast.unparse(node.returns)
+    return ""
 
 
 def _ignored(statement: ast.stmt) -> ast.Call | None:
@@ -221,9 +252,7 @@ class _Finder:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             function = f"{function}.{node.name}".lstrip(".")
             if not isinstance(node, ast.ClassDef):
-                why_function = (
-                    node.returns is not None and ast.unparse(node.returns) == "str | None"
-                )
+                why_function = _returns([node]) == "str | None"
         if isinstance(node, ast.stmt):
             self.look(node, function, why_function, above)
         elif isinstance(node, ast.Call) and _called(node) in PASSING:
@@ -245,6 +274,26 @@ class _Finder:
             self.add_guarded(node, f"ignored, {_text(ignored.args[1])}", function, above)
         elif why_function and isinstance(node, ast.Return) and _is_text(node.value):
             self.add_guarded(node, _text(node.value), function, above)
+        elif isinstance(node, ast.Return) and function.split(".")[-1] in VERDICTS:
+            self.add_verdict(node, function, above)
+
+    def add_verdict(self, node: ast.Return, function: str, above: list[ast.AST]) -> None:
+        if node.value is None or (isinstance(node.value, ast.Constant) and not node.value.value):
+            self.add_guarded(node, "not believed", function, above)
+        elif _returns(above) == "bool" and not isinstance(node.value, ast.Constant):
+            expression = node.value
+
+            def set_condition(condition: ast.expr) -> None:
+                node.value = condition
+
+            def replace(_: list[ast.stmt]) -> None:
+                node.value = ast.Constant(value=True)
+
+            text = f"return {ast.unparse(expression)}"
+            parts = conjuncts(expression)
+            self.sites.append(
+                Site(function, text, parts, True, set_condition, replace, node, "made true")
+            )
 
     def add_check(
         self, node: ast.Expr, call: ast.Call, function: str, above: list[ast.AST]
