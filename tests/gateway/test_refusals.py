@@ -286,7 +286,7 @@ def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended():
             with gateway.links[party].node._store._database.transaction() as cursor:
                 cursor.execute(
                     "INSERT INTO signed (key_id, user_id, curve, what) VALUES (?, ?, ?, 'vote')",
-                    (newer[0], client.user_id, newer[1]),
+                    (newer[0], await client.user_id(), newer[1]),
                 )
                 if party == INSTITUTION:
                     cursor.execute(

@@ -44,6 +44,7 @@ STAGES = {
         (
             SURVIVORS,
             "tests/node/test_checks.py",
+            "tests/node/test_records.py",
             "tests/node/test_trust.py",
             "tests/node/test_wallet.py",
         ),

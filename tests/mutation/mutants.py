@@ -45,8 +45,10 @@ SOURCES = (
     "mpcsim/gateway/decision.py",
     "mpcsim/gateway/suspensions.py",
     "node/checks.py",
+    "node/records.py",
     "node/suspensions.py",
     "node/trust.py",
+    "node/wallet.py",
 )
 """Files and folders whose checks are accounted for."""
 
