@@ -1,6 +1,7 @@
 """Steps on inputs that no honest run produces."""
 
 import pytest
+from coincurve import PrivateKey
 
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import CheckFailed, Reason
@@ -17,3 +18,16 @@ def test_a_nonce_that_makes_no_signature_is_refused():
     R, r_x = steps.combine_nonce([G, G])
     assert R == G + G
     assert r_x.n == R.x()
+
+
+def test_a_signature_is_one_of_the_message_under_the_key():
+    key = PrivateKey(bytes(31) + b"\7")
+    raw = key.sign_recoverable(b"M" * 32, hasher=None)
+    r, s = int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:64], "big")
+    good, pk = steps.EcdsaSignature(r, s, raw[64]), SECP256K1.base(SECP256K1.scalar(7))
+    assert steps.verifies(good, b"M" * 32, pk)
+    assert not steps.verifies(good, b"N" * 32, pk)
+    assert not steps.verifies(good, b"M" * 32, pk + pk)
+    # x = r + n is none of the field, and r = 0 of no nonce
+    for r, recovery_id in ((r, raw[64] | 2), (0, raw[64])):
+        assert not steps.verifies(steps.EcdsaSignature(r, s, recovery_id), b"M" * 32, pk)
