@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import InternalError, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, SESSION_ID_BYTES, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
@@ -55,7 +55,6 @@ from node.checks import (
     check_cost,
     check_identities,
     check_named,
-    check_share,
     opened_share,
     parse_share,
     parse_store,
@@ -183,7 +182,7 @@ class Wallet:
             async with self._client(caller, party, timing, nodes=nodes, threaded=True) as client:
                 share = await client.join(mail)
                 if share is None:
-                    raise ApiError(500, "The recovery ended without a share")
+                    raise InternalError("a receiver of new shares ends with one")
                 return await self._finish(caller, session_id, share, curve, nodes, stretching)
 
     async def _begin_recovery(
@@ -219,7 +218,6 @@ class Wallet:
         """Seal a new share, then make its key the user's key."""
         record, timing = share.record, stretching.timing
         key_id = record.epoch.hex()
-        check_share(share, key_id)
         pw_key = await stretching.key()
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(

@@ -221,7 +221,7 @@ class Decision:
                     ),
                 )
         one, other = (self._known[party].votes.get(record.epoch) for party in MPC_NODES)
-        if one is None or other is None or one.record != other.record:
+        if one is None or other is None:
             return
         try:
             one.with_vote(other).check(self._identities)

@@ -14,7 +14,7 @@ from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import Refused, timed_out
+from mpcsim.rpc.errors import NodeFailed, Refused, timed_out
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
 from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
@@ -405,6 +405,28 @@ def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it():
         one, other = forged(elsewhere, "new").values()
         with pytest.raises(Refused, match="the operator refuses: it has not voted for this record"):
             world.handle(OPERATOR, "activate", one.with_vote(other))
+
+
+def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it():
+    """Genuine ones, as if its store had been put back and it had voted again."""
+    with World() as world:
+        first_key(world)
+        forged(world, "new")
+        one, other = (vote_of(party, "new", number=7) for party in MPC_NODES)
+        for party in MPC_NODES:
+            with pytest.raises(Refused, match="it has not voted for this record"):
+                world.handle(party, "activate", one.with_vote(other))
+        assert world.settled() == epoch("new")
+
+
+@pytest.mark.parametrize("damage", ["record = x'00'", "key_id = 'no epoch'"])
+def test_a_damaged_record_is_said_to_be_so(damage):
+    with World() as world:
+        first_key(world)
+        with world.stores[OPERATOR]._database.transaction() as cursor:
+            cursor.execute(f"UPDATE shares SET {damage}")
+        with pytest.raises(NodeFailed, match="the operator's stored record of this key is damaged"):
+            world.handle(OPERATOR, "standing", Ask(USER, CURVE))
 
 
 def test_a_share_is_dropped_on_the_other_nodes_signature_alone():

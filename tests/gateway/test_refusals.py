@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.gateway.links import Link
+from mpcsim.gateway.links import Link, Times
+from mpcsim.gateway.registry import KeyChanged
 from mpcsim.gateway.sessions import Asking
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
@@ -272,6 +273,70 @@ def test_a_key_whose_shares_do_not_fit_is_not_touched():
             )
         assert set(verbs) == {"sign", "standing"}
         assert len(shares_of(gateway)[INSTITUTION]) == 1
+
+    run(work)
+
+
+def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch):
+    """An earlier version has made it, and the registry does not take what both nodes sign now."""
+
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        registry, user_id = gateway.gateway.registry, await client.user_id()
+        with registry._database.transaction() as cursor:
+            cursor.execute("UPDATE keys SET record = NULL")
+
+        def refuse(signed):
+            raise KeyChanged("another one")
+
+        monkeypatch.setattr(registry, "put", refuse)
+        activation = gateway.gateway.activation
+        for call in (
+            client.recover("ed25519"),
+            activation.signed(user_id, "ed25519", Times()),
+            activation.signed(user_id, "secp256k1", Times()),
+        ):
+            status, text = await refusal(call)
+            assert (status, "do not fit together for this key" in text) == (503, True)
+
+    run(work)
+
+
+def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch):
+    """The registry was put back, or written to, while the MPC nodes were asked."""
+
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        registry = gateway.gateway.registry
+
+        async def resolve(*asked):
+            with registry._database.transaction() as cursor:
+                cursor.execute("DELETE FROM keys")
+
+        monkeypatch.setattr(gateway.gateway.activation, "resolve", resolve)
+        status, text = await refusal(client.recover("ed25519"))
+        assert (status, "do not fit together for this key" in text) == (503, True)
+
+    run(work)
+
+
+def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch):
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        sessions, made = gateway.gateway.sessions, []
+        begin = sessions.begin
+
+        async def after_another(*asked):
+            monkeypatch.setattr(sessions, "begin", begin)
+            made.append(await client.recover("ed25519"))
+            return await begin(*asked)
+
+        monkeypatch.setattr(sessions, "begin", after_another)
+        assert await refusal(client.recover("ed25519")) == (
+            409,
+            "the key has been recovered meanwhile",
+        )
+        await client.check_works(made[0])
 
     run(work)
 

@@ -10,6 +10,8 @@ from nacl.signing import SigningKey, VerifyKey
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
+from mpcsim.mpc_node.peer import Peer
+from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused
@@ -69,6 +71,15 @@ def test_what_is_not_the_other_mpc_nodes_changes_nothing(forged):
 
     with closing(open_gateway()) as gateway:
         asyncio.run(work(gateway, Client.of(gateway)))
+
+
+def test_whom_it_has_not_met_an_mpc_node_does_not_know():
+    with closing(ShareStore()) as store:
+        peer = Peer(OPERATOR, store)
+        with pytest.raises(NodeFailed, match="the operator has not met the institution yet"):
+            peer.identity()
+        peer.meet(hello_of(identity := Identity.fresh(SystemRng())))
+        assert peer.identity() == Peer(OPERATOR, store).identity() == identity.public
 
 
 def test_another_identity_is_refused_until_the_right_one_is_back():

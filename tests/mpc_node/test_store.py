@@ -67,6 +67,14 @@ def test_without_a_vote_nothing_comes_into_force(store):
     assert states(store) == {"a": PREPARED}
 
 
+def test_there_is_a_vote_for_a_prepared_share_alone(store):
+    put_in_force(store, "a")
+    for key_id in ("a", "unknown"):
+        with pytest.raises(OutOfStep, match="there is no such share to vote for"):
+            vote(store, key_id)
+    assert states(store) == {"a": ACTIVE}
+
+
 def test_the_predecessor_is_looked_at_again_when_the_share_comes_into_force(tmp_path):
     """Whatever the file says by then: here it was put together from copies."""
     with closing(ShareStore(tmp_path / "db")) as store:

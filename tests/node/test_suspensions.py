@@ -370,6 +370,28 @@ def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(tmp_path, lea
     asyncio.run(run())
 
 
+def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path):
+    """In another session: what the gateway has not heard of yet, this node knows."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+
+            async def caught_meanwhile(name: str, go_on: Pass) -> Reply:
+                reply = await go_on()
+                epoch = bytes.fromhex(case.record.key_id)
+                never: Any = asyncio.get_running_loop().create_future()
+                house.wallet._suspensions._refused[epoch] = never
+                return reply
+
+            house.transport.hook = on("open", caught_meanwhile)
+            assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
+            assert "sign" not in house.transport.seen
+
+    asyncio.run(run())
+
+
 def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
     async def run() -> None:
         monkeypatch.setattr(node.suspensions, "MAX_REFUSED", 2)

@@ -1,5 +1,7 @@
 """Steps on inputs that no honest run produces."""
 
+from dataclasses import replace
+
 import pytest
 from coincurve import PrivateKey
 
@@ -29,5 +31,5 @@ def test_a_signature_is_one_of_the_message_under_the_key():
     assert not steps.verifies(good, b"N" * 32, pk)
     assert not steps.verifies(good, b"M" * 32, pk + pk)
     # x = r + n is none of the field, and r = 0 of no nonce
-    for r, recovery_id in ((r, raw[64] | 2), (0, raw[64])):
-        assert not steps.verifies(steps.EcdsaSignature(r, s, recovery_id), b"M" * 32, pk)
+    for bad in (replace(good, recovery_id=raw[64] | 2), replace(good, r=0)):
+        assert not steps.verifies(bad, b"M" * 32, pk)
