@@ -18,9 +18,10 @@ Every consistency check of the files below, and a test that fails without it. A 
 source with that one check removed; nothing else differs, and no file is touched. Where a condition
 has several parts, each part is a check of its own. `sites.py` says what counts as a check and finds
 them in the source, so a new check without a test that needs it fails `test_table.py`. Which files
-are covered is in `mutants.py` (`SOURCES`): the cryptographic layers, the vault, the tokens, the MPC
-nodes, the gateway's part in the protocols and the REST node's checks; not the stores, the registry,
-the HTTP interfaces and the rest of the REST node.
+are covered is in `mutants.py` (`SOURCES`): the cryptographic layers, the vault, tokens and grants,
+what MPC nodes sign, the MPC nodes and how they vote, the gateway's part in the protocols, and the
+REST node's wallet with its checks; not the registry, the files, the gateway's HTTP interface and
+the rest of the REST node.
 
     python -m tests.mutation                 # find a killing test for every check that has none
     python -m tests.mutation --find NAME     # ... for the checks with NAME in their name, anew

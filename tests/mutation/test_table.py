@@ -61,6 +61,7 @@ def test_each_kind_of_check_is_found():
         "call removed",
         "condition made false",
         "error let pass",
+        "made true",
         "`raise` removed",
         "without",
     }

@@ -14,7 +14,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
-from mpcsim.vault import SealKey, SecretStore, seal_share
+from mpcsim.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_share
 from node.errors import AnotherBoot, ApiError, BadRequest, Upstream
 from node.models import KeyShareRecord
 from node.timing import Timing
@@ -201,6 +201,47 @@ def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing() -> None:
 
         meddling(house, "open", alter)
         assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
+
+    run(test)
+
+
+def test_a_password_is_tried_on_no_store_but_ours() -> None:
+    """Neither on one that was altered, nor on one of a node that spends more on it."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        salt = SecretStore.from_text(record.secret_store).salt
+        assert await matches(house, altered(record, salt=flipped(salt)), PASSWORD) is False
+        assert await matches(house, record, PASSWORD)
+        house.wallet._cost = Argon2Cost(INTERACTIVE.operations + 1, CHEAP.memory_kib)
+        assert not await matches(house, await house.recover("ed25519"), PASSWORD)
+
+    run(test)
+
+
+def test_parts_of_the_vault_key_that_are_damaged_open_nothing() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+
+        async def damage(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            opened = wire.VaultOpened.from_bytes(reply.body)
+            halves = {party: flipped(half) for party, half in opened.halves.items()}
+            return replace(reply, body=replace(opened, halves=halves).to_bytes())
+
+        house.transport.hook = on("open", damage)
+        said = await failing(ApiError, house.sign(record))
+        assert said == "The MPC nodes' parts of the vault key are damaged"
+
+    run(test)
+
+
+def test_a_message_that_no_session_takes_begins_none() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        said = await failing(ApiError, house.sign(record, bytes(wire.MAX_MESSAGE_BYTES + 1)))
+        assert said.startswith("MPC session cannot begin: message of 65537 bytes")
+        assert "sign" not in house.transport.seen
 
     run(test)
 
