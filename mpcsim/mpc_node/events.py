@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 from typing import Final
 
+from mpcsim.errors import UsageError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.rpc.statements import LogHead
 
@@ -129,6 +132,22 @@ def _only_refusals(cursor: sqlite3.Cursor) -> bool:
         "SELECT event FROM events ORDER BY number DESC LIMIT ?", (REFUSED_IN_A_ROW,)
     ).fetchall()
     return len(last) == REFUSED_IN_A_ROW and set(last) == {(Kind.REFUSED.value,)}
+
+
+def read(path: Path) -> list[Event]:
+    """A log as it is in a store, which may be in use; nothing is written.
+
+    Raises:
+        UsageError: it cannot be read, or is no MPC node's store.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such store")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
+    except sqlite3.Error as error:
+        raise UsageError(f"{path}: {error}") from error
+    return [Event(*row) for row in rows]
 
 
 # ---------------------------------------------------------------------- verification

@@ -1,0 +1,56 @@
+"""``mpcsim events STORE``: an MPC node's log of key events, and whether anybody has altered it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from mpcsim.mpc_node.events import Event, read, verify
+from mpcsim.sim.rich_display import counted
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "events", help="print an MPC node's log of key events, or verify it"
+    )
+    parser.add_argument(
+        "store", type=Path, metavar="STORE", help="its database: DATA/operator/operator.sqlite"
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="say where the log was altered; status 1 if it was"
+    )
+    parser.add_argument(
+        "--other",
+        type=Path,
+        metavar="STORE",
+        help="the other MPC node's, which shows what was rewritten or cut off (with --verify)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print events, one a line; or what is wrong with them."""
+    log = read(options.store)
+    if not options.verify:
+        sys.stdout.writelines(f"{_line(event)}\n" for event in log)
+        return 0
+    found = verify(log, read(options.other) if options.other else None)
+    if found:
+        sys.stdout.writelines(f"{text}\n" for text in found)
+        return 1
+    last = f", up to {log[-1].hash.hex()}" if log else ""
+    sys.stdout.write(f"{counted(len(log), 'event')}, nothing was altered{last}\n")
+    return 0
+
+
+def _line(event: Event) -> str:
+    """Number, time and kind, and what else there is to it."""
+    session = f"session {event.session}" if event.session else ""
+    key = f"key {event.key_id}" if event.key_id else ""
+    who = f"user {event.user_id}"
+    parts = (str(event.number), event.time, event.event, who, event.curve, key, session)
+    text = " ".join(filter(None, parts))
+    return f"{text}: {event.outcome}" if event.outcome else text

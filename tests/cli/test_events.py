@@ -1,0 +1,118 @@
+"""``mpcsim events``: the logs of two MPC nodes that have made and recovered keys."""
+
+import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from mpcsim.cli import main
+from mpcsim.mpc_node.events import EMPTY, Event
+from mpcsim.service.data_folder import store_file
+from tests.helpers.gateway import Client, reopen
+
+ROLES = ("operator", "institution")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A data folder that a gateway still uses."""
+    folder = tmp_path_factory.mktemp("events")
+
+    async def work(gateway):
+        client = Client.of(gateway)
+        await client.generate("ed25519")
+        session_id, share = await client.begin_recover("ed25519")
+        await client.activate(session_id, share)
+        await client.post("generate", b"?")
+        return share
+
+    with closing(reopen(folder)) as gateway:
+        asyncio.run(work(gateway))
+        yield folder
+
+
+def stores(folder, tmp_path):
+    """Copies of both."""
+    copies = [tmp_path / f"{role}.sqlite" for role in ROLES]
+    for role, copy in zip(ROLES, copies, strict=True):
+        with (
+            closing(sqlite3.connect(store_file(folder, role))) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    return copies
+
+
+def told(capsys, *arguments):
+    status = main(["events", *map(str, arguments)])
+    return status, capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_log_tells_who_had_what_done_and_how_it_went(capsys, folder, role):
+    status, lines = told(capsys, store_file(folder, role))
+    assert status == 0
+    assert [line.split()[2] for line in lines] == [
+        "begun",
+        "made",
+        "begun",
+        "recovered",
+        "retired",
+    ]
+    assert all(" ed25519" in line and " user " in line for line in lines)
+    assert [" session " in line for line in lines] == [True] * 4 + [False]
+    old = lines[1].partition("key ")[2][:64]
+    new = lines[3].partition("key ")[2][:64]
+    assert f"key {old} session" in lines[2], "what is recovered"
+    assert lines[4].endswith(f"key {old}: replaced by {new}")
+
+
+def test_honest_logs(capsys, folder):
+    one, other = (store_file(folder, role) for role in ROLES)
+    for arguments in ([one], [other], [one, "--other", other], [other, "--other", one]):
+        status, (line,) = told(capsys, *arguments, "--verify")
+        assert status == 0
+        assert line.startswith("5 events, nothing was altered, up to ")
+
+
+def test_a_log_that_was_rewritten_and_one_that_was_cut_off(capsys, folder, tmp_path):
+    one, other = stores(folder, tmp_path)
+    cut = tmp_path / "cut.sqlite"
+    shutil.copy(one, cut)
+    with closing(sqlite3.connect(cut)) as database, database:
+        database.execute("DELETE FROM events WHERE number > 1")
+    with closing(sqlite3.connect(one)) as database, database:
+        before = EMPTY.hash
+        for row in database.execute("SELECT * FROM events ORDER BY number").fetchall():
+            event = Event(*row[:3], "another", *row[4:])
+            before = event.digest(before)
+            changes = "UPDATE events SET user_id = 'another', hash = ? WHERE number = ?"
+            database.execute(changes, (before, event.number))
+    for store, said in [
+        (one, "this log: event 1, or one before it, is not what the other log has seen"),
+        (cut, "this log: it ends at event 1, but the other log has seen event 3"),
+    ]:
+        assert told(capsys, store, "--verify")[0] == 0
+        status, lines = told(capsys, store, "--verify", "--other", other)
+        assert status == 1
+        assert lines[0].startswith(said)
+
+
+def test_a_log_that_was_altered(capsys, folder, tmp_path):
+    one, _ = stores(folder, tmp_path)
+    with closing(sqlite3.connect(one)) as database, database:
+        database.execute("UPDATE events SET time = '2001' WHERE number = 2")
+    assert told(capsys, one, "--verify") == (1, ["this log: event 2 was altered"])
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database"])
+def test_what_is_no_store(capsys, tmp_path, content):
+    path = tmp_path / "store"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["events", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"mpcsim events: error: {path}: ")
+    assert content is None or path.read_bytes() == content
+    assert content is not None or not path.exists()
