@@ -134,8 +134,10 @@ class TokenIssuer:
         return self._issue(user_id, username, None, lifetime_s)
 
     def left_s(self, claims: Claims) -> float:
-        """Seconds that a token holds from now on."""
-        return claims.expires_at - self._now()
+        """Seconds that a token holds from now on, above 0. Another one that holds as long ends with
+        it."""
+        # A sum that rounds up would be a whole second more.
+        return max(claims.expires_at - self._now() - 1e-6, 1e-9)
 
     def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
         """A token for the MPC verbs, about one key.
@@ -161,8 +163,7 @@ class TokenIssuer:
             "use": "access" if key_id is None else "key",
             "aud": list(ACCESS_AUDIENCE if key_id is None else KEY_AUDIENCE),
             "iat": int(now),
-            # Not a second later for what the sum's last bit loses.
-            "exp": math.ceil(round(now + lifetime_s, 3)),
+            "exp": math.ceil(now + lifetime_s),
         }
         if key_id is not None:
             payload["key_id"] = key_id
