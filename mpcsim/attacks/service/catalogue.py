@@ -27,13 +27,7 @@ FAMILIES: Mapping[str, tuple[Entry, ...]] = {
 }
 """Entries by corrupt component."""
 
-AWAITED: frozenset[str] = frozenset({"another public key", "another user's record"})
-"""Entries whose check the REST node does not make yet: that of key records."""
-
-ENTRIES: tuple[Entry, ...] = tuple(
-    entry for family in FAMILIES.values() for entry in family if entry.id not in AWAITED
-)
-"""All others."""
+ENTRIES: tuple[Entry, ...] = tuple(entry for family in FAMILIES.values() for entry in family)
 
 NAMED: tuple[str, ...] = (
     "token replay at every other recipient and verb",

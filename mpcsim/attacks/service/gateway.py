@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +28,7 @@ from mpcsim.protocol import Send
 from mpcsim.protocols import frost
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
+from mpcsim.rpc.statements import SignedRecord
 from mpcsim.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
 from mpcsim.vault.halves import seal_halves
 from mpcsim.vault.strings import KEY_BYTES
@@ -232,14 +234,25 @@ def own_wallet_later(stage: Stage) -> Finding:
 
 
 def another_public_key(stage: Stage) -> Finding:
-    """The gateway answers with a public key of its own wherever the user's is asked for."""
+    """The gateway answers with a public key of its own wherever the user's is asked for, and puts
+    it into the record with both MPC nodes' signatures."""
     door, alice, mallory = stage.corrupt_door(), stage.user(), stage.user("mallory")
     key, other = alice.generate(), mallory.generate()
+    mine, theirs = (bytes.fromhex(each["public_key"][2:]) for each in (other, key))
+
+    def recorded(text: str) -> str:
+        signed = SignedRecord.from_bytes(urlsafe_b64decode(text))
+        if signed.record.public_key == theirs:
+            signed = replace(signed, record=replace(signed.record, public_key=mine))
+        return urlsafe_b64encode(signed.to_bytes()).decode()
 
     def substitute(call: Call) -> None:
         if call.path.startswith("/wallet/"):
-            mine, theirs = other["public_key"], key["public_key"]
-            call.reply = call.reply.replace(theirs.encode(), mine.encode())
+            answer = json.loads(call.reply.replace(theirs.hex().encode(), mine.hex().encode()))
+            wallets = [wallet["key"] for wallet in answer.get("wallets", [])]
+            for each in answer.get("keys", wallets):
+                each["record"] = recorded(each["record"])
+            call.reply = json.dumps(answer).encode()
 
     door.after = substitute
     return proven(
@@ -452,7 +465,7 @@ ENTRIES = (
         "answers with another public key wherever the user's is asked for",
         another_public_key,
         "the key's record is signed by both MPC nodes",
-        "record",
+        "has not signed this record",
         lambda: ResearchBuild(weak.ANY_RECORD),
         covers=("substituted records",),
     ),
