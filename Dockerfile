@@ -1,4 +1,5 @@
-# Two images from one file: the REST node, and the simulated gateway with both MPC nodes.
+# Two images from one file: the REST node, and the simulated gateway with both MPC nodes, as three
+# processes; compose.yml gives each a container of its own.
 #   docker build --target node .      docker build --target gateway .
 
 # Python 3.11.15 on Debian 13, the index of all architectures. What the tag stands for now:
@@ -29,8 +30,8 @@ USER service
 WORKDIR /service
 
 FROM runtime AS gateway
-# The volume takes over this folder and its owner.
-RUN mkdir data
+# Volumes take over these folders and their owner.
+RUN mkdir -p data/gateway data/operator data/institution
 ENV GATEWAY_PORT=9090
 EXPOSE 9090
 VOLUME /service/data

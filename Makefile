@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make up         start everything: gateway with both MPC nodes, REST node, JupyterLab"
+	@echo "make up         start everything: both MPC nodes, gateway, REST node, JupyterLab"
 	@echo "make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
 	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
 	@echo "make test       run all tests except the extra-long ones"
@@ -52,8 +52,8 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	$(BIN)/python -m mpcsim.smart_account.install
 	@touch $@
 
-# Ports: GATEWAY_PORT (9090), APP_PORT (9091), LAB_PORT (8888). exec: Ctrl-C and SIGTERM reach the
-# program itself.
+# Ports: GATEWAY_PORT (9090), APP_PORT (9091), OPERATOR_PORT (9092), INSTITUTION_PORT (9093),
+# LAB_PORT (8888). exec: Ctrl-C and SIGTERM reach the program itself.
 SERVE_ARGS ?=
 
 up: install

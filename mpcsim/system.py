@@ -1,17 +1,18 @@
-"""The whole system as processes: gateway with both MPC nodes, REST node, JupyterLab.
+"""The whole system as processes: both MPC nodes, gateway, REST node, JupyterLab.
 
 Each is what it is in a deployment: a program of its own that hears of the others through the
-environment and HTTP. They are started in order, each when the one before answers, and all of them
-are stopped when one ends. None outlives the process that started it (``mpcsim.lifetime``).
+environment and HTTP. They are stopped in the opposite order of their start. None outlives the
+process that started it (``mpcsim.lifetime``).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,16 +21,25 @@ from typing import Final
 import httpx
 
 from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.lifetime import STOPPING_S, ending_with_its_starter
 from mpcsim.listening import listen
+from mpcsim.rng import SystemRng
+from mpcsim.service.data_folder import prepare
 
 HOST: Final = "127.0.0.1"
 _EVERYWHERE: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
 """Where whoever listens at all addresses is reached."""
 STARTING_S: Final = 60.0
 """How long a process may take until it answers."""
+REVIVED_AFTER_S: Final = (0.5, 30.0)
+"""The first pause before a process that has ended is started again, and the longest."""
+STEADY_S: Final = 60.0
+"""Who has run for so long is not taken for one that keeps ending."""
 DATA_FOLDER: Final = Path(".mpcsim")
-"""Where the served gateway keeps its databases."""
+"""Where the served system keeps its data."""
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,16 +64,60 @@ class Program:
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
-def gateway_program(port: int, options: Sequence[str] = (), *, host: str = HOST) -> Program:
-    """The gateway; further options as for ``mpcsim serve``."""
-    arguments = ("serve", "--gateway-only", "--host", host, *options)
+def backend(
+    data: Path | str,
+    options: Sequence[str] = (),
+    *,
+    port: int | None = None,
+    mpc_node_ports: Mapping[PartyId, int] = {},
+    host: str = HOST,
+) -> list[Program]:
+    """The operator's and the institution's MPC nodes and, last, the gateway, on a data folder that
+    is made ready for them.
+
+    Args:
+        options: of the gateway, as for ``mpcsim gateway``.
+        port: of the gateway; by default a free one, as for both MPC nodes.
+        host: where the gateway listens; the MPC nodes listen on this machine's loopback.
+
+    Raises:
+        UsageError: the folder cannot be used, or is in use.
+    """
+    prepare(Path(data), SystemRng())
+    nodes = [
+        mpc_node_program(party, mpc_node_ports.get(party) or free_port(), data)
+        for party in MPC_NODES
+    ]
+    return [*nodes, gateway_program(port or free_port(), data, nodes, options, host=host)]
+
+
+def mpc_node_program(party: PartyId, port: int, data: Path | str) -> Program:
+    """One MPC node."""
+    role = ROLES[party]
+    variable = f"{role.upper()}_PORT"
+    command = ending_with_its_starter("mpcsim", "mpc-node", role, "--data", str(data))
+    return Program(role, command, port, variable, "/hello", {variable: str(port)})
+
+
+def gateway_program(
+    port: int,
+    data: Path | str,
+    mpc_nodes: Sequence[Program] = (),
+    options: Sequence[str] = (),
+    *,
+    host: str = HOST,
+) -> Program:
+    """The gateway in front of both MPC nodes; without any, they are in its own process."""
+    own = () if mpc_nodes else ("--with-mpc-nodes",)
+    arguments = ("gateway", "--host", host, "--data", str(data), *own, *options)
+    addresses = {f"{node.name.upper()}_URL": node.address for node in mpc_nodes}
     return Program(
         "gateway",
         ending_with_its_starter("mpcsim", *arguments),
         port,
         "GATEWAY_PORT",
         "/.well-known/jwks.json",
-        {"GATEWAY_PORT": str(port)},
+        {"GATEWAY_PORT": str(port), **addresses},
         host,
     )
 
@@ -92,14 +146,24 @@ class Running:
     def __init__(self) -> None:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, program: Program, *, quiet: bool = False) -> None:
-        """Start a process and wait until it answers.
+    def start(self, *programs: Program, quiet: bool = False) -> None:
+        """Start processes, and wait until all of them answer.
 
         Args:
-            quiet: drop what it writes.
+            quiet: drop what they write.
 
         Raises:
-            UsageError: its port is taken, or it ended or stayed silent.
+            UsageError: a port is taken, or one ended or stayed silent.
+        """
+        for program in programs:
+            self.launch(program, quiet=quiet)
+        self._wait_until_ready(programs)
+
+    def launch(self, program: Program, *, quiet: bool = False) -> None:
+        """Start a process, and do not wait for it. One of its name that has ended makes way.
+
+        Raises:
+            UsageError: its port is taken.
         """
         try:
             listen(program.host, program.port).close()
@@ -107,8 +171,10 @@ class Running:
             raise UsageError(
                 f"{program.name}: {error}; {program.port_variable}=... picks another port"
             ) from None
+        if program.name in self._processes:
+            _kill(self._processes[program.name])
         output = subprocess.DEVNULL if quiet else None
-        process = subprocess.Popen(
+        self._processes[program.name] = subprocess.Popen(
             program.command,
             env={**os.environ, **program.environment},
             # Never written to: it ends when this process does.
@@ -118,16 +184,20 @@ class Running:
             # Ctrl-C reaches this process alone, which then stops the others in order.
             start_new_session=True,
         )
-        self._processes[program.name] = process
-        self._wait_until_ready(program, process)
 
     def process_id(self, name: str) -> int:
         """Of a running process."""
         return self._processes[name].pid
 
-    def ended(self) -> str | None:
-        """Name of a process that is no longer running, if any."""
-        return next((n for n, p in self._processes.items() if p.poll() is not None), None)
+    def ended(self, besides: Collection[str] = ()) -> str | None:
+        """Name of a process that is no longer running, if any, other than these."""
+        names = (name for name in self._processes if name not in besides)
+        return next((name for name in names if self.status(name) is not None), None)
+
+    def status(self, name: str) -> int | None:
+        """With which status a process has ended, or the negative number of the signal; None while
+        it runs."""
+        return self._processes[name].poll()
 
     def kill(self, name: str) -> None:
         """Kill one at once, as a crash would."""
@@ -148,17 +218,82 @@ class Running:
             while self._processes:
                 _kill(self._processes.popitem()[1])
 
-    def _wait_until_ready(self, program: Program, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self, programs: Iterable[Program]) -> None:
         deadline = time.monotonic() + STARTING_S
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise UsageError(f"{program.name} ended with status {process.returncode}")
+        waiting = list(programs)
+        while waiting:
+            program = waiting.pop(0)
+            if (status := self.status(program.name)) is not None:
+                raise UsageError(f"{program.name} ended with status {status}")
             with suppress(httpx.TransportError):
                 answer = httpx.get(program.address + program.ready, timeout=2, trust_env=False)
                 if answer.status_code == 200:
-                    return
-            time.sleep(0.05)
-        raise UsageError(f"{program.name} does not answer at {program.address}")
+                    continue
+            if time.monotonic() > deadline:
+                raise UsageError(f"{program.name} does not answer at {program.address}")
+            waiting.append(program)
+            time.sleep(0.05 / len(waiting))
+
+
+class Revival:
+    """Starts programs again that end: soon, and later and later while they keep ending."""
+
+    def __init__(
+        self,
+        processes: Running,
+        programs: Iterable[Program],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            programs: that have been started.
+            clock: seconds.
+        """
+        self._processes = processes
+        self._programs = {program.name: program for program in programs}
+        self._clock = clock
+        self._pauses_s = dict.fromkeys(self._programs, REVIVED_AFTER_S[0])
+        self._began = dict.fromkeys(self._programs, clock())
+        self._due: dict[str, float] = {}
+        """When those that do not run are to be started."""
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._programs.keys()
+
+    def look(self) -> None:
+        """See who has ended, and start whoever is due."""
+        for name, program in self._programs.items():
+            if name in self._due:
+                if self._clock() >= self._due[name]:
+                    self._start(program)
+            elif (status := self._processes.status(name)) is not None:
+                self._plan(name, _how(status))
+
+    def _start(self, program: Program) -> None:
+        del self._due[program.name]
+        self._began[program.name] = self._clock()
+        try:
+            self._processes.launch(program)
+        except UsageError as error:
+            self._plan(program.name, str(error))
+
+    def _plan(self, name: str, why: str) -> None:
+        shortest, longest = REVIVED_AFTER_S
+        if self._clock() - self._began[name] > STEADY_S:
+            self._pauses_s[name] = shortest
+        pause = self._pauses_s[name]
+        self._pauses_s[name] = min(2 * pause, longest)
+        self._due[name] = self._clock() + pause
+        LOG.error("%s: %s; it is started again in %.1f s, and the others go on", name, why, pause)
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    with suppress(ValueError):
+        return f"ended by {signal.Signals(-status).name}"
+    return f"ended by signal {-status}"
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

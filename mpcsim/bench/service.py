@@ -1,9 +1,10 @@
 """The service as its callers see it: real processes on loopback, no injected latency.
 
-One process for the gateway with both MPC nodes, one for the REST node, and this one, which sends
-the requests. Requests one at a time are sent as bytes made beforehand, so that their times are the
-service's. In the sustained part the three processes share the cores: that figure includes what the
-sender costs.
+One process each for both MPC nodes, the gateway and the REST node, and this one, which sends the
+requests. Requests one at a time are sent as bytes made beforehand, so that their times are the
+service's. In the sustained part all processes share the cores: that figure includes what the sender
+costs. What it costs that the MPC nodes have processes of their own is seen beside a gateway that
+has both in its own (``one_process``, and the difference, ``hops``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,15 @@ from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.service.data_folder import store_file
-from mpcsim.system import access_token, free_port, gateway_program, node_program, running
+from mpcsim.system import (
+    Program,
+    access_token,
+    backend,
+    free_port,
+    gateway_program,
+    node_program,
+    running,
+)
 
 KEYS: Final = 32
 REQUESTS: Final = 10_000
@@ -85,11 +94,37 @@ def service_figures(
     Raises:
         UsageError: the system does not start, or a first request fails.
     """
-    with tempfile.TemporaryDirectory() as folder, running() as processes:
-        gateway = gateway_program(free_port(), ["--data", folder])
+    with tempfile.TemporaryDirectory() as folder:
+        figures = _measured(folder, backend(folder), keys, runs, requests)
+    with tempfile.TemporaryDirectory() as folder:
+        alone = _measured(
+            folder, [gateway_program(free_port(), folder)], keys, runs, requests, signing_only=True
+        )
+    for curve in CURVES:
+        for name, of in (("p50_ms", "p50_ms"), ("cpu_ms", "backend_cpu_ms")):
+            mine, one = (found[f"service_sign_{curve}_{of}"] for found in (figures, alone))
+            figures[f"service_sign_{curve}_one_process_{name}"] = one
+            figures[f"service_sign_{curve}_hops_{name}"] = mine - one
+        per_s = f"service_sign_{curve}_per_s"
+        figures[f"service_sign_{curve}_one_process_per_s"] = alone[per_s]
+    figures["service_sign_errors"] += alone["service_sign_errors"]
+    return figures
+
+
+def _measured(
+    folder: str,
+    programs: Sequence[Program],
+    keys: int,
+    runs: int,
+    requests: int,
+    *,
+    signing_only: bool = False,
+) -> dict[str, float]:
+    """Figures of a node in front of a gateway, the last of the programs."""
+    with running() as processes:
+        gateway = programs[-1]
         node = node_program(free_port(), gateway)
-        processes.start(gateway, quiet=True)
-        processes.start(node, quiet=True)
+        processes.start(*programs, node, quiet=True)
         registry = Registry(store_file(Path(folder), REGISTRY))
         known = registry.credentials()
         registry.close()
@@ -97,9 +132,9 @@ def service_figures(
             access_token(gateway.address, known.api_key, known.api_secret, f"user {n}")
             for n in range(keys)
         ]
-        ids = {name: processes.process_id(name) for name in ("gateway", "node")}
+        ids = {program.name: processes.process_id(program.name) for program in (*programs, node)}
         load = _Load(node.address, ids, runs)
-        return asyncio.run(load.measure(tokens, requests))
+        return asyncio.run(load.measure(tokens, requests, signing_only))
 
 
 class _Connection:
@@ -166,13 +201,16 @@ class _Load:
         self._http: aiohttp.ClientSession
         self._figures: dict[str, float] = {}
 
-    async def measure(self, tokens: list[str], requests: int) -> dict[str, float]:
+    async def measure(
+        self, tokens: list[str], requests: int, signing_only: bool
+    ) -> dict[str, float]:
         connector = aiohttp.TCPConnector(limit=len(tokens))
         async with aiohttp.ClientSession(connector=connector, trust_env=False) as self._http:
             keys = {curve: await self._generate(tokens, curve) for curve in CURVES}
             for curve in CURVES:
                 self._one_at_a_time(keys[curve][0])
-            self._small_requests(keys["secp256k1"][0])
+            if not signing_only:
+                self._small_requests(keys["secp256k1"][0])
             errors = 0.0
             for curve in CURVES:
                 errors += await self._sustained(keys[curve], requests)
@@ -272,9 +310,12 @@ class _Load:
         began = time.perf_counter()
         await asyncio.gather(*(keep_signing(key) for key in keys))
         self._figures[f"service_sign_{curve}_per_s"] = requests / (time.perf_counter() - began)
+        backend_ms = 0.0
         for name, number in self._process_ids.items():
-            spent_ms = (_cpu_s(number) - cpu_s[name]) * 1000
-            self._figures[f"service_sign_{curve}_{name}_cpu_ms"] = spent_ms / requests
+            spent_ms = (_cpu_s(number) - cpu_s[name]) * 1000 / requests
+            self._figures[f"service_sign_{curve}_{name}_cpu_ms"] = spent_ms
+            backend_ms += 0.0 if name == "node" else spent_ms
+        self._figures[f"service_sign_{curve}_backend_cpu_ms"] = backend_ms
         self._figures[f"service_node_{curve}_end_mb"] = _resident_mb(node)
         return errors
 
@@ -307,5 +348,5 @@ def table(figures: dict[str, float]) -> str:
             reached = value <= bound if upper else value >= bound
             verdict = "reached" if reached else "NOT reached"
             target = f"   target {'at most' if upper else 'at least'} {bound:g}: {verdict}"
-        lines.append(f"{name:<40}{value:>10.2f}{target}")
+        lines.append(f"{name:<44}{value:>10.2f}{target}")
     return "\n".join(lines)

@@ -28,7 +28,7 @@ from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import store_file
-from mpcsim.system import free_port, gateway_program, running
+from mpcsim.system import backend, running
 
 KEYS: Final = 10_000
 BROKEN_OFF: Final = 32
@@ -131,7 +131,7 @@ def _start_s(folders: list[Path]) -> float:
     for folder in folders:
         with running() as processes:
             began = time.perf_counter()
-            processes.start(gateway_program(free_port(), ["--data", str(folder)]), quiet=True)
+            processes.start(*backend(folder), quiet=True)
             took.append(time.perf_counter() - began)
     return median(took)
 

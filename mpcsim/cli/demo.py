@@ -19,7 +19,7 @@ import httpx
 from mpcsim.cli.network import add_network, parse
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
-from mpcsim.system import access_token, free_port, gateway_program, node_program, running
+from mpcsim.system import access_token, backend, free_port, node_program, running
 
 DEFAULT_NETWORK: Final = "seoul,institution=frankfurt"
 PASSWORD: Final = "correct horse battery staple"
@@ -53,10 +53,9 @@ def run(options: argparse.Namespace) -> int:
     network = parse(preset)
     sys.stdout.write(f"{network}\n\n")
     with tempfile.TemporaryDirectory() as folder, running() as processes:
-        gateway = gateway_program(free_port(), ["--data", folder, "--network", preset])
+        *mpc_nodes, gateway = backend(folder, ["--network", preset])
         node = node_program(free_port(), gateway)
-        processes.start(gateway, quiet=True)
-        processes.start(node, quiet=True)
+        processes.start(*mpc_nodes, gateway, node, quiet=True)
         known = credentials(Path(folder))
         token = access_token(gateway.address, known.api_key, known.api_secret, "demo")
         headers = {"Authorization": f"Bearer {token}"}

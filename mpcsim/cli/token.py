@@ -6,16 +6,14 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from mpcsim.cli.ports import gateway_port
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.service.data_folder import store_file
 from mpcsim.system import DATA_FOLDER, HOST, access_token
-
-GATEWAY_PORT: Final = 9090
-"""Where the gateway listens unless ``GATEWAY_PORT`` says otherwise."""
 
 
 def add(subparsers: Any) -> None:
@@ -36,7 +34,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=_data_folder(),
         metavar="FOLDER",
-        help="where the gateway keeps its databases (default %(default)s, or MPCSIM_DATA)",
+        help="where the services have their folders (default %(default)s, or MPCSIM_DATA)",
     )
 
 
@@ -51,14 +49,13 @@ def fresh(user: str, gateway: str | None = None, data: Path | None = None) -> st
 
     Args:
         gateway: its address; this machine's by default.
-        data: where it keeps its databases; as for ``--data`` by default.
+        data: the data folder; as for ``--data`` by default.
 
     Raises:
         UsageError: the gateway cannot be reached, or refuses; or no credentials are known.
     """
     found = credentials(data or _data_folder())
-    port = os.environ.get("GATEWAY_PORT") or GATEWAY_PORT
-    address = gateway or f"http://{HOST}:{port}"
+    address = gateway or f"http://{HOST}:{gateway_port()}"
     return access_token(address, found.api_key, found.api_secret, user)
 
 

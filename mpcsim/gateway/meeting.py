@@ -1,6 +1,7 @@
 """What is seen to when the gateway, after its start, first reaches both MPC nodes.
 
-They hear of each other, and what the last run left undecided comes to its end.
+They hear of each other, end the sessions that the gateway's last run has left open, and what it
+left undecided comes to its end.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class Meeting:
         self._links = links
         self._activation = activation
         self._clock = clock
+        self._met = False
+        """The MPC nodes have been introduced: once, for they end what they take for the sessions of
+        an earlier gateway."""
         self._over = False
         self._attempt: asyncio.Task[None] | None = None
         self._next = -float("inf")
@@ -49,6 +53,13 @@ class Meeting:
         Raises:
             LinkFailed: an MPC node cannot be reached.
         """
+        if not self._met:
+            await self._introduce()
+            self._met = True
+        await self._activation.resolve_at_start()
+        self._over = True
+
+    async def _introduce(self) -> None:
         hellos = {party: await link.hello() for party, link in self._links.items()}
         identities = {party: hello.identity for party, hello in hellos.items()}
         LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
@@ -59,8 +70,6 @@ class Meeting:
                 raise
             except Refused as refused:  # keys that are there can be used
                 LOG.error("%s", refused)
-        await self._activation.resolve_at_start()
-        self._over = True
 
     async def begin(self) -> None:
         """At the start: wait a little for MPC nodes that are not up yet."""
@@ -70,7 +79,7 @@ class Meeting:
                 await self.hold()
             except LinkFailed as failed:
                 if self._clock() > deadline:
-                    LOG.warning("%s; it is asked again when it is needed", failed)
+                    LOG.warning("%s; what the start has to see to waits until it can", failed)
                     return
                 await asyncio.sleep(PAUSE_S)
 

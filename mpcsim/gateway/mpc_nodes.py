@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import logging
 from typing import Final, Protocol
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.ids import PartyId
+from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import failed, timed_out, unreachable
+from mpcsim.rpc.errors import LinkFailed, failed, timed_out, unreachable
 from mpcsim.rpc.refusals import from_json
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.transport import NotReached, TooLate, Transport, TransportFailed
+
+LOG = logging.getLogger(__name__)
 
 HELLO: Final = "/hello"
 
@@ -90,6 +93,8 @@ class OverHttp:
     def __init__(self, party: PartyId, transport: Transport) -> None:
         self.me = party
         self._transport = transport
+        self._answers: bool | None = None
+        """Whether it did when it was last asked; None before it first has."""
 
     async def hello(self) -> wire.Hello:
         """See ``MpcNodePort``."""
@@ -118,12 +123,24 @@ class OverHttp:
     ) -> bytes:
         try:
             reply = await self._transport.request(method, path, token=grant, body=body)
-        except NotReached:
-            raise unreachable(self.me) from None
-        except TooLate:
-            raise timed_out(self.me) from None
-        except TransportFailed:
-            raise failed(self.me) from None
+        except TransportFailed as failure:
+            gone = self._gone(failure)
+            if self._answers:
+                self._answers = False
+                LOG.warning("%s", gone)
+            raise gone from None
+        if self._answers is False:
+            LOG.info("the %s's MPC node answers again", ROLES[self.me])
+        self._answers = True
         if reply.status == 200:
             return reply.body
         raise from_json(reply.status, reply.body, self.me)
+
+    def _gone(self, failure: TransportFailed) -> LinkFailed:
+        match failure:
+            case NotReached():
+                return unreachable(self.me)
+            case TooLate():
+                return timed_out(self.me)
+            case _:
+                return failed(self.me)

@@ -214,8 +214,15 @@ class MpcNode:
         self._peer.meet(hello)
 
     def _meet(self, grant: Grant, data: bytes) -> None:
+        """From a gateway that has just been started. It knows of no session: none that is open here
+        will be gone on with, and none must keep others from a key."""
         grant.check(Scope("meet"))
-        self.meet(wire.Hello.from_bytes(data))
+        hello = wire.Hello.from_bytes(data)
+        with self._lock:
+            for session in list(self._sessions.values()):
+                self._forget(session)
+        self._sweep()
+        self.meet(hello)
 
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.

@@ -62,9 +62,11 @@ class LogLines(logging.Formatter):
 
 
 def configure_logs() -> None:
-    """Write what this process logs to its standard error, from INFO on."""
+    """Write what this process logs to its standard error: its own from INFO on, and from WARNING on
+    what libraries have to say."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogLines())
+    handler.addFilter(lambda r: r.levelno >= logging.WARNING or r.name.startswith("mpcsim"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 

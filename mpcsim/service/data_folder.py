@@ -86,7 +86,7 @@ def read_link(data: Path, role: str, party: PartyId) -> LinkSecret:
 
 def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> None:
     """Make what a gateway and MPC nodes that are about to start need to have in common: folders,
-    and links. Nobody else may run on these folders meanwhile.
+    and links. If anything is to be made, nobody may run on these folders meanwhile.
 
     Stores of earlier versions, which lay in the data folder itself, move to their places.
 
@@ -94,8 +94,11 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
         UsageError: a folder cannot be used or is in use, or what is there does not belong together;
             nothing has changed but the places of stores.
     """
+    parties = tuple(parties)
     roles = [REGISTRY, *(ROLES[party] for party in parties)]
     with ExitStack() as claims, _saying_what_failed(data):
+        if not _unmoved(data) and all(len(_links(data, party)) == 2 for party in parties):
+            return
         for role in roles:
             claims.enter_context(claimed(data / role))
         _move(data, claims)
@@ -105,12 +108,9 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
                 f"the .link files in {data} are of different deployments: put back folders that "
                 "belong together"
             )
-        missing = [party for party in parties if len(_links(data, party)) < 2]
-        if not missing:
-            return
         deployment = ids.pop() if ids else _deployment(data, roles, rng)
-        for party in missing:
-            (secret,) = _links(data, party) or [LinkSecret.fresh(rng, deployment)]
+        for party in parties:
+            secret, *_ = _links(data, party) or [LinkSecret.fresh(rng, deployment)]
             for role in (REGISTRY, ROLES[party]):
                 _write(link_file(data, role, party), secret)
 
@@ -155,9 +155,7 @@ def _lock(claim: int, folder: Path) -> None:
 
 def _move(data: Path, claims: ExitStack) -> None:
     """Move stores out of the data folder itself; what was interrupted is gone on with."""
-    roles = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
-    found = [role for role in roles if (data / file_of(role)).exists()]
-    if not found:
+    if not (found := _unmoved(data)):
         return
     claims.enter_context(claimed(data))  # as gateways of earlier versions do
     for role in found:
@@ -176,6 +174,12 @@ def _move(data: Path, claims: ExitStack) -> None:
             _sync(new.parent)
             _sync(data)
     LOG.info("moved in %s: %s", data, ", ".join(f"{file_of(r)} to {r}/" for r in found))
+
+
+def _unmoved(data: Path) -> list[str]:
+    """Whose stores are in the data folder itself."""
+    roles = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
+    return [role for role in roles if (data / file_of(role)).exists()]
 
 
 def _deployment(data: Path, roles: Iterable[str], rng: Rng) -> str:
@@ -216,7 +220,7 @@ def _read(path: Path) -> LinkSecret | None:
         found = LinkSecret(deployment, bytes.fromhex(key))
         if (len(bytes.fromhex(deployment)), len(found.key)) != (ID_BYTES, LINK_KEY_BYTES):
             raise ValueError
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

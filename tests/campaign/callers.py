@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from tests.campaign.model import Key, Share, Violation
-from tests.campaign.service import BOTH, NODE, Service
+from tests.campaign.service import ALL, NODE, Service
 
 LEASE_S = 5.0
 """How long a caller who has vanished may keep others from a key; the gateway's default."""
@@ -232,7 +232,7 @@ async def crowd(service: Service, rng: random.Random) -> AsyncIterator[Crowd]:
     ) as http:
         made = Crowd(service, http, rng)
         yield made
-    logs = "".join(service.log(name) for name in BOTH)
+    logs = "".join(service.log(name) for name in ALL)
     for caller in made.callers:
         secrets = [caller.password, caller.token.rpartition(".")[2]]
         for share in caller.key.shares.values():

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +17,15 @@ from mpcsim.system import (
     Program,
     Running,
     access_token,
+    backend,
     free_port,
-    gateway_program,
     node_program,
     running,
 )
 
-GATEWAY, NODE = "gateway", "node"
-BOTH = (GATEWAY, NODE)
+OPERATOR, INSTITUTION, GATEWAY, NODE = "operator", "institution", "gateway", "node"
+BACKEND = (OPERATOR, INSTITUTION, GATEWAY)
+ALL = (*BACKEND, NODE)
 
 
 class Unclean(AssertionError):
@@ -33,14 +33,14 @@ class Unclean(AssertionError):
 
 
 class Service:
-    """Gateway with both MPC nodes, and REST node: each on its port, with its log, for good."""
+    """Both MPC nodes, gateway and REST node: each on its port, with its log, for good."""
 
     def __init__(self, folder: Path, running: Running, settings: dict[str, str]) -> None:
         self.data = folder / "data"
-        gateway = gateway_program(free_port(), ["--data", str(self.data)])
+        *mpc_nodes, gateway = backend(self.data)
         node = node_program(free_port(), gateway, settings)
-        self._programs = {GATEWAY: gateway, NODE: node}
-        self._logs = {name: folder / f"{name}.log" for name in BOTH}
+        self._programs = {program.name: program for program in (*mpc_nodes, gateway, node)}
+        self._logs = {name: folder / f"{name}.log" for name in ALL}
         self._running = running
 
     def address(self, name: str) -> str:
@@ -55,25 +55,25 @@ class Service:
         Raises:
             UsageError: one of them does not start.
         """
-        with ThreadPoolExecutor(len(names)) as threads:
-            list(threads.map(lambda name: self._running.start(self._logged(name, limit)), names))
+        self._running.start(*(self._logged(name, limit) for name in names))
 
-    def refusal(self, limit: str = "") -> str | None:
-        """Start the gateway, which may refuse to: None if it runs, otherwise what it says.
+    def refusal(self, name: str, limit: str = "") -> str | None:
+        """Start a process, which may refuse to: None if it runs, otherwise what it says.
 
         Raises:
             Unclean: not in one sentence.
         """
-        before = len(self.log(GATEWAY))
+        before = len(self.log(name))
         try:
-            self.start(GATEWAY, limit=limit)
+            self.start(name, limit=limit)
             return None
         except UsageError as error:
-            why, said = str(error), self.log(GATEWAY)[before:]
-        self._running.kill(GATEWAY)
+            why, said = str(error), self.log(name)[before:]
+        self._running.kill(name)
         *others, last = said.splitlines() or [""]
-        one_sentence = not others and last.startswith("mpcsim serve: error: ")
-        if why != "gateway ended with status 2" or not one_sentence:
+        command = "gateway" if name == GATEWAY else "mpc-node"
+        one_sentence = not others and last.startswith(f"mpcsim {command}: error: ")
+        if why != f"{name} ended with status 2" or not one_sentence:
             raise Unclean(f"{why}: {others[-1:]} {last}")
         return last
 
@@ -131,9 +131,9 @@ def service(folder: Path, **settings: str) -> Iterator[Service]:
     """
     with running() as processes:
         made = Service(folder, processes, settings)
-        made.start(*BOTH)
+        made.start(*ALL)
         yield made
-    for name in BOTH:
+    for name in ALL:
         assert "Traceback" not in made.log(name), made.log(name)
 
 

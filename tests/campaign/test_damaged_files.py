@@ -12,7 +12,7 @@ import pytest
 
 from tests.campaign.callers import crowd
 from tests.campaign.model import Violation
-from tests.campaign.service import GATEWAY, Unclean, service
+from tests.campaign.service import BACKEND, Unclean, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -70,7 +70,7 @@ def test_damaged(tmp_path, store):
             for what, data in damages(kept / store, rng):
                 (served.data / store).write_bytes(data)
                 report(what, await with_damage(people, kept, store))
-            served.start(GATEWAY)
+            served.start(*BACKEND)
             await people.check(anew=True)
 
     kept = tmp_path / "kept"
@@ -95,7 +95,7 @@ def test_damaged_log_of_the_registry(tmp_path):
                 ]:
                     (served.data / log).write_bytes(damaged)
                     report(what, await with_damage(people, kept, STORES[0]))
-            served.start(GATEWAY)
+            served.start(*BACKEND)
             await people.check(anew=True)
 
     rng, kept = random.Random(log), tmp_path / "kept"
@@ -123,31 +123,33 @@ async def settle_in(people):
     people.join("secp256k1", 1)
     await people.check()
     await people.check(anew=True)
-    people.service.kill(GATEWAY)
+    people.service.kill(*BACKEND)
 
 
 async def with_damage(people, kept, store):
-    """The gateway refuses to start, or says what is wrong; or nothing is. Then the store is put
+    """Its service refuses to start, or says what is wrong; or nothing is. Then the store is put
     back, and nothing is lost."""
-    service = people.service
-    before = len(service.log(GATEWAY))
+    service, owner = people.service, store.partition("/")[0]
+    before = {name: len(service.log(name)) for name in BACKEND}
     try:
-        refusal = service.refusal()
+        refusal = service.refusal(owner)
     except Unclean as unclean:
         refusal = f"{WRONG}{unclean}"
     outcome = refusal or ""
     if refusal is None:
+        service.start(*(name for name in BACKEND if name != owner))
         whole = await asyncio.gather(*map(intact, people.callers))
         broken = [c.key.user for c, well in zip(people.callers, whole, strict=True) if not well]
-        service.kill(GATEWAY)
-        errors = re.findall(r"^ERROR .*", service.log(GATEWAY)[before:], re.MULTILINE)
+        service.kill(*BACKEND)
+        said = "".join(service.log(name)[before[name] :] for name in BACKEND)
+        errors = re.findall(r"^ERROR .*", said, re.MULTILINE)
         outcome = f"works, {len(errors)} errors logged"
         if broken:
             outcome = f"broken for {broken}: {errors[0]}" if errors else f"{WRONG}{broken} broken"
         put_back(service.data, kept, store)
-        service.start(GATEWAY)
+        service.start(*BACKEND)
         await people.check()
-        service.kill(GATEWAY)
+        service.kill(*BACKEND)
     put_back(service.data, kept, store)
     return outcome
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.campaign.callers import crowd, together
-from tests.campaign.service import GATEWAY, service
+from tests.campaign.service import BACKEND, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -17,7 +17,7 @@ ATTEMPTS = 12
 
 
 def limit(served, room):
-    largest = max(file.stat().st_size for file in served.data.iterdir())
+    largest = max(file.stat().st_size for file in served.data.rglob("*"))
     return f"-f {(largest + room) // BLOCK}"
 
 
@@ -26,7 +26,7 @@ def test_files_that_cannot_grow(tmp_path, room, gently):
     """
     Args:
         room: bytes that the largest file may still grow by.
-        gently: whether the gateway is asked to end, or killed.
+        gently: whether gateway and MPC nodes are asked to end, or killed.
     """
     rng = random.Random(room)
 
@@ -37,11 +37,12 @@ def test_files_that_cannot_grow(tmp_path, room, gently):
             await people.check()
             busy = [*people.join("ed25519", 8), *people.join("secp256k1", 2)]
             end = served.terminate if gently else served.kill
-            end(GATEWAY)
-            if served.refusal(limit(served, room)) is None:
+            end(*BACKEND)
+            up = [n for n in BACKEND if served.refusal(n, limit(served, room)) is None]
+            if up == [*BACKEND]:
                 await until_full(people, calm, busy)
-                end(GATEWAY)
-            served.start(GATEWAY)
+            end(*up)
+            served.start(*BACKEND)
             await people.check(anew=True)
 
     async def until_full(people, calm, busy):

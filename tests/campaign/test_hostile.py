@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.campaign.callers import ALLOWANCE_S, crowd
-from tests.campaign.service import BOTH, GATEWAY, NODE, service
+from tests.campaign.service import ALL, GATEWAY, INSTITUTION, NODE, OPERATOR, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -30,7 +30,8 @@ FEW_FILES = 350
 ENDLESS = 40 << 20
 MEMORY = 16 << 20
 """Bytes that an endless header may cost."""
-PATHS = {NODE: "/v3/wallet/sign", GATEWAY: "/mpc/v1/sign"}
+PATHS = {NODE: "/v3/wallet/sign", GATEWAY: "/mpc/v1/sign", OPERATOR: "/sign", INSTITUTION: "/sign"}
+READY = {NODE: "/", GATEWAY: "/.well-known/jwks.json", OPERATOR: "/hello", INSTITUTION: "/hello"}
 
 
 @pytest.fixture(autouse=True)
@@ -138,8 +139,8 @@ async def bystanders(served):
 
 
 async def newcomer(served, within_s):
-    """Both servers take a new connection and answer."""
-    for name, path in ((NODE, "/"), (GATEWAY, "/.well-known/jwks.json")):
+    """All servers take a new connection and answer."""
+    for name, path in READY.items():
         deadline = time.monotonic() + within_s
         while True:
             with contextlib.suppress(httpx.TransportError):
@@ -157,12 +158,12 @@ def run(tmp_path, scene, limit=""):
 
     with service(tmp_path) as served:
         if limit:
-            served.terminate(*BOTH)
-            served.start(*BOTH, limit=limit)
+            served.terminate(*ALL)
+            served.start(*ALL, limit=limit)
         asyncio.run(campaign())
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ALL)
 def test_a_header_without_end(tmp_path, name):
     async def scene(served, token):
         def send():
@@ -187,7 +188,7 @@ def test_a_header_without_end(tmp_path, name):
 def test_requests_that_are_never_finished(tmp_path):
     async def scene(served, token):
         waits = []
-        for name in BOTH:
+        for name in ALL:
             for start, wait_s in ((half_header, HEADER_S), (half_body, BODY_S)):
                 connection = connect(served, name)
                 connection.sendall(start(name, token))
@@ -199,7 +200,7 @@ def test_requests_that_are_never_finished(tmp_path):
 
 
 @pytest.mark.parametrize("start", [half_header, half_body])
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ALL)
 def test_more_connections_than_there_may_be(tmp_path, name, start):
     async def scene(served, token):
         before, opened = open_file_count(served, name), []
@@ -222,7 +223,7 @@ def test_fewer_open_files_than_connections(tmp_path):
     async def scene(served, token):
         opened = []
         try:
-            for name in BOTH:
+            for name in ALL:
                 start = half_header(name, token)
                 await asyncio.to_thread(flood, served, name, start, 2 * FEW_FILES, opened)
             await newcomer(served, HEADER_S + ALLOWANCE_S)

@@ -1,4 +1,4 @@
-"""Gateway and node are killed at random moments, and started again on the same folder."""
+"""The processes are killed at random moments, and started again on the same folder."""
 
 import asyncio
 import random
@@ -6,33 +6,35 @@ import random
 import pytest
 
 from tests.campaign.callers import crowd
-from tests.campaign.service import BOTH, GATEWAY, NODE, service
+from tests.campaign.service import ALL, BACKEND, GATEWAY, NODE, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-VICTIMS = [(GATEWAY,), (GATEWAY,), (NODE,), BOTH]
+SEVERAL = [ALL, BACKEND, (GATEWAY, NODE)]
 NEW, OLD = 3, 2
 """Users who have no key yet, and who have one: two callers each."""
 
 
-@pytest.mark.parametrize(
-    ("curve", "kills", "seed"),
-    [*(("ed25519", 12, seed) for seed in range(7)), *(("secp256k1", 8, seed) for seed in range(2))],
-)
-def test_killed_at_random_moments(tmp_path, curve, kills, seed):
-    rng = random.Random(f"{curve} {seed}")
+@pytest.mark.parametrize(("curve", "kills"), [("ed25519", 10), ("ed25519", 11), ("secp256k1", 9)])
+@pytest.mark.parametrize("name", [*ALL, "several"])
+def test_killed_at_random_moments(tmp_path, curve, kills, name):
+    """Thirty times each process alone, and several at once."""
+    rng = random.Random(f"{name} {curve} {kills}")
+    # Of what an MPC node was asked, the gateway mostly finds out what came of it.
+    mostly_in_doubt = name in (GATEWAY, NODE)
 
     async def campaign():
         async with crowd(served, rng) as people:
             for number in range(kills):
                 old = people.callers[-OLD:]
                 callers = [*old, *people.join(curve, NEW)]
-                victims = VICTIMS[number % len(VICTIMS)]
-                print(f"seed {seed}, kill {number}: {' and '.join(victims)}")
+                victims = SEVERAL[number % len(SEVERAL)] if name == "several" else (name,)
+                print(f"kill {number}: {' and '.join(victims)}")
                 await people.strike(callers, victims)
                 await people.check(callers)
             await people.check()
-            assert sum(caller.in_doubt for caller in people.callers) >= kills // 2
+            if mostly_in_doubt:
+                assert sum(caller.in_doubt for caller in people.callers) >= kills // 2
 
     with service(tmp_path) as served:
         asyncio.run(campaign())

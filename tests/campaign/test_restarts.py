@@ -1,4 +1,4 @@
-"""Gateway and node end, in good order or not, and begin again: what was acknowledged signs."""
+"""The processes end, in good order or not, and begin again: what was acknowledged signs."""
 
 import asyncio
 import random
@@ -6,12 +6,12 @@ import random
 import pytest
 
 from tests.campaign.callers import crowd, together
-from tests.campaign.service import GATEWAY, NODE, service
+from tests.campaign.service import ALL, GATEWAY, INSTITUTION, NODE, OPERATOR, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-VICTIMS = [(GATEWAY,), (NODE,), (GATEWAY, NODE), (NODE, GATEWAY)]
-ROUNDS = 5
+VICTIMS = [(GATEWAY,), (OPERATOR,), (NODE,), (INSTITUTION,), ALL, (NODE, GATEWAY, OPERATOR)]
+ROUNDS = len(VICTIMS)
 
 
 async def succeeds(call):

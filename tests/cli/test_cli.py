@@ -25,7 +25,16 @@ from mpcsim.listening import listen
 from mpcsim.platforms import require_posix
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
-from mpcsim.system import HOST, Program, free_port, gateway_program, node_program, running
+from mpcsim.system import (
+    HOST,
+    Program,
+    backend,
+    free_port,
+    gateway_program,
+    node_program,
+    running,
+)
+from tests.helpers.processes import PORTS
 
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
@@ -41,11 +50,10 @@ class System:
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     data = tmp_path_factory.mktemp("system") / "data"
-    gateway = gateway_program(free_port(), ["--data", str(data)])
+    *mpc_nodes, gateway = backend(data)
     node = node_program(free_port(), gateway)
     with running() as processes:
-        processes.start(gateway)
-        processes.start(node)
+        processes.start(*mpc_nodes, gateway, node)
         yield System(gateway.address, node.address, data)
 
 
@@ -171,6 +179,8 @@ def test_other_platforms_are_not():
 def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
     with listen(HOST, 0) as other:
         port = other.getsockname()[1]
+        for variable in PORTS:
+            monkeypatch.setenv(variable, str(free_port()))
         monkeypatch.setenv("GATEWAY_PORT", str(port))
         assert main(["serve", "--data", str(tmp_path)]) == 2
     err = capsys.readouterr().err
@@ -186,7 +196,7 @@ def test_a_port_that_is_none(monkeypatch, capsys):
 
 
 def test_serve_stops_everything_when_one_part_ends(tmp_path):
-    ports = {name: str(free_port()) for name in ("GATEWAY_PORT", "APP_PORT")}
+    ports = {name: str(free_port()) for name in PORTS}
     command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
     serve = subprocess.Popen(
         ["/usr/bin/env", *(f"{k}={v}" for k, v in ports.items()), *command],
@@ -236,13 +246,13 @@ def test_a_program_that_ends_at_once():
     ],
 )
 def test_where_a_program_is_reached(host, address):
-    assert gateway_program(9, host=host).address == address
+    assert gateway_program(9, "data", host=host).address == address
 
 
 def test_a_gateway_at_another_address_than_loopbacks_first(tmp_path):
-    gateway = gateway_program(free_port(), ["--data", str(tmp_path)], host="127.0.0.2")
+    *mpc_nodes, gateway = backend(tmp_path, host="127.0.0.2")
     with running() as processes:
-        processes.start(gateway)
+        processes.start(*mpc_nodes, gateway)
         assert httpx.get(f"{gateway.address}/mpc/v1/nodes", trust_env=False).status_code == 200
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"http://{HOST}:{gateway.port}/mpc/v1/nodes", trust_env=False)
@@ -260,23 +270,24 @@ def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
 
 
 def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, capsys):
-    gateway = gateway_program(free_port(), ["--data", str(tmp_path / "data")])
+    *mpc_nodes, gateway = backend(tmp_path / "data")
     monkeypatch.setenv("MAX_HEADER_BYTES", "2048")
     with running() as processes:
-        processes.start(gateway, quiet=True)
+        processes.start(*mpc_nodes, gateway, quiet=True)
         long = {"x": "x" * 3000}
-        answer = httpx.get(gateway.address + gateway.ready, headers=long, trust_env=False)
-        assert answer.status_code == 431
-        assert answer.json() == {"error": "The header has more than 2048 bytes"}
+        for server in (*mpc_nodes, gateway):
+            answer = httpx.get(server.address + server.ready, headers=long, trust_env=False)
+            assert answer.status_code == 431
+            assert answer.json() == {"error": "The header has more than 2048 bytes"}
     monkeypatch.setenv("MAX_HEADER_BYTES", "none")
     assert main(["serve"]) == 2
     assert "MAX_HEADER_BYTES must be a number of bytes, 1024 to 1048576" in capsys.readouterr().err
 
 
 def test_killed_and_started_again(system, tmp_path):
-    gateway = gateway_program(free_port(), ["--data", str(tmp_path)])
+    *mpc_nodes, gateway = backend(tmp_path)
     with running() as processes:
-        processes.start(gateway)
+        processes.start(*mpc_nodes, gateway)
         processes.kill("gateway")
         assert processes.ended() is None
         processes.start(gateway)

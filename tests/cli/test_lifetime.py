@@ -21,6 +21,7 @@ from mpcsim.listening import listen
 from mpcsim.system import HOST, Program, free_port, running
 from tests.helpers.processes import (
     PATIENCE_S,
+    PORTS,
     Begun,
     descendants,
     lasting_port,
@@ -40,7 +41,7 @@ class Served:
 
     def __init__(self, folder: Path, command: Sequence[str], **variables: str) -> None:
         self.data, self._log = folder / "data", folder / "log"
-        self.ports = {name: lasting_port() for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
+        self.ports = {name: lasting_port() for name in PORTS}
         ports = {name: str(port) for name, port in self.ports.items()}
         with self._log.open("wb") as out:
             self.process = subprocess.Popen(
@@ -102,7 +103,7 @@ def check_all_gone(system: Served, family: set[int]) -> None:
 )
 def test_nothing_outlives_serve(tmp_path, signals):
     with served(tmp_path, WORKERS="2") as (system, family):
-        assert len(family) >= 5  # itself, gateway, node, and the node's two workers
+        assert len(family) >= 7  # itself, MPC nodes, gateway, node, and the node's two workers
         for one in signals:
             system.process.send_signal(one)
             time.sleep(APART_S)

@@ -341,7 +341,7 @@ def seal_keys(gateway: OpenGateway) -> dict[PartyId, bytes]:
 def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
     """A vault of a key: encrypted share and secret store."""
     return seal_share(
-        b"the client's share",
+        os.urandom(32),
         pw_key=bytes(32),
         salt=new_salt(SystemRng()),
         cost=INTERACTIVE,

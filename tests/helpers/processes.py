@@ -20,6 +20,8 @@ from mpcsim.listening import listen
 from mpcsim.system import HOST
 
 PATIENCE_S = 60
+PORTS = ("OPERATOR_PORT", "INSTITUTION_PORT", "GATEWAY_PORT", "APP_PORT", "LAB_PORT")
+"""The variables that move the ports of what ``mpcsim serve`` starts."""
 
 
 def lasting_port() -> int:

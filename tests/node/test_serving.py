@@ -18,7 +18,7 @@ import pytest
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.listening import ConnectionLimits, listen
-from mpcsim.system import access_token, gateway_program, running
+from mpcsim.system import access_token, backend, running
 from node.settings import Settings
 from tests.helpers.processes import descendants, left, nothing_left, until
 from tests.helpers.repo import ROOT
@@ -159,7 +159,7 @@ def test_limits_of_connections_come_from_the_environment():
 def test_signing_goes_on_among_hostile_connections(tmp_path):
     """Half-sent headers, bodies and trailers by the hundred, at both servers."""
     few = {"MAX_CONNECTIONS": "40"}
-    gateway = gateway_program(free_port(), ["--data", str(tmp_path / "data")])
+    *mpc_nodes, gateway = backend(tmp_path / "data")
     gateway = replace(gateway, environment={**gateway.environment, **few})
     beginnings = (
         b"",
@@ -169,7 +169,7 @@ def test_signing_goes_on_among_hostile_connections(tmp_path):
     )
     with ExitStack() as stack:
         processes = stack.enter_context(running())
-        processes.start(gateway, quiet=True)
+        processes.start(*mpc_nodes, gateway, quiet=True)
         known = credentials(tmp_path / "data")
         token = access_token(gateway.address, known.api_key, known.api_secret, "alice")
         process, client = stack.enter_context(node(WAAS_API_URL=gateway.address, **few))

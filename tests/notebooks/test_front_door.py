@@ -21,6 +21,7 @@ from mpcsim.system import free_port
 from tests.explorer.lab import Lab
 from tests.explorer.page import browser, driver
 from tests.helpers.notebooks import FOLDER
+from tests.helpers.processes import PORTS
 from tests.helpers.repo import ROOT
 
 pytestmark = [
@@ -36,7 +37,7 @@ def workbench() -> Iterator[tuple[Path, str]]:
     """The whole system on a copy of the notebooks; the folder, and JupyterLab's address."""
     folder = Path(tempfile.mkdtemp(prefix="lab-"))  # short: sockets live in it
     shutil.copytree(FOLDER, folder / "notebooks")
-    ports = {name: str(free_port()) for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
+    ports = {name: str(free_port()) for name in PORTS}
     own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **ports}
     own |= {f"JUPYTER_{kind}_DIR": str(folder / kind) for kind in ("DATA", "RUNTIME", "CONFIG")}
     (folder / "CONFIG").mkdir()

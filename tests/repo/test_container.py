@@ -61,9 +61,13 @@ def _pins(name: str):
 
 def test_health_checks():
     compose = yaml.safe_load((ROOT / "compose.yml").read_text())
+    for name, service in compose["services"].items():
+        check = service["healthcheck"]
+        if name.startswith("link-"):
+            assert check == {"disable": True}
+        else:
+            assert (check["interval"], check["timeout"], check["retries"]) == ("30s", "5s", 3)
     for service in ("node", "gateway"):
-        check = compose["services"][service]["healthcheck"]
-        assert (check["interval"], check["timeout"], check["retries"]) == ("30s", "5s", 3)
         (flags,) = (rest for what, rest in stages()[service] if what == "HEALTHCHECK")
         assert flags.startswith("--interval=30s --timeout=5s --retries=3 CMD ")
 
@@ -82,7 +86,14 @@ def test_base_images_cannot_change():
 
 def test_containers_may_do_little():
     compose = yaml.safe_load((ROOT / "compose.yml").read_text())
-    writable = {"gateway": ["gateway:/service/data"], "node": []}
+    places = {
+        name: f"{name}-data:/service/data/{name}" for name in ("gateway", "operator", "institution")
+    }
+    writable = {name: [place] for name, place in places.items()} | {
+        "node": [],
+        "link-operator": [places["gateway"], places["operator"]],
+        "link-institution": [places["gateway"], places["institution"]],
+    }
     assert set(compose["services"]) == set(writable)
     for name, service in compose["services"].items():
         assert service["read_only"] is True
@@ -90,7 +101,7 @@ def test_containers_may_do_little():
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service.get("volumes", []) == writable[name]
         assert not {"privileged", "cap_add", "tmpfs", "user"} & set(service)
-        assert service["restart"] == "unless-stopped"
+        assert service["restart"] == ("no" if name.startswith("link-") else "unless-stopped")
     assert ("VOLUME", "/service/data") in stages()["gateway"]
     assert ("USER", "service") in stages()["runtime"]
 
@@ -98,7 +109,8 @@ def test_containers_may_do_little():
 def test_containers_have_the_time_to_finish():
     """What they drain, and closing what was open."""
     compose = yaml.safe_load((ROOT / "compose.yml").read_text())
-    for name, drain_s in (("gateway", GATEWAY_SHUTDOWN_S), ("node", NODE_SHUTDOWN_S)):
+    drains = dict.fromkeys(("gateway", "operator", "institution"), GATEWAY_SHUTDOWN_S)
+    for name, drain_s in {**drains, "node": NODE_SHUTDOWN_S}.items():
         grace = re.fullmatch(r"(\d+)s", compose["services"][name]["stop_grace_period"])
         assert int(grace[1]) >= drain_s + 10
 
@@ -145,6 +157,7 @@ def test_every_build_step_works_in_a_clean_directory(tmp_path):
 
     gateway_port, node_port = free_port(), free_port()
     environment |= {"GATEWAY_PORT": str(gateway_port), "APP_PORT": str(node_port)}
+    environment |= {name: str(free_port()) for name in ("OPERATOR_PORT", "INSTITUTION_PORT")}
     environment["WAAS_API_URL"] = f"http://{HOST}:{gateway_port}"
     with running() as processes:
         for name, port, ready in (

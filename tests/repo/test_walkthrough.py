@@ -18,6 +18,7 @@ import coincurve
 import pytest
 
 from mpcsim.system import free_port
+from tests.helpers.processes import PORTS
 from tests.helpers.repo import ROOT, project_files
 
 STARTING_S = 400
@@ -41,7 +42,7 @@ def test_make_up_and_the_walk_through(tmp_path):
     project = tmp_path / "project"
     copy_of_the_project(project)
     (walk,) = (block for block in shell_blocks() if "mpcsim token" in block)
-    ports = {name: str(free_port()) for name in ("GATEWAY_PORT", "APP_PORT", "LAB_PORT")}
+    ports = {name: str(free_port()) for name in PORTS}
     environment = {**os.environ, **ports, "PYTHON": sys.executable}
     for name in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONOPTIMIZE"):
         environment.pop(name, None)

@@ -1,4 +1,4 @@
-"""The gateway's process is killed at random moments and started again on the same folder."""
+"""Gateway and MPC nodes are killed at random moments and started again on the same folder."""
 
 import asyncio
 import random
@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from mpcsim.cli.token import credentials
-from mpcsim.system import access_token, free_port, gateway_program, running
+from mpcsim.system import access_token, backend, running
 from tests.helpers.gateway import Client
 
 USERS = 8
@@ -57,7 +57,8 @@ async def until_killed(processes, wallets, address, tokens, answers, delay_s):
         await asyncio.wait([waiting, everything], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         await asyncio.sleep(delay_s)
-        processes.kill("gateway")
+        for name in ("gateway", "operator", "institution"):
+            processes.kill(name)
         for end in await everything:
             assert end is None or isinstance(end, httpx.TransportError), end
 
@@ -88,8 +89,8 @@ def kill_again_and_again(folder, kills, seed, curve):
     wallets = []
     with running() as processes:
         for number in range(kills + 1):
-            program = gateway_program(free_port(), ["--data", str(folder)])
-            processes.start(program, quiet=True)
+            *mpc_nodes, program = backend(folder)
+            processes.start(*mpc_nodes, program, quiet=True)
             asyncio.run(check(wallets, program.address, logged_in(wallets, folder, program)))
             if number == kills:
                 break

@@ -13,7 +13,7 @@ import pytest
 
 from mpcsim.cli.token import fresh
 from mpcsim.service.data_folder import store_file
-from mpcsim.system import HOST, free_port, gateway_program, running
+from mpcsim.system import HOST, backend, free_port, running
 from tests.helpers.gateway import Client
 from tests.helpers.processes import PATIENCE_S, Begun, until
 
@@ -37,9 +37,10 @@ def test_a_copy_of_the_three_files_is_the_whole_gateway(tmp_path, number):
     data, copy, port = tmp_path / "data", tmp_path / "copy", free_port()
     address = f"http://{HOST}:{port}"
     command = [sys.executable, "-m", "mpcsim", "serve", "--gateway-only", "--data", str(data)]
+    ports = {name: str(free_port()) for name in ("OPERATOR_PORT", "INSTITUTION_PORT")}
     with subprocess.Popen(
         command,
-        env={**os.environ, "GATEWAY_PORT": str(port)},
+        env={**os.environ, **ports, "GATEWAY_PORT": str(port)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as process:
@@ -54,8 +55,13 @@ def test_a_copy_of_the_three_files_is_the_whole_gateway(tmp_path, number):
             assert begun.finish()[0] == 201
             assert process.wait(PATIENCE_S) == 0
             assert process.stdout is not None
-            (line,) = process.stdout  # the one of the start
-            assert b"MPC_NODE_KEYS=operator=" in line
+            said = process.stdout.read().decode().splitlines()
+            (names,) = (line for line in said if line.startswith("INFO "))
+            assert "MPC_NODE_KEYS=operator=" in names
+            said.remove(names)
+            *addresses, last, empty, stopping = said
+            assert [line.split()[0] for line in addresses] == ["operator", "institution", "gateway"]
+            assert (last, empty, stopping) == ("Ctrl-C stops everything.", "", "stopping")
         finally:
             process.kill()
     beside = [*data.glob("*/*-wal"), *data.glob("*/*-shm")]
@@ -64,9 +70,9 @@ def test_a_copy_of_the_three_files_is_the_whole_gateway(tmp_path, number):
     for name in SERVICES:
         (copy / name).mkdir(parents=True)
         shutil.copy(store_file(data, name), copy / name)
-    program = gateway_program(free_port(), ["--data", str(copy)])
+    *mpc_nodes, program = backend(copy)
     with running() as processes:
-        processes.start(program, quiet=True)
+        processes.start(*mpc_nodes, program, quiet=True)
         call(program.address, token, lambda client: client.check_works(share))
         again = httpx.post(program.address + SIGN_UP, json={"username": "bob"}, trust_env=False)
         assert again.status_code == 409

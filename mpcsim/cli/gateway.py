@@ -1,0 +1,138 @@
+"""``mpcsim gateway``: the gateway alone."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from mpcsim.cli.network import add_network, parse
+from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
+from mpcsim.cli.token import add_data
+from mpcsim.errors import UsageError
+from mpcsim.gateway.sessions import LEASE_S
+from mpcsim.gateway.smart_accounts import MakeService, over_rpc
+from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.listening import ConnectionLimits
+from mpcsim.rpc.request_ids import configure_logs
+from mpcsim.service import open_gateway
+from mpcsim.service.serving import serve
+from mpcsim.settings import describe, read
+from mpcsim.system import HOST
+
+N = TypeVar("N", int, float)
+
+VARIABLES: Final = """\
+  GATEWAY_PORT
+      Port to listen on. Default: 9090.
+  OPERATOR_URL, INSTITUTION_URL
+      Where the MPC nodes are. Default: this machine, OPERATOR_PORT (9092) and INSTITUTION_PORT
+      (9093).
+  CHAIN_RPC_URL, CHAIN_BUNDLER_KEY
+      A chain for the smart accounts, and the key that pays there. Default: one in this process.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "gateway",
+        help="start the gateway alone (see serve for all at once)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="environment variables:\n" + VARIABLES + describe(ConnectionLimits),
+    )
+    parser.add_argument(
+        "--with-mpc-nodes",
+        action="store_true",
+        help="both MPC nodes in this process, too: quicker, but one process holds both shares",
+    )
+    add_options(parser)
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what can be chosen of a gateway."""
+    parser.add_argument(
+        "--host", default=HOST, help="address the gateway listens on (default %(default)s)"
+    )
+    parser.add_argument(
+        "--queue",
+        type=_at_least(0, int),
+        default=0,
+        metavar="N",
+        help="signing requests that may wait for one key (default: refuse a second one at once)",
+    )
+    parser.add_argument(
+        "--token-lifetime",
+        type=_at_least(1, float),
+        default=3600.0,
+        metavar="S",
+        help="seconds a token holds",
+    )
+    parser.add_argument(
+        "--lease",
+        type=_at_least(0.1, float),
+        default=LEASE_S,
+        metavar="S",
+        help="seconds a session's caller may be silent before the key's next caller takes its "
+        "place (default %(default)s)",
+    )
+    add_network(parser)
+
+
+def given(options: argparse.Namespace) -> list[str]:
+    """The same options, but the address, for a command line."""
+    found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
+    found += ["--lease", str(options.lease)]
+    return found + (["--network", options.network] if options.network else [])
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP."""
+    limits = read(ConnectionLimits, os.environ)
+    configure_logs()
+    gateway = open_gateway(
+        options.data,
+        mpc_nodes=None if options.with_mpc_nodes else {p: _address(p) for p in MPC_NODES},
+        smart_accounts=_chain(),
+        network=parse(options.network),
+        queue=options.queue,
+        token_lifetime_s=options.token_lifetime,
+        lease_s=options.lease,
+    )
+    serve(gateway, options.host, gateway_port(), limits)
+    return 0
+
+
+def _address(party: PartyId) -> str:
+    """Where an MPC node is."""
+    given = os.environ.get(mpc_node_variable(party, "URL"))
+    return given or f"http://{HOST}:{mpc_node_port(party)}"
+
+
+def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
+    """What argparse is to make of an option's text."""
+
+    def number(text: str) -> N:
+        with suppress(ValueError):
+            if least <= (found := kind(text)) < math.inf:
+                return found
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
+
+    return number
+
+
+def _chain() -> MakeService | None:
+    """The chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to pay.
+
+    Raises:
+        UsageError: only one of the two is set, or the key is none.
+    """
+    url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
+    if bool(url) != bool(key):
+        raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
+    return over_rpc(url, key) if url and key else None

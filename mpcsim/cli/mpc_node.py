@@ -1,0 +1,67 @@
+"""``mpcsim mpc-node operator``: one MPC node alone; ``mpcsim link operator``: its link with the
+gateway."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from mpcsim.cli.ports import MPC_NODE_PORTS, mpc_node_port, mpc_node_variable
+from mpcsim.cli.token import add_data
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.listening import ConnectionLimits
+from mpcsim.rng import SystemRng
+from mpcsim.rpc.request_ids import configure_logs
+from mpcsim.service import open_mpc_node
+from mpcsim.service.data_folder import prepare
+from mpcsim.service.serving import serve
+from mpcsim.settings import describe, read
+from mpcsim.system import HOST
+
+PARTIES = {ROLES[party]: party for party in MPC_NODES}
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    ports = ", ".join(
+        f"{mpc_node_variable(party, 'PORT')} ({port})" for party, port in MPC_NODE_PORTS.items()
+    )
+    parser = subparsers.add_parser(
+        "mpc-node",
+        help="start one MPC node alone (see serve for all at once)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"environment variables:\n  {ports}\n      Port to listen on.\n"
+        + describe(ConnectionLimits),
+    )
+    parser.add_argument("role", choices=PARTIES, help="whose it is")
+    parser.add_argument("--host", default=HOST, help="address it listens on (default %(default)s)")
+    add_data(parser)
+    parser.set_defaults(run=_run)
+
+    parser = subparsers.add_parser(
+        "link",
+        help="make the secret that the gateway shares with an MPC node, in the folders of both",
+        description="Needed once where the folders are kept apart: on two machines, or for two "
+        "containers. Take each to its place afterwards. serve does it by itself.",
+    )
+    parser.add_argument("role", choices=PARTIES, help="whose MPC node it is")
+    add_data(parser)
+    parser.set_defaults(run=_link)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP."""
+    limits = read(ConnectionLimits, os.environ)
+    configure_logs()
+    party: PartyId = PARTIES[options.role]
+    serve(open_mpc_node(options.data, party), options.host, mpc_node_port(party), limits)
+    return 0
+
+
+def _link(options: argparse.Namespace) -> int:
+    configure_logs()
+    data: Path = options.data
+    prepare(data, SystemRng(), [PARTIES[options.role]])
+    return 0

@@ -1,0 +1,98 @@
+"""Processes that are started again when they end."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from mpcsim import system
+from mpcsim.errors import UsageError
+from mpcsim.listening import listen
+from mpcsim.system import HOST, Program, Revival, free_port, running
+from tests.helpers.gateway import Clock
+from tests.helpers.processes import until
+
+SLEEPER = "import time; time.sleep(600)"
+
+
+def program(name, code=SLEEPER):
+    return Program(name, [sys.executable, "-c", code], free_port(), "", "/")
+
+
+def ends(processes, name, number=signal.SIGKILL):
+    os.kill(processes.process_id(name), number)
+    until(lambda: processes.status(name) is not None)
+
+
+def test_who_ends_is_started_again_and_the_others_are_left_alone(caplog):
+    one, other, rest = (program(name) for name in ("one", "other", "rest"))
+    clock = Clock()
+    with running() as processes:
+        for each in (one, other, rest):
+            processes.launch(each)
+        ids = {name: processes.process_id(name) for name in ("one", "other", "rest")}
+        revival = Revival(processes, [one, other], clock)
+        revival.look()
+        ends(processes, "one")
+        assert processes.ended() == "one"
+        assert processes.ended(revival.names) is None
+        revival.look()
+        assert caplog.messages == [
+            "one: ended by SIGKILL; it is started again in 0.5 s, and the others go on"
+        ]
+        revival.look()
+        assert processes.process_id("one") == ids["one"]
+        clock.now += 0.5
+        revival.look()
+        assert processes.status("one") is None
+        assert processes.process_id("one") != ids["one"]
+        assert [processes.process_id(name) for name in ("other", "rest")] == [
+            ids["other"],
+            ids["rest"],
+        ]
+        ends(processes, "rest")
+        assert processes.ended(revival.names) == "rest"
+
+
+def test_who_keeps_ending_is_started_less_and_less_often(caplog):
+    one = program("one", "raise SystemExit(3)")
+    clock = Clock()
+    with running() as processes:
+        processes.launch(one)
+        revival = Revival(processes, [one], clock)
+        for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
+            until(lambda: processes.status("one") is not None)
+            revival.look()
+            said = caplog.messages[-1]
+            assert said.startswith(f"one: ended with status 3; it is started again in {pause} s")
+            clock.now += pause - 0.1
+            revival.look()
+            assert processes.status("one") is not None
+            clock.now += 0.2
+            revival.look()
+        clock.now += system.STEADY_S + 0.1  # it has run for long: that is another matter
+        until(lambda: processes.status("one") is not None)
+        revival.look()
+        assert "started again in 0.5 s" in caplog.messages[-1]
+
+
+def test_a_port_that_is_taken_meanwhile_is_waited_for(caplog):
+    one, clock = program("one"), Clock()
+    with running() as processes:
+        processes.launch(one)
+        revival = Revival(processes, [one], clock)
+        ends(processes, "one")
+        revival.look()
+        with listen(HOST, one.port):
+            clock.now += 1
+            revival.look()
+            assert "already in use" in caplog.messages[-1]
+        clock.now += 2
+        revival.look()
+        assert processes.status("one") is None
+
+
+def test_all_that_are_started_together_are_waited_for():
+    with running() as processes, pytest.raises(UsageError, match="two ended with status 3"):
+        processes.start(program("one"), program("two", "raise SystemExit(3)"))
