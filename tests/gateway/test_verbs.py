@@ -20,6 +20,7 @@ from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
     NO_PROOF,
+    SEALED,
     Client,
     check_signature,
     envelopes,
@@ -117,7 +118,7 @@ def test_a_vault_opens_for_its_user_and_key_only():
         with reply_key.combine(
             wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)
         ) as key:
-            assert bytes(open_share(sealed, store, key, user_id)) == b"the client's share"
+            assert bytes(open_share(sealed, store, key, user_id)) == SEALED
 
         bad = 400, "Invalid secret_store"
         half = store.halves[OPERATOR]
@@ -139,6 +140,29 @@ def test_a_vault_opens_for_its_user_and_key_only():
         mallory = Client.of(gateway, "mallory")
         await refused(mallory, "open", request, *NO_KEY)
         await client.recover("secp256k1")
+        await refused(client, "open", request, *NO_KEY)
+
+    run(work)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party):
+    """Its shares are no more: that is said, and not taken for somebody's fault."""
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+        request = client.opening(share, store.halves)
+        port = gateway.links[party].port
+        handle = port.handle
+
+        async def slow(verb, grant, body):
+            reply = await handle(verb, grant, body)
+            if verb == "open":
+                await client.recover("ed25519")
+            return reply
+
+        port.handle = slow
         await refused(client, "open", request, *NO_KEY)
 
     run(work)
