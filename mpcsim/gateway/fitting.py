@@ -20,6 +20,8 @@ known to it               nodes have signed, at one of them; or    the record**;
 both others older, key    a vote of one MPC node alone             WARNING; the voted share stays
 just made; or a session                                            until the key is next generated
 that was cut off                                                   or recovered
+damaged record of a key   its signatures do not verify, when the   WARNING; the registry takes the
+in the registry           key is first used                        MPC nodes'; the key works
 registry older, user      shares of a user it does not have        ERROR; these keys cannot be used
 unknown to it
 one MPC node older        its share of a key is of fewer           ERROR; these keys cannot be used

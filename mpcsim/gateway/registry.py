@@ -1,30 +1,37 @@
 """What the gateway itself remembers: its users, their registered keys, and its own secrets.
 
-Of keys it remembers what both MPC nodes have signed, and would say again. One SQLite database, in
-memory or in a file. No share of any key is in it: those are in the MPC nodes' own stores. A method
-that returns has its change on the disk, whole; one that raises has changed nothing.
+Of keys it remembers what both MPC nodes have signed, and would say again: a damaged record counts
+for nothing, and beside a record the other columns do not. One SQLite database, in memory or in a
+file. No share of any key is in it: those are in the MPC nodes' own stores. A method that returns
+has its change on the disk, whole; one that raises has changed nothing.
 """
 
 from __future__ import annotations
 
 import hmac
+import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from mpcsim.algebra.curves import curve
-from mpcsim.errors import MpcError, UsageError
+from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.rng import Rng, SystemRng
-from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
-from mpcsim.rpc.statements import SignedRecord
+from mpcsim.rpc.database import IN_MEMORY, REGISTRY, Database, Deployment, StoreFailed, file_of
+from mpcsim.rpc.statements import KeyRecord, RecordError, SignedRecord
 from mpcsim.rpc.tokens import make_signing_key
 from mpcsim.rpc.wire import Occasion
 
+LOG = logging.getLogger(__name__)
+
 MAX_USERNAME_CHARS: Final = 64
+REMEMBERED: Final = 1024
+"""Records whose signatures are not verified again."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS users (
@@ -103,7 +110,8 @@ class RegisteredKey:
     recoveries: int = field(default=0, compare=False)
     """So far; the MPC nodes count them, too, which tells a newer store from an older one."""
     record: bytes | None = field(default=None, compare=False, repr=False)
-    """``SignedRecord.to_bytes``; None: the key was made by an earlier version."""
+    """``SignedRecord.to_bytes``; None: the key was made by an earlier version, or the record has
+    been damaged."""
 
 
 @dataclass(frozen=True)
@@ -216,10 +224,11 @@ class Registry:
     def keys(self, user_id: str) -> tuple[RegisteredKey, ...]:
         """The user's keys, oldest first; none for an unknown user."""
         query = f"SELECT {_KEY_COLUMNS} FROM keys WHERE user_id = ? ORDER BY created_at, curve"
-        return tuple(RegisteredKey(*row) for row in self._database.rows(query, user_id))
+        rows = self._database.rows(query, user_id)
+        return tuple(_as_signed(RegisteredKey(*row)) for row in rows)
 
     def all_keys(self) -> list[RegisteredKey]:
-        """Those of all users."""
+        """Those of all users, as they have been written: no signature is verified."""
         return [RegisteredKey(*r) for r in self._database.rows(f"SELECT {_KEY_COLUMNS} FROM keys")]
 
     def key(self, user_id: str, curve_name: str) -> RegisteredKey | None:
@@ -265,7 +274,8 @@ class Registry:
             cursor.execute(
                 f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (user_id, curve) DO UPDATE SET key_id = excluded.key_id,"
-                " recoveries = excluded.recoveries, record = excluded.record",
+                " public_key = excluded.public_key, recoveries = excluded.recoveries,"
+                " record = excluded.record",
                 astuple(key),
             )
         return key
@@ -355,6 +365,38 @@ class Registry:
 
     def _timestamp(self) -> str:
         return datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+
+
+def _as_signed(key: RegisteredKey) -> RegisteredKey:
+    """What both MPC nodes have signed of a key."""
+    if key.record is None:
+        return key
+    record = _genuine(key.user_id, key.curve, key.record)
+    if record is None:
+        return replace(key, record=None)
+    return replace(
+        key, key_id=record.key_id, public_key=bytes(record.public_key), recoveries=record.number
+    )
+
+
+@lru_cache(REMEMBERED)
+def _genuine(user_id: str, curve_name: str, record: bytes) -> KeyRecord | None:
+    """The record of a user's key, if it is as it was signed. Whose signatures are to be believed,
+    others know."""
+    try:
+        signed = SignedRecord.from_bytes(record)
+        found = signed.check(signed.record.identities)
+        if (found.user_id, found.curve_name) == (user_id, curve_name):
+            return found
+    except (InvalidEncoding, RecordError, KeyError):
+        pass
+    LOG.warning(
+        "%s: the record of the %s key of user %s is damaged; the MPC nodes' own counts",
+        file_of(REGISTRY),
+        curve_name,
+        user_id,
+    )
+    return None
 
 
 def _columns(at: Occasion) -> tuple[str, str, str]:

@@ -179,6 +179,61 @@ def test_neither_another_key_nor_an_older_record_takes_its_place(registry):
     assert register(registry, user, key_id(2), "ed25519", number=1) == key
 
 
+DAMAGE = {
+    "key_id": key_id(3),
+    "public_key": b"other",
+    "recoveries": 7,
+}
+
+
+@pytest.mark.parametrize("column", DAMAGE)
+def test_a_key_is_what_its_record_says(file, column):
+    with closing(Registry(file)) as registry:
+        user = registry.sign_up("alice").user_id
+        key = register(registry, user, key_id(1), "ed25519", number=1)
+        overwrite(file, column, DAMAGE[column])
+        (found,) = registry.keys(user)
+        assert (found, found.recoveries, found.record) == (key, 1, key.record)
+        assert registry.owns(user, key_id(1))
+        register(registry, user, key_id(2), "ed25519", number=2)
+        (written,) = registry.all_keys()
+        assert (written, written.recoveries) == (replace(key, key_id=key_id(2)), 2)
+
+
+def test_a_damaged_record_counts_for_nothing(file, caplog):
+    """Wherever it is; until another one is put in its place."""
+    with closing(Registry(file)) as registry:
+        alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
+        key = register(registry, alice, key_id(1), "ed25519")
+        anothers = said_to_be_signed(bob, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+        another_curves = said_to_be_signed(alice, key_id(1), "p256", PUBLIC_KEYS["ed25519"])
+        unsigned = replace(SignedRecord.from_bytes(key.record), signatures={}).to_bytes()
+        unnamed = replace(anothers.record, user_id=alice, identities={})
+        altered = bytearray(key.record)
+        damaged = [b"", key.record[:-1], unsigned, anothers.to_bytes(), another_curves.to_bytes()]
+        damaged.append(replace(anothers, record=unnamed).to_bytes())
+        for place in range(0, len(altered), 7):
+            altered[place] ^= 1
+            damaged.append(bytes(altered))
+            altered[place] ^= 1
+        for record in damaged:
+            caplog.clear()
+            overwrite(file, "record", record)
+            for _ in range(2):
+                assert registry.keys(alice) == (key,)
+                assert registry.key(alice, "ed25519").record is None
+            (line,) = caplog.messages
+            assert line.startswith(f"gateway.sqlite: the record of the ed25519 key of user {alice}")
+        register(registry, alice, key_id(1), "ed25519")
+        assert registry.key(alice, "ed25519").record == key.record
+
+
+def overwrite(file, column, value):
+    with closing(sqlite3.connect(file)) as database:
+        database.execute(f"UPDATE keys SET {column} = ?", (value,))
+        database.commit()
+
+
 def test_an_unknown_user_has_no_keys_and_gets_none(registry):
     assert registry.keys(NOBODY) == ()
     assert registry.key(NOBODY, "ed25519") is None

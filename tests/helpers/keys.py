@@ -10,9 +10,10 @@ from functools import cache
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import MPC_NODES
 from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.mpc_node.identity import Identity
 from mpcsim.protocols import dkg
 from mpcsim.rng import SeededRng
-from mpcsim.rpc.statements import KeyRecord, LogHead, SignedRecord
+from mpcsim.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
 from mpcsim.runner import results, run
 
 
@@ -46,10 +47,12 @@ def _keys(curve: str, t: int, n: int, seed: str) -> Mapping[int, KeyShare]:
 def said_to_be_signed(
     user_id: str, key_id: str, curve: str, public_key: bytes, number: int = 0
 ) -> SignedRecord:
-    """A record as the registry keeps it, with signatures that are none."""
-    identities = dict.fromkeys(MPC_NODES, bytes(32))
+    """A record as the registry keeps it, signed by MPC nodes of which nobody has heard."""
+    signer = Identity(bytes(32))
+    identities = dict.fromkeys(MPC_NODES, signer.public)
     record = KeyRecord(
         user_id, curve, public_key, bytes.fromhex(key_id), None, number, bytes(32), identities
     )
-    heads = dict.fromkeys(MPC_NODES, LogHead(0, bytes(32)))
-    return SignedRecord(record, heads, dict.fromkeys(MPC_NODES, bytes(64)))
+    head = LogHead(0, bytes(32))
+    signature = signer.sign(Vote(record, head))
+    return SignedRecord(record, dict.fromkeys(MPC_NODES, head), dict.fromkeys(MPC_NODES, signature))

@@ -231,6 +231,31 @@ def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
             assert datetime.fromisoformat(key.created_at)
 
 
+@pytest.mark.parametrize("column", ["public_key", "record"])
+def test_a_registry_with_damaged_keys_follows_the_mpc_nodes(tmp_path, past, column):
+    copies, records = past
+    put(copies, tmp_path / "data", **NEW)
+
+    async def work():
+        async with House(reopen(tmp_path / "data")) as house:
+            for name in USERS:
+                (key,) = (await house.wallet.keys(house.caller(name))).keys
+                assert (key.key_id, key.public_key) == (
+                    records[name].key_id,
+                    records[name].public_key,
+                )
+                await house.sign(records[name], name=name)
+            house.gateway.close()
+
+    with closing(sqlite3.connect(store_file(tmp_path / "data", "gateway"))) as database:
+        read = "SELECT user_id, record FROM keys ORDER BY user_id"
+        before = database.execute(read).fetchall()
+        database.execute(f"UPDATE keys SET {column} = substr({column}, 2)")
+        database.commit()
+        asyncio.run(work())
+        assert database.execute(read).fetchall() == before
+
+
 async def deaf(gateway, parties, work):
     """Work while MPC nodes do not hear what comes into force."""
     original = Link.call
