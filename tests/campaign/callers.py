@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
@@ -43,6 +44,8 @@ class Caller:
         self.in_doubt = 0
         """Makings of which nobody told how they ended."""
         self.token = token
+        self.under_way: Counter[str] = Counter()
+        """Calls that have been sent and not been answered, by path."""
         self._http = http
 
     # ------------------------------------------------------------------ calls
@@ -80,6 +83,7 @@ class Caller:
         self, method: str, path: str, body: dict[str, str] | None = None
     ) -> httpx.Response | None:
         """Any call, with the token; None if the answer is lost. Errors have their one form."""
+        self.under_way[path] += 1
         try:
             answer = await self._http.request(
                 method,
@@ -90,6 +94,8 @@ class Caller:
             )
         except httpx.TransportError:
             return None
+        finally:
+            self.under_way[path] -= 1
         if not answer.is_success:
             said = answer.json()
             if list(said) != ["error"] or not said["error"] or "\n" in said["error"]:
@@ -115,7 +121,7 @@ class Caller:
     # ------------------------------------------------------------------ once all is well again
 
     async def check(self, *, anew: bool = False) -> None:
-        """The key signs with both MPC nodes before anybody is stuck; what was replaced does not.
+        """The key signs with both MPC nodes before anybody is stuck; nothing replaced does.
 
         If nobody has the share in force, it is recovered; if there is no key, it is made.
 
@@ -142,8 +148,7 @@ class Caller:
                 if time.monotonic() > deadline:
                     raise Violation(f"{self.key.user} is stuck: {answer.text}")
                 await asyncio.sleep(PAUSE_S)
-        old = next((s for k, s in self.key.shares.items() if k in self.key.retired), None)
-        if old is not None:
+        for old in [s for k, s in self.key.shares.items() if k in self.key.retired]:
             answer = await self.sign(old)
             if answer is None or answer.status_code != 404:
                 raise self._unexpected(answer)
@@ -171,6 +176,8 @@ class Crowd:
         self.service = service
         self.rng = rng
         self.callers: list[Caller] = []
+        self.struck: Counter[str] = Counter()
+        """Calls that were under way when processes were ended, by path."""
         self._http = http
 
     def join(self, curve: str, number: int) -> list[Caller]:
@@ -214,6 +221,8 @@ class Crowd:
         again."""
         end = self.service.terminate if gently else self.service.kill
         async with self.at_work(callers):
+            for caller in callers:
+                self.struck += caller.under_way
             await asyncio.to_thread(end, *victims)
         await asyncio.to_thread(self.service.start, *victims)
 

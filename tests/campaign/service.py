@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
@@ -26,6 +27,11 @@ from mpcsim.system import (
 OPERATOR, INSTITUTION, GATEWAY, NODE = "operator", "institution", "gateway", "node"
 BACKEND = (OPERATOR, INSTITUTION, GATEWAY)
 ALL = (*BACKEND, NODE)
+
+
+def seeded(*what: str) -> random.Random:
+    """The same moments in every run, as far as chance allows; ``CAMPAIGN_SEED`` asks for others."""
+    return random.Random(" ".join([*what, os.environ.get("CAMPAIGN_SEED", "")]))
 
 
 class Unclean(AssertionError):

@@ -2,7 +2,6 @@
 back has lost nothing."""
 
 import asyncio
-import random
 import re
 import shutil
 import sqlite3
@@ -12,7 +11,7 @@ import pytest
 
 from tests.campaign.callers import crowd
 from tests.campaign.model import Violation
-from tests.campaign.service import BACKEND, Unclean, service
+from tests.campaign.service import BACKEND, Unclean, seeded, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -59,7 +58,7 @@ def values(store):
 
 @pytest.mark.parametrize("store", STORES)
 def test_damaged(tmp_path, store):
-    rng = random.Random(store)
+    rng = seeded(store)
 
     async def campaign():
         async with crowd(served, rng) as people:
@@ -98,7 +97,7 @@ def test_damaged_log_of_the_registry(tmp_path):
             served.start(*BACKEND)
             await people.check(anew=True)
 
-    rng, kept = random.Random(log), tmp_path / "kept"
+    rng, kept = seeded(log), tmp_path / "kept"
     with service(tmp_path) as served, reports() as report:
         asyncio.run(campaign())
 

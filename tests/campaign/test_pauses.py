@@ -1,13 +1,12 @@
 """A process stands still in the middle of calls, for shorter or longer than others wait."""
 
 import asyncio
-import random
 
 import httpx
 import pytest
 
 from tests.campaign.callers import crowd
-from tests.campaign.service import ALL, NODE, service
+from tests.campaign.service import ALL, NODE, seeded, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -21,7 +20,7 @@ PAUSES_S = [0.5, 1.95, 2.05, 3.0, 5.0]
 @pytest.mark.parametrize("victim", ALL)
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 def test_paused_at_random_moments(tmp_path, curve, victim):
-    rng = random.Random(f"{curve} {victim}")
+    rng = seeded(curve, victim)
 
     async def campaign():
         async with (

@@ -1,12 +1,11 @@
 """The processes end, in good order or not, and begin again: what was acknowledged signs."""
 
 import asyncio
-import random
 
 import pytest
 
 from tests.campaign.callers import crowd, together
-from tests.campaign.service import ALL, GATEWAY, INSTITUTION, NODE, OPERATOR, service
+from tests.campaign.service import ALL, GATEWAY, INSTITUTION, NODE, OPERATOR, seeded, service
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -23,7 +22,7 @@ async def succeeds(call):
 @pytest.mark.parametrize("gently", [True, False], ids=["asked to end", "killed"])
 def test_between_calls(tmp_path, gently):
     """Nothing is under way, so nothing may fail."""
-    rng = random.Random(1)
+    rng = seeded("between calls")
 
     async def campaign():
         async with crowd(served, rng) as people:
@@ -46,7 +45,7 @@ def test_between_calls(tmp_path, gently):
 
 
 def test_asked_to_end_during_calls(tmp_path):
-    rng = random.Random(2)
+    rng = seeded("during calls")
 
     async def campaign():
         async with crowd(served, rng) as people:
