@@ -96,6 +96,7 @@ def create_app(
         await gateway.meeting.begin()
         gateway.suspensions.deliver()
         yield
+        await gateway.meeting.stop()
         await gateway.suspensions.stop()
         await gateway.close()
 

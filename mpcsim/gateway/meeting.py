@@ -46,6 +46,7 @@ class Meeting:
         an earlier gateway."""
         self._over = False
         self._attempt: asyncio.Task[None] | None = None
+        self._trying: asyncio.Task[None] | None = None
         self._next = -float("inf")
 
     async def hold(self) -> None:
@@ -72,7 +73,8 @@ class Meeting:
                 LOG.error("%s", refused)
 
     async def begin(self) -> None:
-        """At the start: wait a little for MPC nodes that are not up yet."""
+        """At the start: wait a little for MPC nodes that are not up yet, then go on trying: what
+        does not fit is said even if nobody asks for anything."""
         deadline = self._clock() + PATIENCE_S
         while not self._over:
             try:
@@ -80,6 +82,7 @@ class Meeting:
             except LinkFailed as failed:
                 if self._clock() > deadline:
                     LOG.warning("%s; what the start has to see to waits until it can", failed)
+                    self._trying = asyncio.create_task(self._keep_trying())
                     return
                 await asyncio.sleep(PAUSE_S)
 
@@ -92,6 +95,17 @@ class Meeting:
             self._attempt = asyncio.create_task(self._try())
         if self._attempt is not None:
             await asyncio.wait([self._attempt])
+
+    async def stop(self) -> None:
+        """Try no more."""
+        for task in filter(None, (self._trying, self._attempt)):
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _keep_trying(self) -> None:
+        while not self._over:
+            await asyncio.sleep(AGAIN_S)
+            await self.attend()
 
     async def _try(self) -> None:
         try:

@@ -129,14 +129,16 @@ async def with_damage(people, kept, store):
     """Its service refuses to start, or says what is wrong; or nothing is. Then the store is put
     back, and nothing is lost."""
     service, owner = people.service, store.partition("/")[0]
+    place = BACKEND.index(owner)
     before = {name: len(service.log(name)) for name in BACKEND}
+    service.start(*BACKEND[:place])
     try:
         refusal = service.refusal(owner)
     except Unclean as unclean:
         refusal = f"{WRONG}{unclean}"
     outcome = refusal or ""
     if refusal is None:
-        service.start(*(name for name in BACKEND if name != owner))
+        service.start(*BACKEND[place + 1 :])
         whole = await asyncio.gather(*map(intact, people.callers))
         broken = [c.key.user for c, well in zip(people.callers, whole, strict=True) if not well]
         service.kill(*BACKEND)
@@ -149,6 +151,8 @@ async def with_damage(people, kept, store):
         service.start(*BACKEND)
         await people.check()
         service.kill(*BACKEND)
+    else:
+        service.kill(*BACKEND[:place])
     put_back(service.data, kept, store)
     return outcome
 

@@ -11,6 +11,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rpc.errors import LinkFailed
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client, Clock, shares_of
+from tests.helpers.processes import PATIENCE_S
 
 
 def run(work):
@@ -76,6 +77,31 @@ def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog):
         assert (await client.post("sign", request)).is_success
         await meeting.attend()
         assert gateway.links[OPERATOR].node._sessions
+
+    run(work)
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_it_takes_place_even_if_nobody_asks_for_anything(monkeypatch, caplog, comes_back):
+    caplog.set_level(logging.INFO, "mpcsim.gateway.meeting")
+    monkeypatch.setattr("mpcsim.gateway.meeting.PATIENCE_S", -1)
+    monkeypatch.setattr("mpcsim.gateway.meeting.AGAIN_S", 0.001)
+
+    async def work(gateway, client):
+        await client.generate("secp256k1")
+        link = gateway.links[INSTITUTION]
+        meeting = anew(gateway, asyncio.get_running_loop().time)
+        link._hello, link.down = None, True
+        others = asyncio.all_tasks()
+        async with asyncio.timeout(PATIENCE_S):
+            await meeting.begin()
+            assert "what the start has to see to waits until it can" in caplog.text
+            link.down = not comes_back
+            await asyncio.sleep(0.01)
+            while comes_back and "both MPC nodes have been reached" not in caplog.messages:
+                await asyncio.sleep(0.001)
+            await meeting.stop()
+        assert asyncio.all_tasks() == others
 
     run(work)
 
