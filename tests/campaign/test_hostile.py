@@ -85,11 +85,12 @@ def closed(connection, within_s):
 
 
 def check_refusal(said):
-    """Nothing, or an error in the one form of all errors."""
+    """Nothing, or an error in the one form of all errors; an MPC node says more, to the gateway."""
     if said:
         head, _, body = said.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 4"), head
-        assert json.loads(body).keys() in ({"error"}, {"code", "message"})
+        forms = {"error"}, {"code", "message"}, {"error", "party", "kind"}
+        assert json.loads(body).keys() in forms
 
 
 def open_file_count(served, name):
