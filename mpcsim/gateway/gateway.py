@@ -129,6 +129,7 @@ class Gateway:
             raise Refused(BAD_REQUEST, "Invalid curve")
         if self.registry.user(user_id) is None:  # it is older than the token
             raise no_such_user()
+        self.meeting.check()
         async with self.activation.decision(user_id, curve):
             if self.registry.key(user_id, curve) is None:
                 await self.activation.resolve(user_id, curve, asking.times)
@@ -149,6 +150,7 @@ class Gateway:
         _whole_wallet(asking.claims)
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
+        self.meeting.check()
         async with self.activation.decision(user_id, curve):
             if self.registry.key(user_id, curve) is None:
                 raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")

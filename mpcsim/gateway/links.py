@@ -108,6 +108,11 @@ class Link:
         """
         return await self._ask(scope, body.to_bytes())
 
+    @property
+    def known(self) -> wire.Hello | None:
+        """Who the node is, as it last said; None: it has not been heard of yet."""
+        return self._hello
+
     async def hello(self, *, fresh: bool = False) -> wire.Hello:
         """Who the node is, as far as is known.
 

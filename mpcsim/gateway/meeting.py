@@ -1,7 +1,9 @@
-"""What is seen to when the gateway, after its start, first reaches both MPC nodes.
+"""The MPC nodes hear of each other, and what the gateway's start has to see to.
 
-They hear of each other, end the sessions that the gateway's last run has left open, and what it
-left undecided comes to its end.
+At the start, or as soon as both can be reached: they end the sessions that the gateway's last run
+has left open, hear who the other is, and what was left undecided comes to its end. They hear of
+each other again when one of them says something else than it did, or was refused: nothing that is
+said once stays.
 """
 
 from __future__ import annotations
@@ -15,21 +17,21 @@ from typing import Final
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.links import Link
 from mpcsim.ids import PartyId
-from mpcsim.rpc import pins
-from mpcsim.rpc.errors import LinkFailed, Refused
+from mpcsim.rpc import pins, wire
+from mpcsim.rpc.errors import UNAVAILABLE, LinkFailed, NodeFailed, Refused
 from mpcsim.rpc.grants import Scope
 
 LOG = logging.getLogger(__name__)
 
 AGAIN_S: Final = 1.0
-"""Between two attempts to reach MPC nodes that could not be reached."""
+"""Between two attempts while requests come in."""
 PATIENCE_S: Final = 3.0
 """How long the start waits for MPC nodes that are being started, too."""
 PAUSE_S: Final = 0.05
 
 
 class Meeting:
-    """It takes place once, at the start or as soon as both MPC nodes can be reached."""
+    """Of both MPC nodes."""
 
     def __init__(
         self, links: Mapping[PartyId, Link], activation: Activation, clock: Callable[[], float]
@@ -41,10 +43,14 @@ class Meeting:
         self._links = links
         self._activation = activation
         self._clock = clock
-        self._met = False
-        """The MPC nodes have been introduced: once, for they end what they take for the sessions of
-        an earlier gateway."""
+        self._reset: set[PartyId] = set()
+        """Those that have ended the sessions of an earlier gateway: once, the others are ours."""
+        self._introduced: dict[PartyId, bytes] = {}
+        """Their identities when they last heard of each other."""
+        self._refused: tuple[str, PartyId] | None = None
+        """What one of them said to that, and of whom it said it."""
         self._over = False
+        """The start is."""
         self._attempt: asyncio.Task[None] | None = None
         self._trying: asyncio.Task[None] | None = None
         self._next = -float("inf")
@@ -54,23 +60,51 @@ class Meeting:
         Raises:
             LinkFailed: an MPC node cannot be reached.
         """
-        if not self._met:
+        if self._strange:
             await self._introduce()
-            self._met = True
-        await self._activation.resolve_at_start()
-        self._over = True
+        if not self._over:
+            await self._activation.resolve_at_start()
+            self._over = True
+
+    @property
+    def _strange(self) -> bool:
+        """Whether they should hear of each other."""
+        if self._refused is not None or not self._introduced:
+            return True
+        return any(
+            link.known is not None and link.known.identity != self._introduced[party]
+            for party, link in self._links.items()
+        )
 
     async def _introduce(self) -> None:
-        hellos = {party: await link.hello() for party, link in self._links.items()}
-        identities = {party: hello.identity for party, hello in hellos.items()}
-        LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
+        hellos = {party: await link.hello(fresh=True) for party, link in self._links.items()}
+        for party in self._links.keys() - self._reset:
+            await self._links[party].ask(Scope("reset"), wire.Reset())
+            self._reset.add(party)
+        refused = None
         for one, other in permutations(self._links, 2):
             try:
                 await self._links[one].ask(Scope("meet"), hellos[other])
             except LinkFailed:
                 raise
-            except Refused as refused:  # keys that are there can be used
-                LOG.error("%s", refused)
+            except Refused as refusal:  # keys that are there can be used
+                refused = str(refusal), getattr(refusal, "party", other)
+                if refused != self._refused:
+                    LOG.error("%s", refusal)
+        identities = {party: hello.identity for party, hello in hellos.items()}
+        if identities != self._introduced:
+            LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
+        self._introduced, self._refused = identities, refused
+
+    def check(self) -> None:
+        """See that they know each other, before they make a key together.
+
+        Raises:
+            NodeFailed: one of them took the other for somebody else when last asked.
+        """
+        if self._refused is not None:
+            text, party = self._refused
+            raise NodeFailed(UNAVAILABLE, text, party)
 
     async def begin(self) -> None:
         """At the start: wait a little for MPC nodes that are not up yet, then go on trying: what
@@ -87,9 +121,9 @@ class Meeting:
                 await asyncio.sleep(PAUSE_S)
 
     async def attend(self) -> None:
-        """Before a request: hold it if it could not be held before. It is nothing to the request
-        that it cannot be held now."""
-        if self._over:
+        """Before a request: hold it if that is due. It is nothing to the request that it cannot be
+        held now."""
+        if self._over and not self._strange:
             return
         if self._attempt is None and self._clock() >= self._next:
             self._attempt = asyncio.create_task(self._try())
@@ -108,10 +142,13 @@ class Meeting:
             await self.attend()
 
     async def _try(self) -> None:
+        starting = not self._over
         try:
             await self.hold()
-            LOG.info("both MPC nodes have been reached")
+            if starting:
+                LOG.info("both MPC nodes have been reached")
         except LinkFailed:
-            self._next = self._clock() + AGAIN_S
+            pass  # whoever needs it says so
         finally:
+            self._next = self._clock() + AGAIN_S
             self._attempt = None

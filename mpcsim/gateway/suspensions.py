@@ -150,7 +150,8 @@ class Suspensions:
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
             said = wire.Acknowledged.from_bytes(reply)
             statement = Suspended(at.key_id, digest(notice.notice), said.opened)
-            if not signed_by((await link.hello()).identity, statement, said.signature):
+            identity = (await link.hello(fresh=True)).identity
+            if not signed_by(identity, statement, said.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _named(at))
                 return
             told = replace(notice, opened=said.opened)

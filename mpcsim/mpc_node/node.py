@@ -172,6 +172,7 @@ class MpcNode:
             "drop": self._drop,
             "holdings": self._holdings,
             "meet": self._meet,
+            "reset": self._reset,
         }
 
     @property
@@ -208,21 +209,24 @@ class MpcNode:
         """Hear who the other MPC node is: its identity is kept at first sight.
 
         Raises:
-            Refused: it is not the other MPC node's, or another one than at first sight: no key is
-                made or recovered until the right one is back.
+            Refused: it is not the other MPC node's, or another one than at first sight. Nothing
+                comes of that.
         """
         self._peer.meet(hello)
 
     def _meet(self, grant: Grant, data: bytes) -> None:
+        grant.check(Scope("meet"))
+        self.meet(wire.Hello.from_bytes(data))
+
+    def _reset(self, grant: Grant, data: bytes) -> None:
         """From a gateway that has just been started. It knows of no session: none that is open here
         will be gone on with, and none must keep others from a key."""
-        grant.check(Scope("meet"))
-        hello = wire.Hello.from_bytes(data)
+        grant.check(Scope("reset"))
+        wire.Reset.from_bytes(data)
         with self._lock:
             for session in list(self._sessions.values()):
                 self._forget(session)
         self._sweep()
-        self.meet(hello)
 
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.

@@ -13,7 +13,11 @@ from mpcsim.rpc.wire import Hello
 
 
 class Peer:
-    """Who the other MPC node is. Any thread may ask."""
+    """Who the other MPC node is. Any thread may ask.
+
+    What it hears changes this once, at first sight. A stranger is refused, and leaves nothing
+    behind: whoever carries what the other node says could bring one.
+    """
 
     def __init__(self, me: PartyId, store: ShareStore) -> None:
         """
@@ -26,7 +30,6 @@ class Peer:
         self._me = ROLES[me]
         self._store = store
         self._known = store.peer_identity()
-        self._stranger = False
         self._lock = threading.Lock()
 
     def meet(self, hello: Hello) -> None:
@@ -37,29 +40,28 @@ class Peer:
                 first sight.
             StoreFailed: it cannot be kept.
         """
+        it = ROLES[self.party]
         if hello.party != self.party or not vouched(hello):
-            raise Refused(BAD_REQUEST, f"this is not who the {ROLES[self.party]} is")
+            raise Refused(BAD_REQUEST, f"this is not who the {it} is, says the {self._me}")
         with self._lock:
             if self._known is None:
                 self._store.pin(hello.identity)
                 self._known = hello.identity
-            self._stranger = hello.identity != self._known
-        self.identity()
-
-    def identity(self) -> bytes:
-        """The one that it had at first sight.
-
-        Raises:
-            NodeFailed: it has not been met, or had another one when last heard of.
-        """
-        it = ROLES[self.party]
-        if self._known is None:
-            raise NodeFailed(UNAVAILABLE, f"the {self._me} has not met the {it} yet", self.party)
-        if self._stranger:
+        if hello.identity != self._known:
             raise NodeFailed(
                 UNAVAILABLE,
                 f"the {it} has another identity than when the {self._me} first met it: put the "
                 f"right {file_of(it)} back",
                 self.party,
             )
+
+    def identity(self) -> bytes:
+        """The one that it had at first sight.
+
+        Raises:
+            NodeFailed: it has not been met.
+        """
+        if self._known is None:
+            it = ROLES[self.party]
+            raise NodeFailed(UNAVAILABLE, f"the {self._me} has not met the {it} yet", self.party)
         return self._known

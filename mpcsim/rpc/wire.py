@@ -220,6 +220,11 @@ class Hello(Body):
 
 
 @wire
+class Reset(Body):
+    """``reset``: a gateway has just been started, and goes on with no session."""
+
+
+@wire
 class OpenHalf(Body):
     """``open`` at one MPC node."""
 

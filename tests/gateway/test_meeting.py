@@ -6,11 +6,25 @@ from contextlib import closing
 
 import pytest
 
+from mpcsim.gateway import suspensions
 from mpcsim.gateway.meeting import Meeting
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.rng import SystemRng
+from mpcsim.rpc import wire
 from mpcsim.rpc.errors import LinkFailed
+from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Clock, shares_of
+from tests.helpers.gateway import (
+    Client,
+    Clock,
+    Failed,
+    check_signature,
+    delivered,
+    feed,
+    sends,
+    shares_of,
+)
 from tests.helpers.processes import PATIENCE_S
 
 
@@ -26,6 +40,101 @@ def anew(gateway, clock):
     """The meeting of a gateway that has been started anew, while its MPC nodes have not."""
     gateway.gateway.meeting = Meeting(gateway.links, gateway.gateway.activation, clock)
     return gateway.gateway.meeting
+
+
+def strange(node):
+    """What an MPC node says once that is not itself, as a stranger would be vouched for; and what
+    nobody vouches for."""
+    true, other = node.hello(), Identity.fresh(SystemRng())
+    signature = other.sign(SealKeyStatement(true.party, true.seal_key))
+    forged = [
+        wire.Hello(true.party, other.public, true.seal_key, signature, true.boot),
+        wire.Hello(true.party, true.identity, true.seal_key, bytes(64), true.boot),
+    ]
+    texts = [
+        "the {it} has another identity than when the {other} first met it: put the right "
+        "{it}.sqlite back",
+        "this is not who the {it} is, says the {other}",
+    ]
+    names = {"it": ROLES[true.party], "other": ROLES[5 - true.party]}
+    return [(hello, text.format(**names)) for hello, text in zip(forged, texts, strict=True)]
+
+
+async def refused(making, text, party):
+    with pytest.raises(Failed) as failed:
+        await making
+    assert failed.value.status == 503
+    assert failed.value.response.json() == {"error": text, "party": party}
+
+
+@pytest.mark.parametrize("kind", range(2))
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_stranger_at_the_start_is_refused_and_forgotten(party, kind, caplog):
+    """A gateway is started anew, and one MPC node says once that it is somebody else."""
+    clock = Clock()
+
+    async def work(gateway, client):
+        share, node = await client.generate("ed25519"), gateway.links[party].node
+        true, (false, text) = node.hello(), strange(node)[kind]
+        node._hello = false
+        await anew(gateway, clock).hold()
+        assert caplog.messages == [text]
+        for _ in range(2):  # it is asked again, and said once
+            clock.now += 1
+            await refused(client.generate("secp256k1"), text, party)
+            await refused(client.recover("ed25519"), text, party)
+        assert caplog.messages == [text]
+        await client.check_works(share)  # without the other MPC node
+        node._hello = true
+        clock.now += 1
+        await client.check_works(await client.recover("ed25519"))
+        await client.check_works(await client.generate("secp256k1"))
+
+    run(work)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party):
+    """One MPC node says once, to a REST node that asks, that it is somebody else."""
+
+    async def work(gateway, client):
+        bob, node = Client.of(gateway, "bob"), gateway.links[party].node
+        share = await client.generate("ed25519")
+        theirs = await bob.generate("secp256k1")
+        signing, request = bob.begin_sign(theirs, signer=party)
+        mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
+        session_id, new = await client.begin_recover("ed25519")
+        true, (false, _) = node.hello(), strange(node)[0]
+        node._hello = false
+        assert (await client.request("GET", "/mpc/v1/nodes")).is_success
+        node._hello = true
+        # Both that are under way come to their end, and others begin.
+        messages = sends(feed(signing, mail))
+        feed(signing, await bob.exchange(request.session_id, messages))
+        check_signature(theirs, request.message, signing.outcome.result)
+        await client.activate(session_id, new)
+        assert new.public_key == share.public_key
+        await client.check_works(new)
+        await bob.check_works(await bob.recover("secp256k1"))
+
+    run(work)
+
+
+def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch):
+    monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
+
+    async def work(gateway, client):
+        share, node = await client.generate("ed25519"), gateway.links[OPERATOR].node
+        body = await client.suspension(share)
+        true, (false, _) = node.hello(), strange(node)[0]
+        node._hello = false
+        assert (await client.request("GET", "/mpc/v1/nodes")).is_success
+        node._hello = true
+        await client.ask("suspend", body)
+        async with asyncio.timeout(10):
+            await delivered(gateway)
+
+    run(work)
 
 
 def test_sessions_of_an_earlier_run_keep_nobody_from_a_key():

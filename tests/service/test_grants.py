@@ -104,7 +104,7 @@ def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
     async def work(gateway, client):
         requests = seen(gateway)
         share = await everything(gateway, client)
-        verbs = gateway.links[OPERATOR].node.verbs - {"meet"}  # which was at the start
+        verbs = gateway.links[OPERATOR].node.verbs - {"reset", "meet"}  # which were at the start
         assert {verb for _, verb, _, _ in requests} == verbs
         before = shares_of(gateway)
         for party, verb, grant, body in list(requests):
@@ -189,13 +189,21 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(what):
+@pytest.mark.parametrize("verb", ["reset", "meet"])
+def test_an_mpc_node_hears_of_the_others_with_a_grant_for_that_alone(verb, what):
     async def work(gateway, client):
-        link, body = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello().to_bytes()
-        wrong = link.grant(replace(Scope("meet"), **OTHERS[what]))
+        link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
+        share = await client.generate("ed25519")
+        await client.meet()
+        await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
+        body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()
+        wrong = link.grant(replace(Scope(verb), **OTHERS[what]))
         said = (401, f"the grant is for another {what}")
-        assert refusal(link.node, "meet", wrong, body) == said
-        link.node.handle("meet", link.grant(Scope("meet")), body)
+        assert refusal(link.node, verb, wrong, body) == said
+        assert link.node._sessions
+        link.node.handle(verb, link.grant(Scope(verb)), body)
+        assert bool(link.node._sessions) == (verb == "meet")
+        await client.check_works(share)
 
     run(work)
 
