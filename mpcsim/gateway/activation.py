@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from mpcsim.gateway import fitting
 from mpcsim.gateway.decision import Decision, Request
-from mpcsim.gateway.links import Link, Times
+from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.gateway.registry import KeyChanged, KeyExists, Registry
 from mpcsim.gateway.sessions import Asking, Session, Sessions
 from mpcsim.ids import ROLES, PartyId
@@ -265,7 +265,7 @@ async def _holdings(link: Link) -> list[Holding]:
     while True:
         after = found[-1].key_id if found else ""
         reply = await link.ask(Scope("holdings"), ListHoldings(after))
-        page = Holdings.from_bytes(reply).holdings()
+        page = answered(Holdings, link.port.me, reply).holdings()
         if not page:
             return found
         found += page

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.registry import RegisteredKey
-from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import CONFLICT, LinkFailed, Refused
+from mpcsim.rpc.errors import LinkFailed, Refused, unintelligible
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
 from mpcsim.rpc.statements import Abort, RecordError, SignedRecord, signed_by
@@ -180,8 +180,7 @@ class Decision:
         try:
             self._take_in(request, self._known[party], answer)
         except InvalidEncoding:
-            text = f"the {ROLES[party]}'s MPC node answers something else than it was asked"
-            self.failures.append(Refused(CONFLICT, text))
+            self.failures.append(unintelligible(party))
 
     def _take_in(self, request: Request, known: _Known, answer: bytes) -> None:
         party = request.party

@@ -13,7 +13,7 @@ from typing import Any
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.activation import Activation
-from mpcsim.gateway.links import Link
+from mpcsim.gateway.links import Link, answered
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.sessions import Asking, Sessions
@@ -190,7 +190,7 @@ class Gateway:
             reply = await self.activation.ask_about_key(
                 asking, party, scope, request, curve, key_id
             )
-            return wire.Half.from_bytes(reply).half
+            return answered(wire.Half, party, reply).half
 
         halves = await all_of([ask(party) for party in MPC_NODES])
         record = await self.activation.signed(asking.claims.user_id, curve, asking.times)

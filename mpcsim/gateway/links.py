@@ -6,16 +6,19 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.mpc_nodes import MpcNodePort
-from mpcsim.ids import ROLES
+from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import GATEWAY, Carrier
-from mpcsim.rpc.errors import LinkFailed, at_odds, timed_out, unreachable
+from mpcsim.rpc.errors import LinkFailed, at_odds, timed_out, unintelligible, unreachable
 from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
 
 LOG = logging.getLogger(__name__)
+
+B = TypeVar("B", bound=wire.Body)
 
 LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
@@ -33,6 +36,19 @@ class Times:
     def header(self) -> str:
         """As a Server-Timing header."""
         return ", ".join(f"{name};dur={ms:.2f}" for name, ms in self.spent.items())
+
+
+def answered(kind: type[B], party: PartyId, reply: bytes) -> B:
+    """What an MPC node has answered.
+
+    Raises:
+        LinkFailed: something that is none; the caller of the gateway has no part in that.
+    """
+    try:
+        return kind.from_bytes(reply)
+    except InvalidEncoding as error:
+        LOG.error("the %s's answer is no %s: %s", ROLES[party], kind.__name__, error)
+        raise unintelligible(party) from None
 
 
 class Link:

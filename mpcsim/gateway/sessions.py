@@ -33,6 +33,9 @@ from mpcsim.rpc.tokens import Claims
 
 LEASE_S: Final = 5.0
 """How long a session's caller may be silent before the key's next caller takes its place."""
+SIGNING_REQUESTS: Final = {"secp256k1": 2, "ed25519": 1}
+"""Of the client in a signing session. It has looked at what can be guessed from when it makes the
+last one; until then the key's turn is not over, whatever the MPC node says."""
 CALLING_OFF_S: Final = 1.0
 """How long a request waits for the MPC nodes to hear that a session is off."""
 
@@ -65,6 +68,8 @@ class Session:
     """Gives up the place."""
     heard_at: float
     """When the caller's last request was answered."""
+    to_come: int
+    """Requests that the caller has yet to make before the MPC nodes may end it."""
     serving: int = 0
     """Requests of the caller that are not answered yet."""
     open_at: set[PartyId] = field(default_factory=set)
@@ -161,6 +166,7 @@ class Sessions:
             place,
             leave,
             heard_at=now,
+            to_come=0 if making else SIGNING_REQUESTS[curve],
         )
         self._sessions[session_id] = session
         # Those who wait for the key's turn must not depend on the next request coming by.
@@ -241,6 +247,7 @@ class Sessions:
             async with session.lock:
                 if not self.is_open(session):
                     raise no_such_session()
+                session.to_come -= 1
                 yield
         finally:
             session.serving -= 1

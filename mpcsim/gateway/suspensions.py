@@ -17,8 +17,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from mpcsim.errors import InvalidEncoding
-from mpcsim.gateway.links import Link, Times
+from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.gateway.registry import Notice, Registry
 from mpcsim.gateway.sessions import Sessions
 from mpcsim.hashing import Tag
@@ -148,7 +147,7 @@ class Suspensions:
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
-            said = wire.Acknowledged.from_bytes(reply)
+            said = answered(wire.Acknowledged, notice.party, reply)
             statement = Suspended(at.key_id, digest(notice.notice), said.opened)
             identity = (await link.hello(fresh=True)).identity
             if not signed_by(identity, statement, said.signature):
@@ -157,7 +156,7 @@ class Suspensions:
             told = replace(notice, opened=said.opened)
             await in_thread(self._registry.acknowledge, told, said.signature)
             self._notices[at][notice.party] = told
-        except (Refused, InvalidEncoding, StoreFailed) as error:
+        except (Refused, StoreFailed) as error:
             LOG.warning("the %s has not suspended %s yet: %s", who, _named(at), error)
 
     async def _concluded(self, at: Occasion) -> bool:

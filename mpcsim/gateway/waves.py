@@ -8,22 +8,35 @@ protocol allows.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.gateway.links import Link
+from mpcsim.gateway.links import Link, answered
 from mpcsim.gateway.sessions import Asking, Session, Sessions
-from mpcsim.ids import CLIENT, PartyId
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import Carrier
-from mpcsim.rpc.errors import BAD_REQUEST, UNAVAILABLE, LinkFailed, Refused, timed_out
+from mpcsim.rpc.errors import (
+    BAD_REQUEST,
+    UNAVAILABLE,
+    LinkFailed,
+    Refused,
+    timed_out,
+    unintelligible,
+)
 from mpcsim.rpc.threads import all_of
+
+LOG = logging.getLogger(__name__)
 
 MAX_WAVES: Final = 16
 """Deliveries between the MPC nodes within one request; honest protocols need at most 4."""
+MAX_SAID: Final = wire.MAX_MESSAGES // len(MPC_NODES)
+"""Messages of one MPC node within one request: a reply has room for all there are."""
 
 Opening = Callable[[PartyId, tuple[bytes, ...]], Awaitable[bytes]]
 """Opens a session at an MPC node, with the first messages that go there."""
@@ -81,6 +94,7 @@ class Waves:
         under_way = sent
         mail: list[Letter] = []
         records: dict[PartyId, bytes] = {}
+        said: Counter[PartyId] = Counter()
         for _ in range(MAX_WAVES):
             boxes: dict[PartyId, list[Letter]] = {}
             for envelope, data in under_way:
@@ -101,10 +115,15 @@ class Waves:
             )
             under_way = []
             for party, answer in zip(receivers, answers, strict=True):
-                under_way += _addressed(session, party, answer.messages)
+                letters = _said(session, party, answer.messages)
+                said[party] += len(letters)
+                if said[party] > MAX_SAID:
+                    LOG.error("the %s says more than any protocol has it say", ROLES[party])
+                    raise unintelligible(party)
+                under_way += letters
                 if answer.record is not None:
                     records[party] = answer.record
-                if not answer.open:
+                if not answer.open and session.to_come <= 0:
                     session.open_at.discard(party)
             opening = None
         return await self._carrier.strike(mail), records
@@ -136,7 +155,20 @@ class Waves:
             if never_had_it or not isinstance(refused, LinkFailed):
                 session.open_at.discard(party)
             raise
-        return wire.Answer.from_bytes(reply)
+        return answered(wire.Answer, party, reply)
+
+
+def _said(session: Session, party: PartyId, messages: Sequence[bytes]) -> list[Letter]:
+    """What an MPC node says, as ``_addressed``.
+
+    Raises:
+        LinkFailed: it is not; the client has no part in that.
+    """
+    try:
+        return _addressed(session, party, messages)
+    except Refused as refused:
+        LOG.error("the %s's %s", ROLES[party], refused)
+        raise unintelligible(party) from None
 
 
 def _addressed(session: Session, source: PartyId, messages: Sequence[bytes]) -> list[Letter]:

@@ -17,6 +17,7 @@ ANOTHER_BOOT: Final = 412
 """Precondition Failed: the request is for what the MPC node was before its last start."""
 TOO_LARGE: Final = 413
 INTERNAL_ERROR: Final = 500
+BAD_GATEWAY: Final = 502
 UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
 
@@ -117,6 +118,11 @@ def undecided(why: Refused) -> Undecided:
 def failed(party: PartyId) -> LinkFailed:
     """For an error that it has not foreseen itself."""
     return LinkFailed(INTERNAL_ERROR, f"the {ROLES[party]}'s MPC node has failed", party)
+
+
+def unintelligible(party: PartyId) -> LinkFailed:
+    text = f"the {ROLES[party]}'s MPC node answers something else than it was asked"
+    return LinkFailed(BAD_GATEWAY, text, party)
 
 
 def no_such_session() -> Refused:
