@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -27,6 +28,7 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     FORBIDDEN,
+    UNAVAILABLE,
     Refused,
     no_such_key,
     suspended,
@@ -42,6 +44,13 @@ LOG = logging.getLogger(__name__)
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 """Between two attempts to tell an MPC node: doubled after each, up to this."""
+MAX_OF_KEY: Final = 8
+"""Suspensions of one key that are remembered: an honest client asks for one, and clients that had
+sessions one after the other for a few. Whoever has more tags and no share fills the registry with
+no more than these."""
+FULL_S: Final = 60.0
+"""How long a key is refused, beyond that, for one that could not be taken: its client asks again
+before that (``node.suspensions``), and by then some of the others have been seen through."""
 
 
 class Suspensions:
@@ -62,12 +71,14 @@ class Suspensions:
         self._registry = registry
         self._links = links
         self._sessions = sessions
-        self._key = registry.suspension_key()
+        self._tag_key = registry.suspension_key()
         self._notices: dict[Occasion, dict[PartyId, Notice]] = {}
         for notice in registry.notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
-        self._keys = {at.key_id for at in self._notices}
-        """Those that are not to be used."""
+        self._refused = Counter(at.key_id for at in self._notices)
+        """Why a key is not to be used: one for each suspension, and for each that found no room."""
+        self._writing = asyncio.Lock()
+        """Held while the registry and what is in memory are changed together."""
         self._untold: dict[Occasion, asyncio.Task[None] | None] = {
             at: None for at, notices in self._notices.items() if _untold(notices)
         }
@@ -75,7 +86,7 @@ class Suspensions:
 
     def tag(self, at: Occasion) -> bytes:
         """What shows later that somebody had this session."""
-        return hmac.digest(self._key, Tag.SUSPENSION_TAG.prefix + at.to_bytes(), sha256)
+        return hmac.digest(self._tag_key, Tag.SUSPENSION_TAG.prefix + at.to_bytes(), sha256)
 
     def check(self, key_id: bytes) -> None:
         """See that a key may be used.
@@ -83,7 +94,7 @@ class Suspensions:
         Raises:
             Refused: it is suspended.
         """
-        if key_id in self._keys:
+        if self._refused[key_id] > 0:
             raise suspended()
 
     async def take(self, body: wire.Suspend) -> None:
@@ -91,7 +102,7 @@ class Suspensions:
 
         Raises:
             Refused: the tag is not of this session, or the key is none, or no longer one, of the
-                user's.
+                user's; or, for now, there are too many of this key already: it is suspended.
             StoreFailed: it cannot be remembered, and so it is not suspended.
         """
         at = body.occasion
@@ -101,18 +112,52 @@ class Suspensions:
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
         if not self._registry.owns(at.user_id, at.key_id.hex()):
             raise no_such_key()
-        if at not in self._notices:
-            self._keys.add(at.key_id)
-            try:
-                await in_thread(self._registry.suspend, at, body.notices)
-                self._notices[at] = {p: Notice(at, p, body.notices[p]) for p in MPC_NODES}
-                self._untold[at] = None
-            finally:
-                self._keys = {each.key_id for each in self._notices}
-            LOG.warning("%s is suspended", _named(at))
+        async with self._writing:
+            if at not in self._notices and self._has_room(at.key_id):
+                await self._remember(at, body.notices)
         signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
         await self._sessions.stop(signing)
         self.deliver()
+
+    def _has_room(self, key_id: bytes) -> bool:
+        """Whether one more suspension of a key is to be remembered. If not, it is suspended for
+        good: an MPC node has said so.
+
+        Raises:
+            Refused: no more can be, and nothing is known of those that are.
+        """
+        known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
+        if len(known) < MAX_OF_KEY:
+            return True
+        if any(notice.opened for notices in known for notice in notices.values()):
+            return False
+        self._refused[key_id] += 1
+        asyncio.get_running_loop().call_later(FULL_S, self._release, key_id)
+        raise Refused(UNAVAILABLE, "too many suspensions of this key", round(FULL_S / 2))
+
+    async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+        """First in memory, where it counts at once. It stays there unless the registry fails:
+        whoever waits may leave when it is as good as written."""
+        self._notices[at] = {p: Notice(at, p, notices[p]) for p in MPC_NODES}
+        self._refused[at.key_id] += 1
+        try:
+            await in_thread(self._registry.suspend, at, notices)
+        except Exception:
+            self._forget(at)
+            raise
+        finally:
+            if at in self._notices:
+                self._untold[at] = None
+                LOG.warning("%s is suspended", _named(at))
+
+    def _forget(self, at: Occasion) -> None:
+        del self._notices[at]
+        self._release(at.key_id)
+
+    def _release(self, key_id: bytes) -> None:
+        self._refused[key_id] -= 1
+        if not self._refused[key_id]:
+            del self._refused[key_id]
 
     # ------------------------------------------------------------------ telling the MPC nodes
 
@@ -167,9 +212,9 @@ class Suspensions:
         if _untold(notices) and not recovered:
             return False
         if recovered or not any(notice.opened for notice in notices.values()):
-            await in_thread(self._registry.lift, at)
-            del self._notices[at]
-            self._keys = {each.key_id for each in self._notices}
+            async with self._writing:
+                await in_thread(self._registry.lift, at)
+                self._forget(at)
             why = "it has been recovered" if recovered else "no holder of a share asked for it"
             LOG.warning("%s is suspended no more: %s", _named(at), why)
         return True

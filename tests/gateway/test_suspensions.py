@@ -2,7 +2,9 @@
 has caught nobody suspends nothing."""
 
 import asyncio
-from contextlib import closing
+import os
+import threading
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -350,5 +352,152 @@ def test_an_mpc_node_is_told_of_its_own_present_keys_only():
             request = wire.SuspendKey(at, body.notices[OPERATOR])
             with pytest.raises(Exception, match="no such key"):
                 ask_node(gateway.links[OPERATOR], "suspend", at.user_id, request)
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- many at once
+
+
+async def occasions(gateway, client, share, n):
+    """Suspensions that open nowhere, by somebody with the tags of so many sessions."""
+    user_id, found = await client.user_id(), []
+    for _ in range(n):
+        at = wire.Occasion(user_id, share.record.epoch, os.urandom(32))
+        tag = gateway.gateway.suspensions.tag(at)
+        found.append(wire.Suspend(at, tag, dict.fromkeys(MPC_NODES, b"?")))
+    return found
+
+
+@contextmanager
+def slow(gateway):
+    """The registry takes its time to write a suspension; yields what lets it go on, and what says
+    that it has begun."""
+    registry, begun, go_on = gateway.gateway.registry, threading.Event(), threading.Event()
+    write = registry.suspend
+
+    def suspend(*arguments):
+        begun.set()
+        assert go_on.wait(30)
+        write(*arguments)
+
+    registry.suspend = suspend
+    try:
+        yield begun, go_on
+    finally:
+        go_on.set()
+        registry.suspend = write
+
+
+def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhile():
+    async def work(gateway, client):
+        share, other = [await client.generate(curve) for curve in ("secp256k1", "ed25519")]
+        body = await client.suspension(share)
+        (forged,) = await occasions(gateway, client, other, 1)
+        for link in gateway.links.values():
+            link.down = True
+        await client.ask("suspend", forged)
+        with slow(gateway) as (begun, go_on):
+            asking = asyncio.create_task(client.ask("suspend", body))
+            await asyncio.to_thread(begun.wait)
+            for link in gateway.links.values():
+                link.down = False
+            await asyncio.sleep(0.3)  # the other one would be lifted now
+            await refused(client, share)
+            go_on.set()
+            await asking
+        await delivered(gateway)
+        await refused(client, share)
+        await client.check_works(other)
+
+    run(work)
+
+
+def test_what_nobody_waits_for_any_more_is_not_forgotten():
+    """Whoever asked has gone when it is written."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        body = await client.suspension(share)
+        with slow(gateway) as (begun, go_on):
+            asking = asyncio.create_task(gateway.gateway.suspend(body.to_bytes()))
+            await asyncio.to_thread(begun.wait)
+            asking.cancel()
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+        await refused(client, share)
+        await delivered(gateway)
+        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+
+    run(work)
+
+
+def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back():
+    """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        genuine = await client.suspension(share)
+        for link in gateway.links.values():
+            link.down = True
+        found = []
+        for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
+            response = await client.post("suspend", body)
+            found.append(response.status_code)
+        assert found == [204] * suspensions.MAX_OF_KEY + [503] * 5
+        assert response.json() == {"error": "too many suspensions of this key"}
+        assert response.headers["Retry-After"].isdigit()
+        assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+        assert (await client.post("suspend", genuine)).status_code == 503
+        for link in gateway.links.values():
+            link.down = False
+        await delivered(gateway)
+        assert gateway.gateway.registry.notices() == []
+        await refused(client, share)  # for the genuine one's sake
+        await client.ask("suspend", genuine)  # which is asked for again
+        await delivered(gateway)
+        await refused(client, share)
+        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+        await heals(client, share)
+
+    run(work)
+
+
+def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatch):
+    monkeypatch.setattr(suspensions, "FULL_S", 0.2)
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        for link in gateway.links.values():
+            link.down = True
+        for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
+            await client.post("suspend", body)
+        for link in gateway.links.values():
+            link.down = False
+        await delivered(gateway)
+        await asyncio.sleep(0.3)
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered():
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
+        await client.ask("suspend", await client.suspension(share))
+        await delivered(gateway)
+        for link in gateway.links.values():
+            link.down = True
+        for body in more:
+            await client.ask("suspend", body)
+        assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+        for link in gateway.links.values():
+            link.down = False
+        await delivered(gateway)
+        await refused(client, share)
+        await heals(client, share)
 
     run(work)
