@@ -19,13 +19,15 @@ from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
 from mpcsim.attacks.service.hostile import Call
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import Stage, Strings, User
+from mpcsim.attacks.service.stage import WAY_S, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol import Party, Turn
 from mpcsim.protocols.ecdsa.messages import Offer
+from mpcsim.rpc import wire
 from mpcsim.sim.run.adversary import deviating
+from node.errors import ApiError
 
 SESSIONS = 60
 """Enough for two failed checks: fewer happen in one case of 10^16."""
@@ -33,6 +35,10 @@ SHORT_S = 10.0
 """Lifetime of a token in whose last call the operator cheats."""
 
 HOUR_MS = 3_600_000
+AWAY_S = 1.0
+"""From the gateway to callers who are far away."""
+MANY = 12
+"""Sessions whose tags somebody keeps."""
 
 Sign = Callable[[Strings], bytes]
 
@@ -215,6 +221,51 @@ def reordered(stage: Stage) -> Finding:
     raise Refusal(f"{said}; once recovered it signs")
 
 
+def at_once(stage: Stage) -> Finding:
+    """The operator says that its part is over as soon as it has made its guess, and calls of the
+    user come to many REST nodes at once: each is to look at a guess before any has come back."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    hostile = stage.corrupt_node(OPERATOR)
+
+    def over(verb: str, credential: Any, body: bytes) -> bytes:
+        if verb == "sign":
+            hostile.honest._busy.clear()
+        reply: bytes = hostile.honest.handle(verb, credential, body)
+        if verb != "sign":
+            return reply
+        return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
+
+    hostile.answer = over  # type: ignore[method-assign]
+
+    async def far(call: Call) -> None:
+        if call.verb == "sign":
+            await asyncio.sleep(AWAY_S)
+
+    door.after = far
+    replicas = [stage.thief(alice.token) for _ in range(SESSIONS // 2)]
+
+    async def one(number: int) -> str:
+        await asyncio.sleep(number * WAY_S)
+        try:
+            await replicas[number].signing(key)
+        except ApiError as error:
+            return error.message
+        return ""
+
+    async def all_at_once() -> list[str]:
+        return await asyncio.gather(*map(one, range(len(replicas))))
+
+    while True:
+        said = stage.run(all_at_once())
+        failed = sum(Reason.OT_EXTENSION_CHECK.text in text for text in said)
+        if failed > 1:
+            return proven(True, f"{failed} failed checks of one epoch, in sessions at once", "")
+        if failed:
+            raise Refusal(f"after one failed check: {said[-1]}")
+
+
 # ------------------------------------------------------------------ suspensions by strangers
 
 
@@ -234,6 +285,30 @@ def gateways_suspension(stage: Stage) -> Finding:
     body = replace(body, tag=stage.service.gateway.gateway.suspensions.tag(body.occasion))
     stage.gateway("suspend", body, None)
     return _suspended(stage, alice, key)
+
+
+def many_suspensions(stage: Stage) -> Finding:
+    """Somebody who may sign keeps the tags of all sessions, and has the key suspended for each
+    while no MPC node can be asked."""
+    alice = stage.user()
+    key = alice.generate()
+    thief = stage.thief(alice.token)
+    for _ in range(MANY):
+        thief.sign_strings(key)
+    links, registry = stage.service.gateway.links.values(), stage.service.gateway.gateway.registry
+    for link in links:
+        link.down = True
+    said = ""
+    for occasion, tag in thief.tags.items():
+        body = wire.Suspend(occasion, tag, dict.fromkeys(MPC_NODES, b"?"))
+        try:
+            stage.gateway("suspend", body, None)
+        except Refusal as refusal:
+            said = str(refusal)
+    rows = len(registry.notices())
+    for link in links:
+        link.down = False
+    return proven(rows == len(MPC_NODES) * MANY, f"{rows} rows of the registry, for one key", said)
 
 
 def _suspended(stage: Stage, user: User, key: Strings) -> Finding:
@@ -331,6 +406,16 @@ ENTRIES = (
         on_disk=True,
     ),
     Entry(
+        "guesses at Delta, in sessions at once",
+        (("mpc node", K), ("mpc node + database", K)),
+        "cheats, says that it is done, and has the key's next session begin at once",
+        at_once,
+        "a session has its turn until its client has come back, whatever an MPC node says",
+        "a signing session for this key is in progress",
+        lambda: ResearchBuild(weak.TURNS_ON_ITS_WORD),
+        covers=("a turn that is given up on an MPC node's word",),
+    ),
+    Entry(
         "a suspension after a recovery",
         (("mpc node", X),),
         "has a suspension arrive after the user has recovered",
@@ -338,6 +423,16 @@ ENTRIES = (
         "a suspension names the epoch, and its notices open for no other",
         "once recovered it signs",
         covers=("reordered suspensions",),
+    ),
+    Entry(
+        "suspensions without end",
+        (("database + token", X),),
+        "has a key suspended for every session that there was, with notices that open nowhere",
+        many_suspensions,
+        "a few suspensions of a key are remembered; none is pushed out for another",
+        "too many suspensions of this key",
+        lambda: ResearchBuild(weak.NO_BOUND),
+        covers=("suspensions that fill the registry",),
     ),
     Entry(
         "a stranger's suspension",

@@ -14,6 +14,7 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.rpc.tokens import TokenError, bearer
+from mpcsim.rpc.wire import Hello
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class HostileNode:
         reply = self.answer(verb, credential, body)
         self.asked[-1] = Asked(verb, credential, body, reply)
         return reply
+
+    def hello(self) -> Hello:
+        """Who it says that it is: by default what is true."""
+        found: Hello = self.honest.hello()
+        return found
 
     def answer(self, verb: str, credential: Any, body: bytes) -> bytes:
         """What it says: by default what is true."""

@@ -26,9 +26,10 @@ from mpcsim.attacks.service.stage import (
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.statements import SignedRecord, Vote
+from mpcsim.rpc.statements import SealKeyStatement, SignedRecord, Vote
 from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
 from mpcsim.vault.strings import KEY_BYTES
 
@@ -144,6 +145,25 @@ def vote_of_its_own(stage: Stage) -> Finding:
     hostile.answer = answer  # type: ignore[method-assign]
     key = alice.generate()
     return proven(key["public_key"] == f"0x{mine.hex()}", "the user adopts the node's key", "")
+
+
+def a_strangers_word(stage: Stage) -> Finding:
+    """When the gateway is started, the node says once that it is somebody else; then the truth."""
+    hostile, alice = stage.corrupt_node(), stage.user()
+    key = alice.generate()
+    true, other = stage.node(stage.me).hello(), Identity.fresh(SystemRng())
+    signature = other.sign(SealKeyStatement(stage.me, true.seal_key))
+    forged = replace(true, identity=other.public, signature=signature)
+    hostile.hello = lambda: forged  # type: ignore[method-assign]
+    stage.restart_gateway()
+    hostile.hello = lambda: true  # type: ignore[method-assign]
+    stage.service.wait(SETTLING_MS)
+    try:
+        key = alice.recover()
+    except Refusal as refusal:
+        return proven(True, f"no key is made any more: {refusal}", "")
+    alice.sign(key)
+    raise Refusal("a stranger is refused, and forgotten: the key is recovered, and signs")
 
 
 def half_of_the_vault(stage: Stage) -> Finding:
@@ -295,6 +315,17 @@ ENTRIES = (
         "do not vote for the same record",
         each_node=True,
         covers=("substituted records: signed by one node only",),
+    ),
+    Entry(
+        "a stranger's word",
+        ((NODE, X), (WITH_DATABASE, X)),
+        "says once, as the gateway starts, that it is somebody else",
+        a_strangers_word,
+        "an identity is pinned, and what else an MPC node says of itself is asked again",
+        "a stranger is refused, and forgotten",
+        lambda: ResearchBuild(weak.MEETS_ONCE),
+        each_node=True,
+        covers=("an MPC node that says once that it is another",),
     ),
     Entry(
         "half of the vault",

@@ -65,6 +65,9 @@ SETTLING_MS: Final = 120_000
 Ask = Callable[[str, wire.Body], bytes]
 """Asks one MPC node: verb and body to the reply."""
 
+Signs = Callable[[str, wire.Sign], Coroutine[Any, Any, wire.Signing]]
+"""Asks the gateway to begin a signing session, with a token."""
+
 Strings = dict[str, str]
 """What the caller's backend keeps of a key: the answer of ``generate`` and ``recover``."""
 
@@ -114,6 +117,14 @@ class Stage:
         client._nodes = None
         if not self.pinned:
             client._trust = Trust(None)
+
+    def restart_gateway(self) -> None:
+        """Start the gateway anew, as far as the MPC nodes hear of that."""
+        gateway = self.service.gateway.gateway
+        gateway.meeting = type(gateway.meeting)(
+            gateway.links, gateway.activation, gateway.meeting._clock
+        )
+        self.run(gateway.meeting.hold())
 
     def restart(self) -> None:
         """Stop it, and start it again on the same files."""
@@ -424,6 +435,9 @@ class Thief(Wallet):
         self.kept: list[KeyShare] | None = None
         """Shares that are kept; None: what is made is activated, too."""
         self.sessions: list[bytes] = []
+        self.tags: dict[wire.Occasion, bytes] = {}
+        """Of every signing session."""
+        gateway.sign = self._keeping_tags(gateway.sign)  # type: ignore[method-assign, assignment]
         self._guards: dict[bytes, Guard] = {}
 
     def take_share(self, curve: Curve = CURVE) -> KeyShare:
@@ -464,8 +478,16 @@ class Thief(Wallet):
         return bytes(reply_key.combine(halves, stage.seal_keys()).secret)
 
     def sign_strings(self, strings: Strings) -> bytes:
-        """What ``User.sign`` does, at this node."""
-        signing = self.sign(
+        """What ``User.sign`` does, at this node.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        return bytes.fromhex(self.stage.run(self.signing(strings)))
+
+    async def signing(self, strings: Strings) -> str:
+        """The same, while other things go on."""
+        return await self.sign(
             self.caller,
             key_id=strings["key_id"],
             encrypted_share=strings["encrypted_share"],
@@ -475,7 +497,6 @@ class Thief(Wallet):
             signer=ROLES[OPERATOR],
             timing=Timing(),
         )
-        return bytes.fromhex(self.stage.run(signing))
 
     def sign_with(self, share: KeyShare, message: bytes, signer: PartyId) -> bytes:
         """A signature with a client's share.
@@ -485,6 +506,15 @@ class Thief(Wallet):
         """
         signing = self._sign_with(self.caller, signer, share, message, Timing())
         return bytes.fromhex(self.stage.run(signing))
+
+    def _keeping_tags(self, sign: Signs) -> Signs:
+        async def keep(token: str, body: wire.Sign) -> wire.Signing:
+            reply = await sign(token, body)
+            user_id = self.caller.claims.user_id
+            self.tags[wire.Occasion(user_id, body.key_id, body.session_id)] = reply.tag
+            return reply
+
+        return keep
 
     async def _share(self, *arguments: Any, **keywords: Any) -> KeyShare:
         """With guards of its own: this node is a process of its own."""

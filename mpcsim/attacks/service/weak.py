@@ -10,6 +10,8 @@ from typing import Any, Final
 from mpcsim.attacks.service.builds import Part
 from mpcsim.attacks.service.hostile import Asked, Call, HostileDoor, HostileNode
 from mpcsim.gateway.links import Times
+from mpcsim.gateway.meeting import Meeting
+from mpcsim.gateway.sessions import Session
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.mpc_node.store import StoredShare
@@ -404,6 +406,10 @@ def _any_tag(service: LocalService) -> None:
     suspensions.tag = lambda at: bytes(32)  # type: ignore[method-assign]
 
 
+def _no_bound(service: LocalService) -> None:
+    service.gateway.gateway.suspensions._has_room = lambda key_id: True  # type: ignore[method-assign]
+
+
 def _any_notice(service: LocalService) -> None:
     for link in service.gateway.links.values():
         _suspending(link.node)
@@ -425,6 +431,7 @@ LATE_MAIL: Final = Part("a REST node that looks at what comes after the token", 
 FORGETFUL_GATEWAY: Final = Part("a gateway that remembers no suspension", _forgetful_gateway)
 TELLS_ONCE: Final = Part("a gateway that tells each MPC node once", _tells_once)
 ANY_TAG: Final = Part("a gateway that suspends for anybody", _any_tag)
+NO_BOUND: Final = Part("a gateway that remembers every suspension", _no_bound)
 ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _any_notice)
 
 
@@ -432,3 +439,37 @@ def stranger(user_id: str, key_id: str) -> wire.Suspend:
     """A suspension by somebody who had no session and has no share."""
     at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
     return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES})
+
+
+# ------------------------------------------------------------------ an MPC node's word
+
+
+def _turns_on_its_word(service: LocalService) -> None:
+    sessions = service.gateway.gateway.sessions
+    honest = sessions.begin
+
+    async def begin(*arguments: Any) -> Session:
+        session = await honest(*arguments)
+        session.to_come = 0
+        return session
+
+    sessions.begin = begin  # type: ignore[method-assign, assignment]
+
+
+class _MeetsOnce(Meeting):
+    """Introduces the MPC nodes at the start and never again, whatever came of it."""
+
+    async def attend(self) -> None:
+        if not self._over:
+            await super().attend()
+
+
+def _meets_once(service: LocalService) -> None:
+    gateway = service.gateway.gateway
+    gateway.meeting = _MeetsOnce(gateway.links, gateway.activation, gateway.meeting._clock)
+
+
+TURNS_ON_ITS_WORD: Final = Part(
+    "a gateway that ends a turn when an MPC node says so", _turns_on_its_word
+)
+MEETS_ONCE: Final = Part("a gateway that introduces MPC nodes at its start alone", _meets_once)
