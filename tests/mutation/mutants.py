@@ -40,6 +40,7 @@ SOURCES = (
     "mpcsim/mpc_node/voting.py",
     "mpcsim/gateway/gateway.py",
     "mpcsim/gateway/sessions.py",
+    "mpcsim/gateway/meeting.py",
     "mpcsim/gateway/waves.py",
     "mpcsim/gateway/activation.py",
     "mpcsim/gateway/decision.py",

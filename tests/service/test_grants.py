@@ -190,7 +190,7 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
 
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("verb", ["reset", "meet"])
-def test_an_mpc_node_hears_of_the_others_with_a_grant_for_that_alone(verb, what):
+def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(verb, what):
     async def work(gateway, client):
         link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
         share = await client.generate("ed25519")
