@@ -47,8 +47,8 @@ class Meeting:
         """Those that have ended the sessions of an earlier gateway: once, the others are ours."""
         self._introduced: dict[PartyId, bytes] = {}
         """Their identities when they last heard of each other."""
-        self._refused: tuple[str, PartyId] | None = None
-        """What one of them said to that, and of whom it said it."""
+        self._refused: list[tuple[str, PartyId]] = []
+        """What they said to that, and of whom."""
         self._over = False
         """The start is."""
         self._attempt: asyncio.Task[None] | None = None
@@ -58,7 +58,7 @@ class Meeting:
     async def hold(self) -> None:
         """
         Raises:
-            LinkFailed: an MPC node cannot be reached.
+            Refused: an MPC node cannot be reached, or does not do its part.
         """
         if self._strange:
             await self._introduce()
@@ -69,7 +69,7 @@ class Meeting:
     @property
     def _strange(self) -> bool:
         """Whether they should hear of each other."""
-        if self._refused is not None or not self._introduced:
+        if self._refused or not self._introduced:
             return True
         return any(
             link.known is not None and link.known.identity != self._introduced[party]
@@ -81,15 +81,15 @@ class Meeting:
         for party in self._links.keys() - self._reset:
             await self._links[party].ask(Scope("reset"), wire.Reset())
             self._reset.add(party)
-        refused = None
+        refused = []
         for one, other in permutations(self._links, 2):
             try:
                 await self._links[one].ask(Scope("meet"), hellos[other])
             except LinkFailed:
                 raise
             except Refused as refusal:  # keys that are there can be used
-                refused = str(refusal), getattr(refusal, "party", other)
-                if refused != self._refused:
+                refused.append((str(refusal), getattr(refusal, "party", other)))
+                if refused[-1] not in self._refused:
                     LOG.error("%s", refusal)
         identities = {party: hello.identity for party, hello in hellos.items()}
         if identities != self._introduced:
@@ -102,8 +102,7 @@ class Meeting:
         Raises:
             NodeFailed: one of them took the other for somebody else when last asked.
         """
-        if self._refused is not None:
-            text, party = self._refused
+        for text, party in self._refused:
             raise NodeFailed(UNAVAILABLE, text, party)
 
     async def begin(self) -> None:
@@ -113,7 +112,7 @@ class Meeting:
         while not self._over:
             try:
                 await self.hold()
-            except LinkFailed as failed:
+            except Refused as failed:
                 if self._clock() > deadline:
                     LOG.warning("%s; what the start has to see to waits until it can", failed)
                     self._trying = asyncio.create_task(self._keep_trying())
@@ -147,7 +146,7 @@ class Meeting:
             await self.hold()
             if starting:
                 LOG.info("both MPC nodes have been reached")
-        except LinkFailed:
+        except Refused:
             pass  # whoever needs it says so
         finally:
             self._next = self._clock() + AGAIN_S

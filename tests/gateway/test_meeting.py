@@ -12,7 +12,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import LinkFailed
+from mpcsim.rpc.errors import LinkFailed, Refused
 from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
@@ -133,6 +133,34 @@ def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch):
         await client.ask("suspend", body)
         async with asyncio.timeout(10):
             await delivered(gateway)
+
+    run(work)
+
+
+@pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
+def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(verb, monkeypatch):
+    monkeypatch.setattr("mpcsim.gateway.meeting.PATIENCE_S", -1.0)
+    clock = Clock()
+
+    async def work(gateway, client):
+        share, node = await client.generate("ed25519"), gateway.links[OPERATOR].node
+        node._store._database._writer.execute("UPDATE shares SET state = 'voted'")
+        honest = node.handle
+
+        def handle(asked, *rest):
+            if asked == verb:
+                raise Refused(409, "not now")
+            return honest(asked, *rest)
+
+        node.handle = handle
+        meeting = anew(gateway, clock)
+        await meeting.begin()
+        node.handle = honest
+        node._store._database._writer.execute("UPDATE shares SET state = 'active'")
+        clock.now += 1
+        await client.check_works(share)
+        assert meeting._over
+        await meeting.stop()
 
     run(work)
 
