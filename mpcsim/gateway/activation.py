@@ -12,8 +12,11 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
+from typing import Final
 from weakref import WeakValueDictionary
 
+from mpcsim.algebra.curves import CURVES
 from mpcsim.gateway import fitting
 from mpcsim.gateway.decision import Decision, Request
 from mpcsim.gateway.links import Link, Times, answered
@@ -36,14 +39,18 @@ from mpcsim.rpc.errors import (
     no_such_key,
     recovered_meanwhile,
     undecided,
+    unintelligible,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import Holding
-from mpcsim.rpc.standing import Holdings, ListHoldings
+from mpcsim.rpc.standing import PAGE, Holdings, ListHoldings
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.threads import in_thread, to_the_end
 
 LOG = logging.getLogger(__name__)
+
+MOST_HOLDINGS: Final = 1 << 20
+"""Shares that an MPC node may say it holds, so that one that goes on for ever comes to an end."""
 
 
 class Activation:
@@ -140,33 +147,20 @@ class Activation:
         undecided, before the first request.
 
         Raises:
-            LinkFailed: an MPC node cannot be reached.
+            Refused: an MPC node cannot be reached, or does not do its part.
         """
         held = {party: await _holdings(link) for party, link in self._links.items()}
         fit = fitting.compare(self._registry, held)
         for at in fit.odd:
             async with self.decision(*at):
-                decision = await self._resolve_quickly(*at)
+                decision = await self._begin(*at, aborting=False)
+                await self._carry_out(decision)
             if decision.unanswered is not None:
                 raise decision.unanswered
             for failure in decision.failures:  # one user's trouble; the others' keys work
                 LOG.error("%s key of user %s: %s", at[1], at[0], failure)
             fit.resolved(at, self._registry.key(*at), decision.fits, decision.alone)
         fit.report()
-
-    async def _resolve_quickly(self, user_id: str, curve: str) -> Decision:
-        """As ``resolve``, when no time passes on the way."""
-        decision = await self._begin(user_id, curve, aborting=False)
-        while requests := decision.requests():
-            for request in requests:
-                try:
-                    link = self._links[request.party]
-                    answer: bytes | Refused = await link.ask(request.scope, request.body)
-                except Refused as refused:
-                    answer = refused
-                decision.heard(request, answer)
-            self._remember(decision)
-        return decision
 
     async def signed(self, user_id: str, curve: str, times: Times) -> bytes:
         """A present key's ``SignedRecord``; if an earlier version has made the key, the MPC nodes
@@ -201,7 +195,11 @@ class Activation:
         registered = self._registry.key(user_id, curve)
         return Decision(user_id, curve, identities, registered, vote, aborting=aborting)
 
-    async def _carry_out(self, decision: Decision, times: Times) -> None:
+    async def _carry_out(self, decision: Decision, times: Times | None = None) -> None:
+        """
+        Args:
+            times: None: nothing else is under way, and no time passes.
+        """
         while requests := decision.requests():
             answers = await asyncio.gather(*[self._ask(r, times) for r in requests])
             for request, answer in zip(requests, answers, strict=True):
@@ -219,9 +217,12 @@ class Activation:
                     "the registry does not take a record that both MPC nodes signed: %s", error
                 )
 
-    async def _ask(self, request: Request, times: Times) -> bytes | Refused:
+    async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
+        link = self._links[request.party]
         try:
-            return await self._links[request.party].call(request.scope, request.body, times)
+            if times is None:
+                return await link.ask(request.scope, request.body)
+            return await link.call(request.scope, request.body, times)
         except Refused as refused:
             return refused
         except Exception as error:  # what it has done by then is not known
@@ -260,12 +261,25 @@ class Activation:
 
 
 async def _holdings(link: Link) -> list[Holding]:
-    """What an MPC node holds, all pages of it."""
-    found: list[Holding] = []
-    while True:
+    """What an MPC node says it holds, all pages of it.
+
+    Raises:
+        Refused: it does not say. ``LinkFailed``: it says what cannot be.
+    """
+    party, found = link.port.me, list[Holding]()
+    while len(found) <= MOST_HOLDINGS:
         after = found[-1].key_id if found else ""
         reply = await link.ask(Scope("holdings"), ListHoldings(after))
-        page = answered(Holdings, link.port.me, reply).holdings()
-        if not page:
-            return found
+        page = answered(Holdings, party, reply).holdings()
+        ids = [after, *(holding.key_id for holding in page)]
+        if any(one >= other for one, other in pairwise(ids)):
+            LOG.error("the %s lists its shares out of order", ROLES[party])
+            raise unintelligible(party)
+        if any(holding.curve not in CURVES for holding in page):
+            LOG.error("the %s lists a share on a curve that there is not", ROLES[party])
+            raise unintelligible(party)
         found += page
+        if len(page) < PAGE:
+            return found
+    LOG.error("the %s lists more than %s shares", ROLES[party], MOST_HOLDINGS)
+    raise unintelligible(party)

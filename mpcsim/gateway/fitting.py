@@ -219,6 +219,9 @@ def _misfit(key: _Key, empty: AbstractSet[PartyId]) -> _Misfit:
         if len(here) == len(MPC_NODES):
             text = "the MPC nodes hold shares of different keys, and neither is registered"
             return _Misfit(text, _files(REGISTRY, *here))
+        if not here:
+            text = "the MPC nodes do not say twice the same about what they hold"
+            return _Misfit(text, _files(*ROLES.values()))
         others = [ROLES[party] for party in MPC_NODES if ROLES[party] not in here]
         text = f"the {here[0]} alone holds a share of this key, and it is not registered"
         return _Misfit(text, _files(REGISTRY, *others))

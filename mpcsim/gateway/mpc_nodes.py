@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import LinkFailed, failed, timed_out, unreachable
+from mpcsim.rpc.errors import LinkFailed, Refused, failed, timed_out, unreachable
 from mpcsim.rpc.refusals import from_json
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.transport import NotReached, TooLate, Transport, TransportFailed
@@ -98,10 +98,11 @@ class OverHttp:
 
     async def hello(self) -> wire.Hello:
         """See ``MpcNodePort``."""
-        reply = await self._request("GET", HELLO, None, None)
         try:
-            return wire.Hello.from_bytes(reply)
-        except InvalidEncoding:
+            return wire.Hello.from_bytes(await self._request("GET", HELLO, None, None))
+        except LinkFailed:
+            raise
+        except (Refused, InvalidEncoding):  # there is nothing to refuse
             raise failed(self.me) from None
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
