@@ -18,9 +18,9 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.registry import RegisteredKey
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import LinkFailed, Refused, unintelligible
+from mpcsim.rpc.errors import LinkFailed, NodeFailed, Refused, unintelligible
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Held, Standing
 from mpcsim.rpc.statements import Abort, RecordError, SignedRecord, signed_by
 
 
@@ -42,6 +42,8 @@ class _Known:
     """Its own, by epoch: each with its signature alone."""
     aborts: dict[bytes, bytes] = field(default_factory=dict)
     """Its signatures, by epoch."""
+    denied: set[bytes] = field(default_factory=set)
+    """Epochs that it says it has nothing to do with: its word alone."""
     activated: set[bytes] = field(default_factory=set)
     """Epochs that it has put in force when told to."""
 
@@ -142,16 +144,20 @@ class Decision:
                 yield Request(party, self._scope("activate", epoch), self.record)
 
     def _aborts(self) -> Iterator[Request]:
-        """Of votes that have stayed alone."""
+        """Of votes that have stayed alone. A node is shown the other's, if that is known: it signs
+        for nothing that neither of them holds."""
         if not self._aborting:
             return
         both = all(known.standing for known in self._known.values())
         for epoch in self._open():
-            body = Abort(self._user_id, self._curve, epoch)
+            just_made = self._vote is not None and self._vote.key_id == epoch
+            votes = [k.votes[epoch] for k in self._known.values() if epoch in k.votes]
+            body = End(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
             for party, known in self._known.items():
                 # An earlier version's vote is not signed; the other node may act on it already.
                 unsigned = known.voted is not None and known.voted.epoch == epoch
-                if known.standing and epoch not in known.votes and (both or not unsigned):
+                concerned = (votes or just_made or unsigned) and epoch not in known.votes
+                if known.standing and concerned and (both or not unsigned):
                     yield Request(party, self._scope("abort", epoch), body)
 
     def _drops(self) -> Iterator[Request]:
@@ -176,6 +182,8 @@ class Decision:
         party = request.party
         if isinstance(answer, Refused):
             self.failures.append(answer)
+            if isinstance(request.body, End) and not isinstance(answer, NodeFailed):
+                self._known[party].denied.add(request.body.abort.epoch)
             return
         try:
             self._take_in(request, self._known[party], answer)
@@ -192,7 +200,7 @@ class Decision:
                 for held in known.shares():
                     if held.record is not None:
                         self._learn(held.record)
-            case Abort() as abort:
+            case End(abort=abort):
                 ended = Ended.from_bytes(answer)
                 if ended.held is not None and ended.held.record is not None:
                     self._learn(ended.held.record)
@@ -263,7 +271,9 @@ class Decision:
     def _decided(self, epoch: bytes) -> bool:
         if self.record is not None and self.record.record.epoch == epoch:
             return True
-        return any(epoch in known.aborts for known in self._known.values())
+        known = self._known.values()
+        # Only one of the two may lie.
+        return any(epoch in k.aborts for k in known) or all(epoch in k.denied for k in known)
 
     def _of_an_earlier_version(self) -> Iterable[bytes]:
         """The epoch that both nodes hold and neither has signed for, if the earlier version had put

@@ -17,10 +17,13 @@ What its sessions keep to:
 * Shares are stored before any message that depends on them leaves, and what an abort demands is
   stored before anyone hears of it. Sessions themselves live in memory: one that is lost to a crash
   is over, and is never resumed.
-* A session that nobody continues expires.
+* A session that nobody continues expires, and what it has made and nobody has voted for goes
+  (``sweep``). A node that starts has no session: all such shares go.
 
-Any thread may call. Signing keeps to one thread all the same, the caller's event loop, because of
-what shares have in common in a process (``keyshare.Guard``).
+Any thread may call. Locks are taken in this order: a session's, ``_settling``, ``_lock``, the
+store's; in a transaction none of the others is waited for. Signing keeps to one thread all the
+same, the caller's event loop, because of what shares have in common in a process
+(``keyshare.Guard``).
 """
 
 from __future__ import annotations
@@ -66,8 +69,8 @@ from mpcsim.rpc.grants import Grant, GrantReader, Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
-from mpcsim.rpc.standing import PAGE, Ask, Drop, Endorse, Holdings, ListHoldings
-from mpcsim.rpc.statements import Abort, SealKeyStatement, SignedRecord, Suspended
+from mpcsim.rpc.standing import PAGE, Ask, Drop, End, Endorse, Holdings, ListHoldings
+from mpcsim.rpc.statements import SealKeyStatement, SignedRecord, Suspended
 from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
 
@@ -150,8 +153,8 @@ class MpcNode:
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
         """Sessions that exclude others: (what is done, key_id) to the session."""
-        self._decoded: OrderedDict[str, tuple[bytes, KeyShare]] = OrderedDict()
-        """Stored and decoded form, by key_id."""
+        self._decoded: OrderedDict[tuple[str, str], tuple[bytes, KeyShare]] = OrderedDict()
+        """Stored and decoded form of shares in force, by user and curve."""
         self._lock = threading.RLock()
         """Of all the above, and of randomness; never held while the disk is waited for."""
         self._settling = threading.Lock()
@@ -226,7 +229,7 @@ class MpcNode:
         with self._lock:
             for session in list(self._sessions.values()):
                 self._forget(session)
-        self._sweep()
+        self.sweep()
 
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.
@@ -310,7 +313,7 @@ class MpcNode:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
         with self._on_record(grant.user_id, curve, body.session_id):
             peers = {self._peer.party: self._peer.identity()}
-            self._sweep()
+            self.sweep()
             with self._lock:
                 if self._store.active(grant.user_id, curve):
                     raise key_exists(curve)
@@ -330,7 +333,7 @@ class MpcNode:
         user_id, curve = grant.user_id, body.curve_name
         with self._on_record(user_id, curve, body.session_id):
             peers = {self._peer.party: self._peer.identity()}
-            self._sweep()
+            self.sweep()
             with self._lock:
                 stored = self._store.active(user_id, curve)
                 if stored is None:
@@ -577,8 +580,13 @@ class MpcNode:
         if session.made is not None:
             self._store.drop_prepared(session.made.key_id)
 
-    def _sweep(self) -> None:
-        """Drop what sessions that are no more have made, however they ended."""
+    def sweep(self) -> None:
+        """Drop what sessions that are no more have made, however they ended. It is done before
+        anything is made, and from time to time (``sweeping``).
+
+        Raises:
+            StoreFailed: not everything could be dropped.
+        """
         with self._settling:
             with self._lock:
                 self._expire()
@@ -615,29 +623,41 @@ class MpcNode:
         with self._settling:
             made_in = self._making(record.key_id)
             session_id = made_in.session_id if made_in else b""
-            with self._on_record(record.user_id, record.curve_name, session_id, record.key_id):
-                gone = self._voting.activate(body, session_id.hex())
-            with self._lock:
-                for old in gone:
-                    self._decoded.pop(old, None)
-                # What signs with, reshares or has made shares that are no more; what made the new.
-                for session in list(self._sessions.values()):
-                    made = session.made.key_id if session.made else None
-                    if session is made_in or session.key_id in gone or made in gone:
-                        self._forget(session)
+            try:
+                with self._on_record(record.user_id, record.curve_name, session_id, record.key_id):
+                    self._voting.activate(body, session_id.hex())
+            finally:  # it may have been replaced, but not forgotten by the disk
+                self._let_go(record.user_id, record.curve_name)
+
+    def _let_go(self, user_id: str, curve: str) -> None:
+        """Of shares that are no longer in force, and of what signs with them or reshares them; of
+        what has made shares that are in force, or are no more."""
+        with self._lock:
+            self._decoded.pop((user_id, curve), None)
+            for session in [s for s in self._sessions.values() if s.user_id == user_id]:
+                replaced = session.key_id and self._state(session.key_id) != ACTIVE
+                if replaced or (
+                    session.made and self._state(session.made.key_id) in (None, ACTIVE)
+                ):
+                    self._forget(session)
+
+    def _state(self, key_id: str) -> str | None:
+        stored = self._store.find(key_id)
+        return None if stored is None else stored.state
 
     def _standing(self, grant: Grant, data: bytes) -> wire.Body:
         ask = Ask.from_bytes(data)
         grant.check(Scope("standing", ask.user_id))
-        self._sweep()
+        self.sweep()
         return self._voting.standing(ask)
 
     def _abort(self, grant: Grant, data: bytes) -> wire.Body:
-        body = Abort.from_bytes(data)
-        grant.check(Scope("abort", body.user_id, body.epoch))
+        body = End.from_bytes(data)
+        abort = body.abort
+        grant.check(Scope("abort", abort.user_id, abort.epoch))
         with self._settling:
             ended = self._voting.abort(body)
-            session = self._making(body.epoch.hex())
+            session = self._making(abort.epoch.hex())
             if ended.signature is not None and session is not None:
                 self._forget(session)
             return ended
@@ -738,18 +758,19 @@ class MpcNode:
             NodeFailed: it is damaged.
         """
         with self._lock:
-            known = self._decoded.get(stored.key_id)
+            at = stored.user_id, stored.curve
+            known = self._decoded.get(at)
             # Another thread may have read the row before it was changed.
             if known is None or known[0] != stored.share:
                 known = stored.share, self._decode(stored)
-                self._decoded[stored.key_id] = known
+                self._decoded[at] = known
                 if len(self._decoded) > DECODED_SHARES:
                     self._decoded.popitem(last=False)
-            self._decoded.move_to_end(stored.key_id)
+            self._decoded.move_to_end(at)
             return known[1]
 
     def _public_record(self, stored: StoredShare) -> bytes:
-        return self._share(stored).record.to_bytes()
+        return self._decode(stored).record.to_bytes()
 
     def _decode(self, stored: StoredShare) -> KeyShare:
         try:

@@ -49,10 +49,11 @@ CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE st
 CREATE UNIQUE INDEX IF NOT EXISTS one_voted ON shares (user_id, curve) WHERE state = 'voted';
 CREATE INDEX IF NOT EXISTS prepared ON shares (key_id) WHERE state = 'prepared';
 CREATE TABLE IF NOT EXISTS signed (
-    key_id  TEXT PRIMARY KEY,
+    key_id  TEXT NOT NULL,
     user_id TEXT NOT NULL,
     curve   TEXT NOT NULL,
-    what    TEXT NOT NULL CHECK (what IN ('vote', 'abort'))
+    what    TEXT NOT NULL CHECK (what IN ('vote', 'abort')),
+    PRIMARY KEY (user_id, curve, key_id)
 );
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
@@ -253,7 +254,7 @@ class ShareStore:
         with self._database.transaction() as cursor:
             cursor.execute(f"DELETE FROM shares WHERE {which}", values)
             gone = cursor.rowcount
-        if gone:
+        if gone or self._database.remembers:
             self._database.forget()
 
     # ------------------------------------------------------------------ a share comes into force
@@ -365,14 +366,21 @@ class ShareStore:
         self._database.forget()
         return [old for old, _ in gone]
 
-    def abort(self, user_id: str, curve: str, key_id: str) -> StoredShare | None:
+    def abort(
+        self, user_id: str, curve: str, key_id: str, *, voted_for: bool = False
+    ) -> StoredShare | None:
         """Never vote for an epoch; a prepared share of it goes.
+
+        Args:
+            voted_for: whether the other node has voted for it; unless it has, this node must hold
+                a share of it, or have aborted it before.
 
         Returns:
             None, or the share, if this node has voted for it.
 
         Raises:
-            OutOfStep: this node has voted for it, and has no such share any more.
+            OutOfStep: this node has voted for it, and has no such share any more; or it is of no
+                concern to either node.
         """
         with self._database.transaction() as cursor:
             share = self._row(cursor, key_id)
@@ -380,6 +388,9 @@ class ShareStore:
                 raise OutOfStep("the share is of another user or curve")
             if share is not None and (share.record is not None or share.state == ACTIVE):
                 return share
+            signed = _signed(cursor, key_id, user_id, curve)
+            if share is None and signed is None and not voted_for:
+                raise OutOfStep("neither node has such a share, as far as it can tell")
             _sign_once(cursor, key_id, user_id, curve, "abort")
             cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
         self._database.forget()
@@ -481,8 +492,17 @@ def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, wh
     Raises:
         OutOfStep: it has signed the contrary.
     """
-    row = cursor.execute("SELECT what FROM signed WHERE key_id = ?", (key_id,)).fetchone()
-    if row is None:
+    signed = _signed(cursor, key_id, user_id, curve)
+    if signed is None:
         cursor.execute("INSERT INTO signed VALUES (?, ?, ?, ?)", (key_id, user_id, curve, what))
-    elif row[0] != what:
-        raise OutOfStep(f"what is signed for this epoch is the {row[0]}")
+    elif signed != what:
+        raise OutOfStep(f"what is signed for this epoch is the {signed}")
+
+
+def _signed(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) -> str | None:
+    """What this node has signed for an epoch: a vote, an abort, or nothing."""
+    row = cursor.execute(
+        "SELECT what FROM signed WHERE user_id = ? AND curve = ? AND key_id = ?",
+        (user_id, curve, key_id),
+    ).fetchone()
+    return None if row is None else row[0]

@@ -2,6 +2,12 @@
 
 What it signs it makes itself, from its own store and the identities that it knows. What it does on
 the other node's word it does on the other node's signature, whoever carries that.
+
+It signs a vote for whoever has finished, with both MPC nodes, the session in which the share was
+made; and an abort of what it holds itself, or of what the other MPC node has voted for and it is
+shown that vote. So nobody has it sign, and remember for good, anything about an epoch of which none
+of the two holds a share. Either is of one user's key on one curve: nothing is signed, or refused,
+for that of another.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc.errors import BAD_REQUEST, CONFLICT, NodeFailed, Refused, store_failed
-from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Held, Standing
 from mpcsim.rpc.statements import (
     Abort,
     KeyRecord,
@@ -58,7 +64,8 @@ class Voting:
                 force than the one to be replaced.
         """
         with self._in_step():
-            return SignedRecord.from_bytes(self._store.vote(key_id, self._sign))
+            sign = self._signing(self._store.find(key_id))
+            return self._signed(self._store.vote(key_id, sign))
 
     def endorse(self, body: Endorse) -> SignedRecord:
         """This node's vote for shares made by an earlier version.
@@ -71,28 +78,34 @@ class Voting:
             found = self._store.find(key_id)
             if found is None or (found.user_id, found.curve) != (body.user_id, body.curve_name):
                 raise OutOfStep("there is no such share of an earlier version")
-            return SignedRecord.from_bytes(self._store.endorse(key_id, self._sign))
+            return self._signed(self._store.endorse(key_id, self._signing(found)))
 
-    def _sign(self, share: StoredShare, head: LogHead) -> bytes:
-        replaced = None if share.legacy else share.predecessor
-        record = KeyRecord(
-            share.user_id,
-            share.curve,
-            share.public_key,
-            bytes.fromhex(share.key_id),
-            None if replaced is None else bytes.fromhex(replaced),
-            share.recoveries,
-            shares_hash(self._public_record(share)),
-            self._identities(),
-        )
-        signature = self._identity.sign(Vote(record, head))
-        return SignedRecord(record, {self._me: head}, {self._me: signature}).to_bytes()
+    def _signing(self, found: StoredShare | None) -> Callable[[StoredShare, LogHead], bytes]:
+        """What signs a vote in the store's transaction, where nothing else may be waited for: what
+        it takes besides is known before."""
+        if found is None:
+            raise OutOfStep("there is no such share to vote for")
+        public_shares, identities = shares_hash(self._public_record(found)), self._identities()
 
-    def activate(self, record: SignedRecord, session: str = "") -> list[str]:
+        def sign(share: StoredShare, head: LogHead) -> bytes:
+            replaced = None if share.legacy else share.predecessor
+            record = KeyRecord(
+                share.user_id,
+                share.curve,
+                share.public_key,
+                bytes.fromhex(share.key_id),
+                None if replaced is None else bytes.fromhex(replaced),
+                share.recoveries,
+                public_shares,
+                identities,
+            )
+            signature = self._identity.sign(Vote(record, head))
+            return SignedRecord(record, {self._me: head}, {self._me: signature}).to_bytes()
+
+        return sign
+
+    def activate(self, record: SignedRecord, session: str = "") -> None:
         """Put a share in force for which both nodes have voted.
-
-        Returns:
-            The key_ids of the shares that went.
 
         Raises:
             Refused: this node has not voted for this record, or the other one has not.
@@ -107,22 +120,34 @@ class Voting:
             if voted is None or voted.record != agreed:
                 raise OutOfStep("it has not voted for this record")
             head = record.heads[self._other]
-            return self._store.activate(agreed.key_id, record.to_bytes(), head, session)
+            self._store.activate(agreed.key_id, record.to_bytes(), head, session)
 
     def standing(self, ask: Ask) -> Standing:
         """What is in force, and what has been voted for."""
         at = ask.user_id, ask.curve_name
         return Standing(self._held(self._store.active(*at)), self._held(self._store.voted(*at)))
 
-    def abort(self, abort: Abort) -> Ended:
+    def abort(self, body: End) -> Ended:
         """Never vote for an epoch; or say that this node has.
 
         Raises:
-            Refused: it has, and the shares have been replaced or dropped since.
+            Refused: it has, and the shares have been replaced or dropped since; or neither node
+                has anything to do with that epoch, as far as this one can tell.
         """
+        abort, voted_for = body.abort, self._voted_for(body)
         with self._in_step():
-            found = self._store.abort(abort.user_id, abort.curve_name, abort.epoch.hex())
+            found = self._store.abort(
+                abort.user_id, abort.curve_name, abort.epoch.hex(), voted_for=voted_for
+            )
         return Ended(None if found else self._identity.sign(abort), self._held(found))
+
+    def _voted_for(self, body: End) -> bool:
+        """Whether the other node's vote for what is to be aborted is shown."""
+        if body.vote is None:
+            return False
+        record = body.vote.record
+        shown = Abort(record.user_id, record.curve_name, record.epoch)
+        return shown == body.abort and body.vote.voted(self._other, self._peer())
 
     def drop(self, body: Drop) -> None:
         """Forget shares for which the other node has signed that it never votes.
@@ -154,8 +179,15 @@ class Voting:
         Raises:
             NodeFailed: it is damaged.
         """
+        return None if share.record is None else self._signed(share.record)
+
+    def _signed(self, record: bytes) -> SignedRecord:
+        """
+        Raises:
+            NodeFailed: it is damaged.
+        """
         try:
-            return None if share.record is None else SignedRecord.from_bytes(share.record)
+            return SignedRecord.from_bytes(record)
         except InvalidEncoding:
             raise self._damaged() from None
 

@@ -100,6 +100,8 @@ class Database:
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = _connect(path)
         self._writing = RLock()
+        self.remembers = False
+        """Whether what was to be forgotten may still be in the log of writes."""
         try:
             with self._explaining(opening=True):
                 self._open(schema, added, in_memory)
@@ -195,12 +197,14 @@ class Database:
         """Leave nothing of what was deleted in the log of writes either.
 
         Raises:
-            StoreFailed: another process keeps reading. What was changed has changed; the next start
-                empties the log.
+            StoreFailed: another process keeps reading. What was changed has changed; the next time,
+                or the next start, empties the log.
         """
         with self._writing, self._explaining():
+            self.remembers = True
             if not self._empty_log():
                 raise StoreFailed(self._path, StoreTrouble.LOCKED)
+            self.remembers = False
 
     def close(self) -> None:
         with self._writing, self._reading:

@@ -58,8 +58,18 @@ class Endorse(Body):
 
 
 @wire
+class End(Body):
+    """``abort``: never vote for an epoch."""
+
+    abort: Annotated[Abort, Nested(Abort)]
+    """What is to be signed."""
+    vote: Annotated[SignedRecord | None, Optional(Nested(SignedRecord))]
+    """The other MPC node's vote for it; a node that holds no such share signs for nothing less."""
+
+
+@wire
 class Ended(Body):
-    """Reply to ``abort``, whose body is the ``Abort``: either of these."""
+    """Reply to ``abort``: either of these."""
 
     signature: Annotated[bytes | None, Optional(Fixed(SIGNATURE_BYTES))]
     """Under the abort."""
@@ -95,7 +105,7 @@ class _Row(Body):
 
 @wire
 class Holdings(Body):
-    """Reply to ``holdings``; empty after the last page."""
+    """Reply to ``holdings``, in the order of key_ids; the last page is not full."""
 
     rows: Annotated[tuple[_Row, ...], Seq(Nested(_Row), PAGE)]
 

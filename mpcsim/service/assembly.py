@@ -29,6 +29,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
+from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.grants import GrantIssuer
@@ -239,7 +240,10 @@ def _mpc_node(
     opened.callback(store.close)
     if data is not None:
         belong(store, ROLES[party], secret.deployment)
-    return MpcNode(party, store, secret.key, **options)
+    node = MpcNode(party, store, secret.key, **options)
+    if data is not None:
+        opened.enter_context(sweeping(node))
+    return node
 
 
 def _distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:

@@ -17,7 +17,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused, timed_out
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Drop, Ended, Endorse, Held, Standing
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Held, Standing
 from mpcsim.rpc.statements import Abort, KeyRecord, LogHead, SignedRecord, Vote
 
 USER, CURVE = "user", "ed25519"
@@ -99,7 +99,7 @@ class World:
                 return node.standing(body).to_bytes()
             case "endorse", Endorse():
                 return node.endorse(body).to_bytes()
-            case "abort", Abort():
+            case "abort", End():
                 return node.abort(body).to_bytes()
             case "drop", Drop():
                 node.drop(body)
@@ -343,9 +343,62 @@ def test_each_settled_at_one_node_comes_to_nothing():
 def test_an_epoch_aborted_first_is_never_voted_for():
     with World() as world:
         world.prepare("new")
-        world.handle(OPERATOR, "abort", Abort(USER, CURVE, epoch("new")))
+        world.handle(OPERATOR, "abort", End(Abort(USER, CURVE, epoch("new")), None))
         assert said(world.decide("new"), "new") == "refused"
         assert world.settled() is None
+
+
+def test_an_epoch_that_neither_node_has_made_is_refused_and_nothing_is_signed_for_it():
+    """A caller may name any. The word of one node alone is not enough for that."""
+    for outcomes, answer in [
+        ([], "refused"),
+        ([FINE, FINE, FINE, FINE, FINE, "request lost"], "unknown"),
+        ([FINE, "request lost", FINE, "request lost"], "unknown"),
+    ]:
+        with World() as world:
+            assert said(world.decide("new", outcomes), "new") == answer
+            for store in world.stores.values():
+                assert store._database.rows("SELECT * FROM signed") == []
+            assert world.settled() is None
+
+
+def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for():
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first", (OPERATOR,))
+        abort = Abort(USER, CURVE, epoch("new"))
+        vote = world.nodes[OPERATOR].vote(epoch("new").hex())
+        shown = [
+            None,
+            vote_of(INSTITUTION, "new"),
+            vote_of(OPERATOR, "another"),
+            vote_of(OPERATOR, "new", user_id="another"),
+            vote_of(OPERATOR, "new", curve_name="secp256k1"),
+            replace(vote, signatures={OPERATOR: bytes(64)}),
+        ]
+        for other in shown:
+            with pytest.raises(Refused, match="neither node has such a share"):
+                world.handle(INSTITUTION, "abort", End(abort, other))
+        ended = Ended.from_bytes(world.handle(INSTITUTION, "abort", End(abort, vote)))
+        assert world.handle(INSTITUTION, "abort", End(abort, None)) == ended.to_bytes()
+        world.handle(OPERATOR, "drop", Drop(abort, ended.signature))
+        assert world.settled() == epoch("first")
+
+
+def test_a_share_that_is_not_there_is_not_voted_for():
+    with World() as world, pytest.raises(Refused, match="there is no such share to vote for"):
+        world.nodes[OPERATOR].vote(epoch("new").hex())
+
+
+def test_nobody_signs_an_abort_on_a_nodes_word_that_it_has_voted():
+    """It might be of an epoch that is made later."""
+    with World() as world:
+        first_key(world)
+        claimed = Held(epoch("new"), b"public key", 1, None)
+        lying(world, {"standing": lambda _: Standing(None, claimed).to_bytes()})
+        world.decide()
+        signed = world.stores[INSTITUTION]._database.rows("SELECT key_id FROM signed")
+        assert signed == [(epoch("first").hex(),)]
 
 
 # ---------------------------------------------------------------------- what is not believed
@@ -417,6 +470,16 @@ def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it():
             with pytest.raises(Refused, match="it has not voted for this record"):
                 world.handle(party, "activate", one.with_vote(other))
         assert world.settled() == epoch("new")
+
+
+def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it():
+    with World() as world:
+        world.prepare("new")
+        world.nodes[OPERATOR].vote(epoch("new").hex())
+        with world.stores[OPERATOR]._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET record = x'00'")
+        with pytest.raises(NodeFailed, match="the operator's stored record of this key is damaged"):
+            world.handle(OPERATOR, "vote", wire.Activate(bytes(32), epoch("new")))
 
 
 @pytest.mark.parametrize("damage", ["record = x'00'", "key_id = 'no epoch'"])
@@ -608,7 +671,7 @@ def test_votes_and_aborts_are_of_the_right_user_and_curve():
             abort = Abort(user, curve, epoch("new"))
             for party in MPC_NODES:
                 drop = Drop(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
-                for verb, body in [("abort", abort), ("drop", drop)]:
+                for verb, body in [("abort", End(abort, None)), ("drop", drop)]:
                     with pytest.raises(Refused, match="the share is of another user or curve"):
                         world.handle(party, verb, body)
         assert world.settled() == epoch("new")

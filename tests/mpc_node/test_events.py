@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim.errors import UsageError
 from mpcsim.mpc_node import events
 from mpcsim.mpc_node.events import EMPTY, REFUSED_IN_A_ROW, Event, EventLog, Kind, verify
 from mpcsim.mpc_node.store import ShareStore, StoredShare
@@ -148,3 +149,11 @@ def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
         store.activate("a", b"both votes", EMPTY)
         assert [event.event for event in store.events()] == ["begun", "made"]
         assert verify(store.events()) == []
+
+
+def test_what_is_no_store_is_said_to_be_none(tmp_path):
+    with pytest.raises(UsageError, match="there is no such store"):
+        events.read(tmp_path / "db")
+    (tmp_path / "db").write_text("this is no database")
+    with pytest.raises(UsageError, match=r"db: file is not a database"):
+        events.read(tmp_path / "db")

@@ -4,20 +4,26 @@ import asyncio
 import os
 import stat
 import threading
+import time
 from contextlib import closing
+from random import Random
 
 import pytest
 
+from mpcsim.attacks.service.weak import _AnyGrants
 from mpcsim.errors import UsageError
-from mpcsim.ids import OPERATOR
+from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node import events
 from mpcsim.mpc_node.node import MAX_SESSIONS
 from mpcsim.mpc_node.store import ShareStore
+from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.protocol import Done
 from mpcsim.rng import SeededRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.database import Database
+from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.statements import SignedRecord
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import claimed, store_file
 from tests.helpers.gateway import (
@@ -31,7 +37,9 @@ from tests.helpers.gateway import (
     hellos,
     reopen,
     sends,
+    shares_of,
 )
+from tests.service.test_grants import everything, seen
 
 
 def run(work, **options):
@@ -89,6 +97,163 @@ def test_another_signer_is_not_played():
         share = await client.generate("ed25519")
         link, user_id = gateway.links[OPERATOR], await client.user_id()
         assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
+
+    run(work)
+
+
+def test_a_session_that_has_made_nothing_votes_for_nothing():
+    async def work(gateway, client):
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        session_id = os.urandom(32)
+        ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
+        assert refusal(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
+
+    run(work)
+
+
+def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
+    """The vote is in its transaction when the signing session begins."""
+
+    async def work():
+        gateway = open_gateway()
+        client = Client.of(gateway)
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        share = await client.generate("secp256k1")
+        session_id, made = await client.begin_generate("ed25519")
+        voting, signing = threading.Event(), threading.Event()
+
+        def head(cursor, original=events.head):
+            voting.set()
+            signing.wait(10)
+            time.sleep(0.2)  # until it wants what the vote holds
+            return original(cursor)
+
+        def usable(*arguments, original=link.node._usable):
+            signing.set()
+            return original(*arguments)
+
+        monkeypatch.setattr(events, "head", head)
+        link.node._usable = usable
+        vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(share)[1]
+        threads = [
+            threading.Thread(target=ask_node, args=(link, verb, user_id, body), daemon=True)
+            for verb, body in [("vote", vote), ("sign", request)]
+        ]
+        threads[0].start()
+        assert voting.wait(10)
+        threads[1].start()
+        for thread in threads:
+            thread.join(10)
+        assert not any(thread.is_alive() for thread in threads)
+        gateway.close()  # which would wait for them
+
+    asyncio.run(work())
+
+
+def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(monkeypatch):
+    """The gateway asks again: by then there is nothing more to replace."""
+
+    async def work(gateway, client):
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        old = await client.generate("ed25519")
+        begun = await client.begin_recover("ed25519")
+        party, request = client.begin_sign(old)
+        ask_node(link, "sign", user_id, request)
+        database = link.node._store._database
+        trouble = StoreFailed("operator.sqlite", StoreTrouble.LOCKED)
+        with monkeypatch.context() as patch:
+            patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
+            await client.activate(*begun)
+        record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
+        ask_node(link, "activate", user_id, record)
+        body = wire.Exchange(party.session_id, ())
+        with pytest.raises(Refused, match="no such session"):
+            ask_node(link, "exchange", user_id, body, old.record.epoch)
+        assert link.node._sessions == {}
+        assert not any(share.record == old.record for _, share in link.node._decoded.values())
+        await client.check_works(begun[1])
+
+    run(work)
+
+
+def test_a_node_is_swept_by_time(tmp_path):
+    """It cannot be told that a session is off, and is not asked for anything any more."""
+
+    async def work():
+        now = [0.0]
+        with closing(open_gateway(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
+            await Client.of(gateway).begin_generate("ed25519")
+            node = gateway.links[OPERATOR].node
+            with sweeping(node, 0.01):
+                now[0] = 59
+                await asyncio.sleep(0.2)
+                assert len(node._store.holdings("", 9)) == 1
+                now[0] = 61
+                async with asyncio.timeout(10):
+                    while node._store.holdings("", 9):
+                        await asyncio.sleep(0.01)
+            assert len(gateway.links[INSTITUTION].node._store.holdings("", 9)) == 1
+        with closing(open_gateway(tmp_path)) as gateway:
+            assert not any(shares_of(gateway).values())
+
+    asyncio.run(work())
+
+
+def test_a_sweep_that_fails_is_said_and_not_the_last(tmp_path, caplog):
+    async def work():
+        with closing(open_gateway(tmp_path)) as gateway:
+            node = gateway.links[OPERATOR].node
+            swept = threading.Semaphore(0)
+
+            def sweep():
+                swept.release()
+                raise StoreFailed("operator.sqlite", StoreTrouble.FULL)
+
+            node.sweep = sweep
+            with sweeping(node, 0.01):
+                assert swept.acquire(timeout=10)
+                assert swept.acquire(timeout=10)
+
+    asyncio.run(work())
+    assert "operator: what nobody has voted for stays: operator.sqlite: no space" in caplog.text
+
+
+def test_files_have_their_sweeper(tmp_path):
+    with closing(open_gateway(tmp_path)):
+        names = {thread.name for thread in threading.enumerate()}
+        assert {"sweeping operator", "sweeping institution"} <= names
+    assert not any(thread.name.startswith("sweeping") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_the_gateway_says_is_answered_or_refused(seed):
+    """Bodies cut off, altered and made up, with grants that are good for anything."""
+
+    async def work(gateway, client):
+        requests = seen(gateway)
+        await everything(gateway, client)
+        for link in gateway.links.values():
+            link.node._grants = _AnyGrants()
+        random = Random(seed)
+        answers = {"answered": 0, "refused": 0}
+        for _ in range(1500):
+            party, verb, grant, body = random.choice(requests[: 1 << 10])
+            mangled = bytearray(body)
+            match random.randrange(4):
+                case 0:
+                    del mangled[random.randrange(len(body) + 1) :]
+                case 1:
+                    mangled += random.randbytes(random.randrange(1, 5))
+                case 2:
+                    mangled = bytearray(random.randbytes(random.randrange(200)))
+                case _ if mangled:
+                    mangled[random.randrange(min(len(mangled), 200))] ^= 1 << random.randrange(8)
+            try:
+                gateway.links[party].node.handle(verb, grant, bytes(mangled))
+                answers["answered"] += 1
+            except Refused:
+                answers["refused"] += 1
+        assert min(answers.values()) > 0
 
     run(work)
 

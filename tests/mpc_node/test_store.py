@@ -110,7 +110,8 @@ def test_doing_it_twice_is_doing_it_once(store):
     assert vote(store, "a", b"first") == vote(store, "a", b"second") == b"first"
     store.activate("a", b"both votes", EMPTY)
     assert store.activate("a", b"both votes", EMPTY) == []
-    assert store.abort("u", "ed25519", "x") is store.abort("u", "ed25519", "x") is None
+    assert store.abort("u", "ed25519", "x", voted_for=True) is None
+    assert store.abort("u", "ed25519", "x") is None
     store.drop("u", "ed25519", "x")
     assert [event.event for event in store.events()] == ["made"]
 
@@ -134,6 +135,19 @@ def test_a_vote_or_an_abort_and_never_both(tmp_path):
             store.abort("u", "ed25519", "b")
         store.prepare(stored("b"))
         assert vote(store, "b") == b"one vote"
+
+
+def test_nothing_is_signed_for_what_neither_node_holds(store):
+    with pytest.raises(OutOfStep, match="neither node has such a share"):
+        store.abort("u", "ed25519", "x")
+    assert store._database.rows("SELECT * FROM signed") == []
+
+
+def test_what_is_signed_for_one_user_and_curve_is_nothing_to_the_others(store):
+    """Else somebody who has an epoch aborted keeps it from whoever makes it."""
+    for user, curve in [("v", "ed25519"), ("u", "secp256k1")]:
+        store.abort(user, curve, "a", voted_for=True)
+    assert put_in_force(store, "a") == []
 
 
 def test_a_share_in_force_is_neither_aborted_nor_dropped(store):
@@ -363,3 +377,19 @@ def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, m
         other.rollback()
         store.activate("b", b"both votes", EMPTY)
         assert found(path, share) == []
+
+
+def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path):
+    """The log of writes could not be emptied: somebody was reading."""
+    path, share = tmp_path / "db", os.urandom(600)
+    with crowded(path) as store:
+        store.prepare(stored("new", share=share))
+        with closing(sqlite3.connect(path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM shares").fetchone()
+            store._database._writer.execute("PRAGMA busy_timeout = 0")
+            with pytest.raises(StoreFailed, match="another process keeps it locked"):
+                store.drop_prepared("new")
+        assert found(path, share)
+        store.drop_orphans()
+        assert not found(path, share)

@@ -1,6 +1,7 @@
 """Which key is in force, whatever a gateway asks of the MPC nodes, and whatever it leaves out."""
 
 import asyncio
+import os
 from contextlib import closing
 
 import pytest
@@ -10,7 +11,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.events import verify
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.standing import Drop, Ended
+from mpcsim.rpc.standing import Drop, End, Ended
 from mpcsim.rpc.statements import Abort, SignedRecord
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client, Failed, ask_node, shares_of
@@ -97,17 +98,35 @@ def test_a_vote_and_an_abort_for_one_epoch_are_not_to_be_had():
         session_id, share = await client.begin_generate("ed25519")
         abort = Abort(user_id, "ed25519", share.record.epoch)
         vote(gateway, OPERATOR, user_id, session_id, share)
-        ended = Ended.from_bytes(ask_node(gateway.links[OPERATOR], "abort", user_id, abort))
+        end = End(abort, None)
+        ended = Ended.from_bytes(ask_node(gateway.links[OPERATOR], "abort", user_id, end))
         assert ended.signature is None
         assert ended.held is not None
         assert ended.held.epoch == share.record.epoch
-        ended = Ended.from_bytes(ask_node(gateway.links[INSTITUTION], "abort", user_id, abort))
+        ended = Ended.from_bytes(ask_node(gateway.links[INSTITUTION], "abort", user_id, end))
         body = wire.Activate(session_id, share.record.epoch)
         assert refusal(gateway.links[INSTITUTION], "vote", user_id, body)[0] == 410
         assert states(gateway) == {OPERATOR: ("voted",), INSTITUTION: ()}
         ask_node(gateway.links[OPERATOR], "drop", user_id, Drop(abort, ended.signature))
         assert states(gateway) == {OPERATOR: (), INSTITUTION: ()}
-        assert refusal(gateway.links[OPERATOR], "abort", user_id, abort)[0] == 409
+        assert refusal(gateway.links[OPERATOR], "abort", user_id, end)[0] == 409
+
+    run(work)
+
+
+def test_nothing_is_signed_for_an_epoch_that_a_caller_has_made_up():
+    """What is signed is kept for good: whoever has a token could fill the MPC nodes' stores."""
+
+    async def work(gateway, client):
+        for _ in range(3):
+            session_id, _ = await client.begin_generate("ed25519")
+            body = wire.Activate(session_id, os.urandom(32))
+            response = await client.post("activate", body)
+            assert response.status_code == 409
+            assert response.json() == {"error": "this session has not made that key"}
+        for link in gateway.links.values():
+            assert link.node._store._database.rows("SELECT * FROM signed") == []
+        await client.check_works(await client.generate("ed25519"))
 
     run(work)
 

@@ -14,8 +14,8 @@ from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantIssuer, Scope
-from mpcsim.rpc.standing import Ask, Drop, Endorse, ListHoldings
-from mpcsim.rpc.statements import Abort, SignedRecord
+from mpcsim.rpc.standing import Ask, Drop, End, Endorse, ListHoldings
+from mpcsim.rpc.statements import Abort, SignedRecord, Vote
 from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
@@ -90,12 +90,16 @@ def about_shares(gateway, party, user_id, curve):
     present = gateway.gateway.registry.key(user_id, curve)
     gateway.links[party].node._store._database._writer.execute("UPDATE shares SET legacy = 1")
     abort = Abort(user_id, curve, os.urandom(32))
+    signed = SignedRecord.from_bytes(present.record)
+    record, head = replace(signed.record, epoch=abort.epoch), signed.heads[other.me]
+    signature = other._identity.sign(Vote(record, head))
+    vote = SignedRecord(record, {other.me: head}, {other.me: signature})
     return {
         "holdings": ListHoldings(""),
         "standing": Ask(user_id, curve),
         "endorse": Endorse(user_id, curve, bytes.fromhex(present.key_id)),
-        "activate": SignedRecord.from_bytes(present.record),
-        "abort": abort,
+        "activate": signed,
+        "abort": End(abort, vote),
         "drop": Drop(abort, other._identity.sign(abort)),
     }
 
