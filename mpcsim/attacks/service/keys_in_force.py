@@ -14,12 +14,12 @@ from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.directly import Made, generated, recovered
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import CURVE, Ask, Stage, Strings, User
+from mpcsim.attacks.service.stage import CURVE, Ask, Stage, Strings, User, random_id
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import no_such_session
-from mpcsim.rpc.standing import Drop, Ended
+from mpcsim.rpc.standing import Drop, End, Ended
 from mpcsim.rpc.statements import Abort, LogHead, SignedRecord
 
 Asks = dict[PartyId, Ask]
@@ -38,7 +38,8 @@ def _obedient(node: Any) -> None:
         with store._database.transaction() as cursor:
             keep = "UPDATE shares SET state = 'voted' WHERE key_id = ? AND state = 'prepared'"
             cursor.execute(keep, (share.key_id,))
-        return SignedRecord.from_bytes(node._voting._sign(share, LogHead(0, bytes(32))))
+        vote = node._voting._signing(share)(share, LogHead(0, bytes(32)))
+        return SignedRecord.from_bytes(vote)
 
     def activate(grant: Any, data: bytes) -> None:
         record = SignedRecord.from_bytes(data).record
@@ -62,15 +63,22 @@ def _obedient(node: Any) -> None:
 
 def _aborting(node: Any) -> None:
     def abort(grant: Any, data: bytes) -> Ended:
-        return Ended(node._identity.sign(Abort.from_bytes(data)), None)
+        return Ended(node._identity.sign(End.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
+
+
+def _believing(node: Any) -> None:
+    node._voting._voted_for = lambda body: True
 
 
 ON_THE_GATEWAYS_WORD: Final = Part(
     "MPC nodes that put in force what the gateway says", weak.at_both(_obedient)
 )
 ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", weak.at_both(_aborting))
+ABORTS_UNSEEN: Final = Part(
+    "MPC nodes that abort what neither has a share of", weak.at_both(_believing)
+)
 
 
 # ------------------------------------------------------------------ what the gateway asks
@@ -176,7 +184,7 @@ def vote_and_abort(stage: Stage) -> Finding:
     alice = stage.user()
     asks = _asks(stage, alice)
     made = generated(stage, asks, CURVE)
-    abort = Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id))
+    abort = End(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
     ask = asks[stage.me]
     _voted(asks, made, stage.me)
     ended = Ended.from_bytes(ask("abort", abort))
@@ -185,7 +193,7 @@ def vote_and_abort(stage: Stage) -> Finding:
     other_user = stage.user("bob")
     asks = _asks(stage, other_user)
     other = generated(stage, asks, CURVE)
-    abort = Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id))
+    abort = End(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
     ended = Ended.from_bytes(asks[stage.me]("abort", abort))
     _voted(asks, other, stage.me)
     return proven(ended.signature is not None, "one epoch has the node's abort and its vote", "")
@@ -220,8 +228,9 @@ def another_epochs_abort(stage: Stage) -> Finding:
     made = generated(stage, asks, CURVE)
     _voted(asks, made, stage.me)
     epoch = bytes.fromhex(made.key_id)
-    other = Abort(alice.user_id, CURVE, bytes(32))
-    ended = Ended.from_bytes(asks[stage.other]("abort", other))
+    aside = generated(stage, asks, CURVE)
+    other = Abort(alice.user_id, CURVE, bytes.fromhex(aside.key_id))
+    ended = Ended.from_bytes(asks[stage.other]("abort", End(other, None)))
     drop = Drop(replace(other, epoch=epoch), ended.signature or bytes(64))
     asks[stage.me]("drop", drop)
     return proven(
@@ -229,6 +238,34 @@ def another_epochs_abort(stage: Stage) -> Finding:
         "a share with a vote is dropped without the other node's abort",
         "the share is still there",
     )
+
+
+def epoch_of_nobodys(stage: Stage) -> Finding:
+    """With a user's token: a session is to put an epoch in force that it has not made, so that the
+    MPC nodes sign, and remember for good, that they never vote for that."""
+    alice = stage.user()
+    thief = stage.thief(alice.token)
+    thief.take_new()
+    epoch, said = random_id(), ""
+    with suppress(Refusal):
+        stage.gateway("activate", wire.Activate(thief.sessions[-1], epoch), alice.token)
+    for party in MPC_NODES:
+        rows = stage.node(party)._store._database.rows("SELECT key_id, what FROM signed")
+        if (epoch.hex(), "abort") not in rows:
+            said = f"the {ROLES[party]} keeps no abort of it"
+    return proven(not said, "both MPC nodes keep an abort of whatever a caller names", said)
+
+
+def abort_without_a_vote(stage: Stage) -> Finding:
+    """An MPC node is asked to abort an epoch that neither node holds; the vote that it is shown is
+    for another."""
+    alice = stage.user()
+    asks = _asks(stage, alice)
+    made = generated(stage, asks, CURVE)
+    vote = _voted(asks, made, stage.other)
+    end = End(Abort(alice.user_id, CURVE, random_id()), vote)
+    ended = Ended.from_bytes(asks[stage.me]("abort", end))
+    return proven(ended.signature is not None, "the abort of an epoch yet to be made", "")
 
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
@@ -298,5 +335,24 @@ ENTRIES = (
         lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
         each_node=True,
         covers=("a vote and an abort for one epoch",),
+    ),
+    Entry(
+        "an epoch of nobody's",
+        (("token", X),),
+        "asks to put an epoch in force that nobody has made",
+        epoch_of_nobodys,
+        "a node signs no abort of what neither holds a share of: callers fill no store",
+        "keeps no abort of it",
+        lambda: ResearchBuild(ABORTS_UNSEEN),
+    ),
+    Entry(
+        "an abort of what is yet to be made",
+        (*AT_NODES, ("mpc node", X)),
+        "has an MPC node abort an epoch, with the other's vote for something else",
+        abort_without_a_vote,
+        "the vote that is shown is for that epoch",
+        "neither node has such a share",
+        lambda: ResearchBuild(ABORTS_UNSEEN),
+        each_node=True,
     ),
 )

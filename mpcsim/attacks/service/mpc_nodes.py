@@ -24,11 +24,15 @@ from mpcsim.attacks.service.stage import (
     key_taken,
 )
 from mpcsim.attacks.service.table import Goal
+from mpcsim.errors import MpcError
 from mpcsim.ids import MPC_NODES
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.holdings import Holding
+from mpcsim.rpc.standing import Held, Holdings, Standing
 from mpcsim.rpc.statements import SealKeyStatement, SignedRecord, Vote
 from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
 from mpcsim.vault.strings import KEY_BYTES
@@ -176,6 +180,32 @@ def half_of_the_vault(stage: Stage) -> Finding:
     return proven(
         found is not None, f"the password is {found!r}", "one half is random: no guess fits"
     )
+
+
+def holdings_that_cannot_be(stage: Stage) -> Finding:
+    """The gateway's start: the node says that it holds what it cannot, or nothing that can be read;
+    then says otherwise. The user signs with the other node."""
+    alice = stage.user()
+    key = alice.generate()
+    honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
+    shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
+    hostile, activation = stage.corrupt_node(), stage.service.gateway.gateway.activation
+    claimed = Standing(Held(bytes(32), bytes(32), 0, None), None).to_bytes()
+    for page in shown:
+
+        def answer(verb: str, credential: Any, body: bytes, page: bytes = page) -> bytes:
+            lies = {"holdings": page, "standing": claimed}
+            return lies.get(verb) or hostile.honest.handle(verb, credential, body)
+
+        hostile.answer = answer  # type: ignore[method-assign]
+        try:
+            stage.run(activation.resolve_at_start())
+        except Refused:
+            pass  # it is tried again, and the gateway runs
+        except MpcError as error:
+            return proven(True, f"the gateway does not start: {type(error).__name__}", "")
+    alice.sign(key, signer=stage.other)
+    raise Refusal("the gateway starts, and the user signs with the other MPC node")
 
 
 # ------------------------------------------------------------------ with the database
@@ -326,6 +356,16 @@ ENTRIES = (
         lambda: ResearchBuild(weak.MEETS_ONCE),
         each_node=True,
         covers=("an MPC node that says once that it is another",),
+    ),
+    Entry(
+        "holdings that cannot be",
+        ((NODE, X),),
+        "says at the gateway's start what cannot be",
+        holdings_that_cannot_be,
+        "what a node cannot have said is that node's failure, and nobody else's",
+        "the gateway starts",
+        lambda: ResearchBuild(weak.TRUSTING_START),
+        each_node=True,
     ),
     Entry(
         "half of the vault",

@@ -20,6 +20,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.errors import Refused, no_such_key
 from mpcsim.rpc.grants import _MAC_BYTES, Scope, _Grant
+from mpcsim.rpc.standing import Holdings, ListHoldings
 from mpcsim.rpc.statements import SignedRecord, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.vault import SecretStore, VaultKey, WrongKey
@@ -253,6 +254,21 @@ def _any_grant(service: LocalService) -> None:
 
 
 ANY_GRANT: Final = Part("MPC nodes that accept any grant", _any_grant)
+
+
+def _trusting_start(service: LocalService) -> None:
+    activation = service.gateway.gateway.activation
+
+    async def resolve_at_start() -> None:
+        for link in activation._links.values():
+            Holdings.from_bytes(await link.ask(Scope("holdings"), ListHoldings("")))
+
+    activation.resolve_at_start = resolve_at_start  # type: ignore[method-assign]
+
+
+TRUSTING_START: Final = Part(
+    "a gateway that takes apart whatever MPC nodes say they hold", _trusting_start
+)
 
 
 # ------------------------------------------------------------------ stores
