@@ -26,6 +26,7 @@ from tests.helpers.processes import (
     descendants,
     lasting_port,
     left,
+    not_outliving_us,
     nothing_left,
     until,
 )
@@ -76,9 +77,10 @@ def served(
     system = Served(folder, command, **variables)
     family = {system.process.pid}
     try:
-        until(system.up, 2 * PATIENCE_S)
-        family |= descendants(system.process.pid)
-        yield system, family
+        with not_outliving_us(system.process):
+            until(system.up, 2 * PATIENCE_S)
+            family |= descendants(system.process.pid)
+            yield system, family
     finally:
         with nothing_left(family | descendants(system.process.pid)):
             system.process.kill()

@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -65,6 +66,23 @@ def nothing_left(process_ids: set[int]) -> Iterator[None]:
         for process_id in left(process_ids):
             with suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGKILL)
+
+
+@contextmanager
+def not_outliving_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """In the block: if the tests are killed, so is a process with all of its group, whose leader it
+    is. (What it has started ends by itself: ``mpcsim.lifetime``.)"""
+    watch = "import os, signal, sys; os.read(0, 1); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
+    watcher = subprocess.Popen(
+        [sys.executable, "-c", watch, str(process.pid)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        watcher.kill()
+        watcher.communicate()
 
 
 def _running() -> dict[int, int]:

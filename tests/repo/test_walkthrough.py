@@ -18,7 +18,7 @@ import coincurve
 import pytest
 
 from mpcsim.system import free_port
-from tests.helpers.processes import PORTS
+from tests.helpers.processes import PORTS, not_outliving_us
 from tests.helpers.repo import ROOT, project_files
 
 STARTING_S = 400
@@ -58,30 +58,31 @@ def test_make_up_and_the_walk_through(tmp_path):
             start_new_session=True,
         )
         try:
-            deadline = time.monotonic() + STARTING_S
-            while "Ctrl-C stops everything" not in log.read_text():
-                assert up.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.2)
-            said = log.read_text()
-            assert all(f":{port}" in said for port in ports.values())
+            with not_outliving_us(up):
+                deadline = time.monotonic() + STARTING_S
+                while "Ctrl-C stops everything" not in log.read_text():
+                    assert up.poll() is None, log.read_text()
+                    assert time.monotonic() < deadline, log.read_text()
+                    time.sleep(0.2)
+                said = log.read_text()
+                assert all(f":{port}" in said for port in ports.values())
 
-            before = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
-            shares = [walk_through(walk, project, environment, tmp_path) for _ in range(2)]
-            assert shares[0]["public_key"] != shares[1]["public_key"]
-            after = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
-            assert after == before
+                before = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
+                shares = [walk_through(walk, project, environment, tmp_path) for _ in range(2)]
+                assert shares[0]["public_key"] != shares[1]["public_key"]
+                after = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
+                assert after == before
 
-            # The curl line that was printed, as it was printed.
-            (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)[:1]
-            for expected in ("encrypted_share", "error"):
-                answer = subprocess.run(
-                    ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True
-                )
-                assert expected in json.loads(answer.stdout)
-            assert json.loads(answer.stdout) == {
-                "error": "secp256k1 key already exists for this user"
-            }
+                # The curl line that was printed, as it was printed.
+                (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)[:1]
+                for expected in ("encrypted_share", "error"):
+                    answer = subprocess.run(
+                        ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True
+                    )
+                    assert expected in json.loads(answer.stdout)
+                assert json.loads(answer.stdout) == {
+                    "error": "secp256k1 key already exists for this user"
+                }
         finally:
             os.killpg(up.pid, signal.SIGINT)
             try:
