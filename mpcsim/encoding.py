@@ -71,7 +71,19 @@ class Reader:
         return piece
 
     def number(self, width: int) -> int:
+        """An unsigned integer of so many bytes, big-endian."""
         return int.from_bytes(self.take(width), "big")
+
+    def prefixed(self, limit: int) -> bytes:
+        """Bytes behind their number, which takes four.
+
+        Raises:
+            InvalidEncoding: they are more than ``limit``, or fewer than their number.
+        """
+        length = self.number(4)
+        if length > limit:
+            raise InvalidEncoding(f"field of {length} bytes, at most {limit} allowed")
+        return self.take(length)
 
     def finish(self) -> None:
         """Every byte must have been used.
@@ -81,6 +93,12 @@ class Reader:
         """
         if self.position != len(self.data):
             raise InvalidEncoding(f"{len(self.data) - self.position} trailing bytes")
+
+
+def _prefixed(value: bytes, limit: int) -> bytes:
+    if len(value) > limit:
+        raise InternalError(f"field of {len(value)} bytes, at most {limit} declared")
+    return len(value).to_bytes(4, "big") + value
 
 
 class Codec(Protocol):
@@ -109,16 +127,14 @@ class Fixed:
 
     length: int | Callable[[WireContext], int]
 
-    def _length(self, context: WireContext) -> int:
-        return self.length if isinstance(self.length, int) else self.length(context)
-
     def write(self, value: bytes, context: WireContext) -> bytes:
-        if len(value) != self._length(context):
-            raise InternalError(f"field of {len(value)} bytes, {self._length(context)} declared")
+        length = self.length if isinstance(self.length, int) else self.length(context)
+        if len(value) != length:
+            raise InternalError(f"field of {len(value)} bytes, {length} declared")
         return value
 
     def read(self, reader: Reader, context: WireContext) -> bytes:
-        return reader.take(self._length(context))
+        return reader.take(self.length if isinstance(self.length, int) else self.length(context))
 
 
 @dataclass(frozen=True)
@@ -128,15 +144,10 @@ class Bytes:
     limit: int
 
     def write(self, value: bytes, context: WireContext) -> bytes:
-        if len(value) > self.limit:
-            raise InternalError(f"field of {len(value)} bytes, at most {self.limit} declared")
-        return len(value).to_bytes(4, "big") + value
+        return _prefixed(value, self.limit)
 
     def read(self, reader: Reader, context: WireContext) -> bytes:
-        length = reader.number(4)
-        if length > self.limit:
-            raise InvalidEncoding(f"field of {length} bytes, at most {self.limit} allowed")
-        return reader.take(length)
+        return reader.prefixed(self.limit)
 
 
 @dataclass(frozen=True)
@@ -146,11 +157,11 @@ class Text:
     limit: int
 
     def write(self, value: str, context: WireContext) -> bytes:
-        return Bytes(self.limit).write(value.encode(), context)
+        return _prefixed(value.encode(), self.limit)
 
     def read(self, reader: Reader, context: WireContext) -> str:
         try:
-            return Bytes(self.limit).read(reader, context).decode()
+            return reader.prefixed(self.limit).decode()
         except UnicodeDecodeError as error:
             raise InvalidEncoding("text is not UTF-8") from error
 
@@ -210,15 +221,15 @@ class Seq:
     def write(self, value: tuple[Any, ...], context: WireContext) -> bytes:
         if len(value) > self.limit:
             raise InternalError(f"sequence of {len(value)}, at most {self.limit} declared")
-        return len(value).to_bytes(2, "big") + b"".join(
-            self.element.write(v, context) for v in value
-        )
+        write = self.element.write
+        return len(value).to_bytes(2, "big") + b"".join([write(v, context) for v in value])
 
     def read(self, reader: Reader, context: WireContext) -> tuple[Any, ...]:
         count = reader.number(2)
         if count > self.limit:
             raise InvalidEncoding(f"sequence of {count}, at most {self.limit} allowed")
-        return tuple(self.element.read(reader, context) for _ in range(count))
+        read = self.element.read
+        return tuple([read(reader, context) for _ in range(count)])
 
 
 @dataclass(frozen=True)
@@ -229,7 +240,7 @@ class PerParty:
 
     def write(self, value: Mapping[PartyId, Any], context: WireContext) -> bytes:
         return len(value).to_bytes(2, "big") + b"".join(
-            j.to_bytes(2, "big") + self.element.write(value[j], context) for j in sorted(value)
+            [j.to_bytes(2, "big") + self.element.write(value[j], context) for j in sorted(value)]
         )
 
     def read(self, reader: Reader, context: WireContext) -> dict[PartyId, Any]:
@@ -295,7 +306,7 @@ class Message:
 
     def encode(self, context: WireContext) -> bytes:
         """Canonical bytes."""
-        return b"".join(codec.write(getattr(self, name), context) for name, codec in self.CODECS)
+        return b"".join([codec.write(getattr(self, name), context) for name, codec in self.CODECS])
 
     @classmethod
     def read(cls, reader: Reader, context: WireContext) -> Self:

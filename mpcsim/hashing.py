@@ -7,6 +7,7 @@ CVE-2022-47931, is what happens otherwise) and every use has its own tag, so no 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterable
 from enum import Enum
 
@@ -80,6 +81,11 @@ def _framed(tag: Tag, parts: Iterable[bytes]) -> bytes:
 def tagged_hash(tag: Tag, *parts: bytes) -> bytes:
     """SHA-256 of the framed tag and parts; 32 bytes."""
     return hashlib.sha256(_framed(tag, parts)).digest()
+
+
+def tagged_mac(tag: Tag, key: bytes, *parts: bytes) -> bytes:
+    """HMAC-SHA256 (RFC 2104) of the framed tag and parts; 32 bytes."""
+    return hmac.digest(key, _framed(tag, parts), "sha256")
 
 
 def tagged_xof(tag: Tag, length: int, *parts: bytes) -> bytes:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mpcsim import __version__
+from mpcsim.garbage import collect_seldom
 from mpcsim.lifetime import end_after
 from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
@@ -109,7 +110,9 @@ def from_environment() -> FastAPI:
     logs.configure(settings.log_level)
     if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
         end_after(parent.join)
-    return create_app(settings)
+    app = create_app(settings)
+    collect_seldom()
+    return app
 
 
 def _transport(settings: Settings) -> Transport:

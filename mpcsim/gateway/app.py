@@ -76,7 +76,10 @@ def create_app(
         extra_routes: further routes; called with what authenticates a request.
     """
     api = _Api(gateway, issuer, verifier, token_lifetime_s)
-    routes = [
+    routes = [  # looked through in this order: what signing asks for comes early
+        Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
+        Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
+        Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
         Route("/.well-known/jwks.json", api.jwks, methods=["GET"]),
         Route("/member/user-management/v3/signup", api.sign_up, methods=["POST"]),
         Route("/auth/auth-service/v3/login", api.login, methods=["POST"]),
@@ -85,9 +88,6 @@ def create_app(
         Route("/wallet/v1/wallet", api.wallet, methods=["GET"]),
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
-        Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
-        Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
-        Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
         *extra_routes(api.authenticate),
     ]
 

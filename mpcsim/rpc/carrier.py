@@ -20,6 +20,11 @@ End = PartyId | None
 class Carrier(Protocol):
     """What happens to bytes on their way."""
 
+    @property
+    def instant(self) -> bool:
+        """Whether nothing takes time, for now."""
+        ...
+
     async def carry(self, source: End, target: End, size: int) -> None:
         """Take as long as ``size`` bytes need from one end of a link to the other."""
         ...
@@ -43,6 +48,8 @@ class Carrier(Protocol):
 
 class Direct:
     """Everything arrives at once."""
+
+    instant = True
 
     async def carry(self, source: End, target: End, size: int) -> None:
         """See ``Carrier``."""

@@ -9,25 +9,34 @@ What a user's own tokens are good for ends at the gateway.
 from __future__ import annotations
 
 import hmac
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Final
+from itertools import compress
+from typing import Final
 
-from mpcsim.encoding import BYTES32, U16, U64, Fixed, Optional, Text, wire
-from mpcsim.errors import InvalidEncoding
+from mpcsim.errors import InternalError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rng import Rng
 from mpcsim.rpc.errors import UNAUTHORIZED, Refused
-from mpcsim.rpc.wire import BOOT_BYTES, Body
+from mpcsim.rpc.wire import BOOT_BYTES
 
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60
 _NUMBER_BYTES: Final = 16
 _MAC_BYTES: Final = 32
+_CONTENT: Final = struct.Struct(f">H{BOOT_BYTES}sQ{_NUMBER_BYTES}s16s64s33s33s33s")
+"""Party, boot, expiry in ms since 1970 UTC, a random number that no other grant has; then what it
+is for (``_Packed``). Of fixed width: grants are made and read for every request."""
+_ABSENT: Final = bytes(33)
+_THERE: Final = b"\1"
+
+_Packed = tuple[bytes, bytes, bytes, bytes, bytes]
+"""Verb and user, filled up with zeros; a 1 with key, session and hash of the message, or zeros."""
 
 
 class GrantRefused(Refused):
@@ -52,21 +61,16 @@ class Scope:
     message: bytes | None = None
     """The message to be signed."""
 
-
-@wire
-class _Grant(Body):
-    party: Annotated[int, U16]
-    boot: Annotated[bytes, Fixed(BOOT_BYTES)]
-    verb: Annotated[str, Text(16)]
-    user_id: Annotated[str, Text(64)]
-    key_id: Annotated[bytes | None, Optional(BYTES32)]
-    session_id: Annotated[bytes | None, Optional(BYTES32)]
-    message: Annotated[bytes | None, Optional(BYTES32)]
-    """Its hash."""
-    expires_ms: Annotated[int, U64]
-    """Since 1970 UTC."""
-    number: Annotated[bytes, Fixed(_NUMBER_BYTES)]
-    """Random: no two grants are the same."""
+    def packed(self) -> _Packed:
+        """As it stands in a grant."""
+        message = self.message
+        return (
+            self.verb.encode().ljust(16, b"\0"),
+            self.user_id.encode().ljust(64, b"\0"),
+            _ABSENT if self.key_id is None else _THERE + self.key_id,
+            _ABSENT if self.session_id is None else _THERE + self.session_id,
+            _ABSENT if message is None else _THERE + tagged_hash(Tag.GRANTED_MESSAGE, message),
+        )
 
 
 class GrantIssuer:
@@ -89,17 +93,12 @@ class GrantIssuer:
         Args:
             boot: the MPC node's present one.
         """
-        grant = _Grant(
-            self._party,
-            boot,
-            scope.verb,
-            scope.user_id,
-            scope.key_id,
-            scope.session_id,
-            _hash(scope.message),
-            int((self._now() + LIFETIME_S) * 1000),
-            self._rng.bytes(_NUMBER_BYTES),
-        ).to_bytes()
+        expires_ms = int((self._now() + LIFETIME_S) * 1000)
+        number = self._rng.bytes(_NUMBER_BYTES)
+        packed = scope.packed()
+        if tuple(map(len, packed)) != (16, 64, 33, 33, 33):
+            raise InternalError("no grant has room for this")  # and struct would cut it short
+        grant = _CONTENT.pack(self._party, boot, expires_ms, number, *packed)
         return _mac(self._key, grant) + grant
 
     def __repr__(self) -> str:
@@ -136,24 +135,23 @@ class GrantReader:
         tag, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         if not hmac.compare_digest(tag, _mac(self._key, content)):
             raise GrantRefused("the grant is not the gateway's")
-        try:
-            grant = _Grant.from_bytes(content)
-        except InvalidEncoding as error:
-            raise GrantRefused(f"the grant is malformed: {error}") from None
-        if grant.party != self._party:
+        if len(content) != _CONTENT.size:
+            raise GrantRefused("the grant is malformed")
+        party, boot, expires_ms, number, *packed = _CONTENT.unpack(content)
+        if party != self._party:
             raise GrantRefused("the grant is for another MPC node")
-        if grant.boot != self.boot:
+        if boot != self.boot:
             raise AnotherBoot("the grant is from before this MPC node's last start")
         now_ms = self._now() * 1000
-        if not now_ms < grant.expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
+        if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
             raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
         with self._lock:
             self._forget(now_ms)
-            if grant.number in self._used:
+            if number in self._used:
                 raise GrantRefused("the grant has been used before")
-            self._used.add(grant.number)
-            self._expiring.append((grant.expires_ms, grant.number))
-        return Grant(grant)
+            self._used.add(number)
+            self._expiring.append((expires_ms, number))
+        return Grant(tuple(packed))
 
     def _forget(self, now_ms: float) -> None:
         while self._expiring and self._expiring[0][0] <= now_ms:
@@ -163,9 +161,9 @@ class GrantReader:
 class Grant:
     """A genuine grant: what it allows is for whoever acts on it to compare."""
 
-    def __init__(self, grant: _Grant) -> None:
-        self._grant = grant
-        self.user_id = grant.user_id
+    def __init__(self, packed: _Packed) -> None:
+        self._packed = packed
+        self.user_id = packed[1].rstrip(b"\0").decode()
         """The user in whose name the gateway asks."""
 
     def check(self, scope: Scope) -> None:
@@ -174,20 +172,13 @@ class Grant:
         Raises:
             GrantRefused: it is for something else.
         """
-        grant = self._grant
-        for what, granted, asked in (
-            ("verb", grant.verb, scope.verb),
-            ("user", grant.user_id, scope.user_id),
-            ("key", grant.key_id, scope.key_id),
-            ("session", grant.session_id, scope.session_id),
-            ("message", grant.message, _hash(scope.message)),
-        ):
-            if granted != asked:
-                raise GrantRefused(f"the grant is for another {what}")
-
-
-def _hash(message: bytes | None) -> bytes | None:
-    return None if message is None else tagged_hash(Tag.GRANTED_MESSAGE, message)
+        asked = scope.packed()
+        if self._packed != asked:
+            differ = (
+                granted != wanted for granted, wanted in zip(self._packed, asked, strict=True)
+            )
+            what = next(compress(("verb", "user", "key", "session", "message"), differ))
+            raise GrantRefused(f"the grant is for another {what}")
 
 
 def _mac(key: bytes, grant: bytes) -> bytes:

@@ -13,10 +13,10 @@ import re
 from contextvars import ContextVar
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADER: Final = "X-Request-Id"
+_HEADER: Final = HEADER.lower().encode()
 _ACCEPTED: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _CURRENT: Final[ContextVar[str | None]] = ContextVar("request_id", default=None)
 
@@ -41,7 +41,7 @@ class RequestIds:
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[HEADER] = request_id
+                message["headers"] = [*message.get("headers", ()), (_HEADER, request_id.encode())]
             await send(message)
 
         # Put back: an application called in its caller's task has its caller's context.
@@ -72,6 +72,6 @@ def configure_logs() -> None:
 
 def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and _ACCEPTED.fullmatch(value):
+        if name == _HEADER and _ACCEPTED.fullmatch(value):
             return str(value, "ascii")
     return os.urandom(8).hex()

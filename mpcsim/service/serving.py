@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mpcsim.garbage import collect_seldom
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits, affordable, listen, options
 
@@ -37,6 +38,7 @@ def serve(service: Opened, host: str, port: int, limits: ConnectionLimits) -> No
         listen(host, port) as listening,
         suppress(KeyboardInterrupt),
     ):
+        collect_seldom()
         # Having finished, it raises the signal once more.
         uvicorn.Server(
             uvicorn.Config(

@@ -22,9 +22,13 @@ class Transit:
         self._carrier = carrier
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not any(
-            scope["method"] == method and scope["path"].startswith(path)
-            for method, path in _CARRIED
+        if (
+            self._carrier.instant
+            or scope["type"] != "http"
+            or not any(
+                scope["method"] == method and scope["path"].startswith(path)
+                for method, path in _CARRIED
+            )
         ):
             await self._app(scope, receive, send)
             return

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.hashing import Tag, tagged_hash, tagged_mac, u32
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 
@@ -90,8 +90,9 @@ class VaultUse:
     def mac(self, key: bytes) -> bytes:
         """HMAC-SHA256 (RFC 2104) under an ``auth_key``; 32 bytes."""
         signer = b"" if self.signer is None else u32(self.signer)
-        content = tagged_hash(
+        return tagged_mac(
             Tag.VAULT_USE,
+            key,
             self.verb.encode(),
             self.key_id,
             self.user_id.encode(),
@@ -102,7 +103,6 @@ class VaultUse:
             self.message,
             b"".join(self.first),
         )
-        return hmac.digest(key, content, "sha256")
 
     def authenticated(self, key: bytes, mac: bytes) -> bool:
         """Whether this is what a holder of the key has asked for."""

@@ -22,7 +22,7 @@ LAYERS: list[list[str]] = [
     ["keyshare"],
     ["protocol"],
     ["protocols"],
-    ["vault", "lifetime", "listening", "rpc"],
+    ["vault", "garbage", "lifetime", "listening", "rpc"],
     ["runner", "sim"],
     ["smart_account"],
     # An MPC node believes nobody, the gateway least of all: neither imports the other.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mpcsim.attacks.service.builds import Part
@@ -19,7 +19,7 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.errors import Refused, no_such_key
-from mpcsim.rpc.grants import _MAC_BYTES, Scope, _Grant
+from mpcsim.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
 from mpcsim.rpc.standing import Holdings, ListHoldings
 from mpcsim.rpc.statements import SignedRecord, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
@@ -231,11 +231,8 @@ def _forwarded_tokens(service: LocalService) -> None:
 FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forwarded_tokens)
 
 
-@dataclass(frozen=True)
-class _AnyGrant:
+class _AnyGrant(Grant):
     """Good for everything, in the name of whatever user stands in it."""
-
-    user_id: str
 
     def check(self, scope: Scope) -> None:
         pass
@@ -245,7 +242,7 @@ class _AnyGrants:
     """Reads any grant, whoever has made it for whom and when."""
 
     def read(self, data: bytes) -> _AnyGrant:
-        return _AnyGrant(_Grant.from_bytes(data[_MAC_BYTES:]).user_id)
+        return _AnyGrant(_CONTENT.unpack(data[_MAC_BYTES:])[4:])
 
 
 def _any_grant(service: LocalService) -> None:
