@@ -6,6 +6,10 @@ signature that it never votes for this epoch. Only on that signature does a node
 voted for, and only on both votes does it drop what is replaced. So whatever was lost on the way,
 and whichever order things arrive in, the nodes do not part, and asking them again leads to an end.
 
+One node that lies may vote for what it has signed the abort of, and show both votes when the other
+has dropped its share. So what is new counts as in force only when both nodes have said themselves
+that they have voted for it: neither is believed about the other.
+
 ``Decision`` holds what is known of both nodes, says what to ask them next, and what is in force.
 """
 
@@ -42,6 +46,8 @@ class _Known:
     """Its own, by epoch: each with its signature alone."""
     aborts: dict[bytes, bytes] = field(default_factory=dict)
     """Its signatures, by epoch."""
+    holds: set[bytes] = field(default_factory=set)
+    """Epochs that it says it has voted for, whether they are in force or not."""
     denied: set[bytes] = field(default_factory=set)
     """Epochs that it says it has nothing to do with: its word alone."""
     activated: set[bytes] = field(default_factory=set)
@@ -98,7 +104,7 @@ class Decision:
         self.record: SignedRecord | None = None
         """What is in force; None: nothing, or shares of an earlier version."""
         if registered is not None and registered.record is not None:
-            self._learn(SignedRecord.from_bytes(registered.record))
+            self._learn(SignedRecord.from_bytes(registered.record), None)
 
     # ------------------------------------------------------------------ asking
 
@@ -194,16 +200,16 @@ class Decision:
         party = request.party
         match request.body:
             case wire.Activate() | Endorse():
-                self._learn(SignedRecord.from_bytes(answer))
+                self._learn(SignedRecord.from_bytes(answer), party)
             case Ask():
                 known.standing = Standing.from_bytes(answer)
                 for held in known.shares():
                     if held.record is not None:
-                        self._learn(held.record)
+                        self._learn(held.record, party)
             case End(abort=abort):
                 ended = Ended.from_bytes(answer)
                 if ended.held is not None and ended.held.record is not None:
-                    self._learn(ended.held.record)
+                    self._learn(ended.held.record, party)
                 identity = self._identities.get(party, b"")
                 genuine = ended.signature and signed_by(identity, abort, ended.signature)
                 # A node signs one of the two: whichever is known first.
@@ -212,8 +218,12 @@ class Decision:
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
 
-    def _learn(self, signed: SignedRecord) -> None:
-        """A record, with whatever votes are genuine."""
+    def _learn(self, signed: SignedRecord, by: PartyId | None) -> None:
+        """A record, with whatever votes are genuine.
+
+        Args:
+            by: the node that says it holds it; None: the registry, to which both once did.
+        """
         record = signed.record
         if (record.user_id, record.curve_name) != (self._user_id, self._curve):
             return
@@ -227,6 +237,11 @@ class Decision:
                         record, {party: signed.heads[party]}, {party: signed.signatures[party]}
                     ),
                 )
+        if by is not None:
+            if record.epoch in self._known[by].votes:
+                self._known[by].holds.add(record.epoch)
+            if any(record.epoch not in known.holds for known in self._known.values()):
+                return
         one, other = (self._known[party].votes.get(record.epoch) for party in MPC_NODES)
         if one is None or other is None:
             return

@@ -14,8 +14,8 @@ missing or empty          no users or shares, while others have    ERROR; the ke
                           some                                     cannot be used; none is made if
                                                                    one MPC node's file alone is it
 registry older, users     a newer record of the key that both MPC  WARNING; **the registry follows
-known to it               nodes have signed, at one of them; or    the record**; the key works if
-                          shares of an earlier version, of more    both MPC nodes hold its shares
+known to it               nodes have signed, at both of them; or   the record**; the key works
+                          shares of an earlier version, of more
                           recoveries or of a key it lacks, at both
 both others older, key    a vote of one MPC node alone             WARNING; the voted share stays
 just made; or a session                                            until the key is next generated
@@ -26,8 +26,8 @@ registry older, user      shares of a user it does not have        ERROR; these 
 unknown to it
 one MPC node older        its share of a key is of fewer           ERROR; these keys cannot be used
                           recoveries than registered, or missing
-one MPC node newer,       the registry follows its records; what   ERROR; these keys cannot be used
-the other two older       the other holds is older, or missing
+one MPC node newer,       what the other holds is older, or        ERROR; these keys cannot be used
+the other two older       missing; nobody follows one node alone
 both MPC nodes older      as for one                               ERROR; these keys cannot be used
 ========================  =======================================  ================================
 

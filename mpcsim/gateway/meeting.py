@@ -18,6 +18,7 @@ from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.links import Link
 from mpcsim.ids import PartyId
 from mpcsim.rpc import pins, wire
+from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import UNAVAILABLE, LinkFailed, NodeFailed, Refused
 from mpcsim.rpc.grants import Scope
 
@@ -59,6 +60,7 @@ class Meeting:
         """
         Raises:
             Refused: an MPC node cannot be reached, or does not do its part.
+            StoreFailed: the registry cannot be written.
         """
         if self._strange:
             await self._introduce()
@@ -112,7 +114,7 @@ class Meeting:
         while not self._over:
             try:
                 await self.hold()
-            except Refused as failed:
+            except (Refused, StoreFailed) as failed:
                 if self._clock() > deadline:
                     LOG.warning("%s; what the start has to see to waits until it can", failed)
                     self._trying = asyncio.create_task(self._keep_trying())
@@ -146,7 +148,7 @@ class Meeting:
             await self.hold()
             if starting:
                 LOG.info("both MPC nodes have been reached")
-        except Refused:
+        except (Refused, StoreFailed):
             pass  # whoever needs it says so
         finally:
             self._next = self._clock() + AGAIN_S

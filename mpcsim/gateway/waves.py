@@ -26,6 +26,7 @@ from mpcsim.rpc.errors import (
     UNAVAILABLE,
     LinkFailed,
     Refused,
+    no_such_session,
     timed_out,
     unintelligible,
 )
@@ -80,8 +81,12 @@ class Waves:
             except BaseException:
                 await self._sessions.stop([session])
                 raise
-            struck_out = not self._sessions.is_open(session)
-            if struck_out or any(envelope.kind == ABORT_KIND for envelope, _ in sent):
+            if not self._sessions.is_open(session):
+                # It has expired, or its key was suspended. Another one may have its turn by now:
+                # what the client has not heard yet it must not hear of both.
+                await self._sessions.stop([session])
+                raise no_such_session()
+            if any(envelope.kind == ABORT_KIND for envelope, _ in sent):
                 # The client will not go on, whoever else would.
                 await self._sessions.stop([session])
             elif not session.open_at:

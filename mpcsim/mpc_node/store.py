@@ -388,14 +388,15 @@ class ShareStore:
         with self._database.transaction() as cursor:
             share = self._row(cursor, key_id)
             if share is not None and (share.user_id, share.curve) != (user_id, curve):
-                raise OutOfStep("the share is of another user or curve")
+                share = None  # of a session that was another user's at the other node
             if share is not None and (share.record is not None or share.state == ACTIVE):
                 return share
             signed = _signed(cursor, key_id, user_id, curve)
             if share is None and signed is None and not voted_for:
                 raise OutOfStep("neither node has such a share, as far as it can tell")
             _sign_once(cursor, key_id, user_id, curve, "abort")
-            cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+            if share is not None:
+                cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
         self._database.forget()
         return None
 

@@ -581,8 +581,21 @@ def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
         decision = world.decide("new")
         assert said(decision, "new") == "refused"
         assert world.stores[INSTITUTION].voted(USER, CURVE) is None
-        decision._learn(own)
+        decision._learn(own, OPERATOR)
         assert decision.record.record.epoch == epoch("first")
+
+
+def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_dropped():
+    """It has signed the abort first, which the other has dropped its share for, and voted then."""
+    with World() as world:
+        first_key(world)
+        votes = forged(world, "new")
+        both = votes[OPERATOR].with_vote(votes[INSTITUTION])
+        world.stores[INSTITUTION].drop(USER, CURVE, epoch("new").hex())
+        shown = Standing(Held(epoch("new"), b"public key", 1, both), None).to_bytes()
+        lying(world, {"standing": lambda _: shown, "activate": lambda _: b""})
+        assert not world.decide().fits
+        assert world.registered.key_id == epoch("first").hex()
 
 
 def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_has_signed():
@@ -672,7 +685,9 @@ def test_votes_and_aborts_are_of_the_right_user_and_curve():
             for party in MPC_NODES:
                 drop = Drop(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
                 for verb, body in [("abort", End(abort, None)), ("drop", drop)]:
-                    with pytest.raises(Refused, match="the share is of another user or curve"):
+                    with pytest.raises(
+                        Refused, match=r"another user or curve|neither node has such"
+                    ):
                         world.handle(party, verb, body)
         assert world.settled() == epoch("new")
 

@@ -351,6 +351,42 @@ def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_t
     run(work, clock=clock)
 
 
+@pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
+def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(struck_out_by):
+    """It has kept its answer back until another session had the key's turn: a client that hears of
+    both could be asked twice what only one answer may show."""
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        answered, go = asyncio.Event(), asyncio.Event()
+        original = Link.call
+
+        async def call(link, scope, *arguments, **options):
+            reply = await original(link, scope, *arguments, **options)
+            if scope.verb == "sign" and not go.is_set():
+                answered.set()
+                await go.wait()
+            return reply
+
+        for link in gateway.links.values():
+            link.call = partial(call, link)
+        signing = asyncio.create_task(client.sign(share))
+        await answered.wait()
+        sessions = gateway.gateway.sessions
+        if struck_out_by == "time":
+            clock.now += 60
+            await sessions._expire()
+        else:
+            await sessions.stop(sessions.of_key(share.record.epoch.hex()))
+        go.set()
+        assert await refusal(signing) == (410, GONE)
+        assert client.requests[-1] == "sign", "it has heard nothing"
+        assert nothing_open(gateway)
+
+    run(work, clock=clock)
+
+
 def test_a_generation_that_nobody_finishes_is_in_nobodys_way():
     clock = Clock()
 

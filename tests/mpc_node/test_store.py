@@ -156,10 +156,18 @@ def test_a_share_in_force_is_neither_aborted_nor_dropped(store):
     with pytest.raises(OutOfStep, match="in force"):
         store.drop("u", "ed25519", "a")
     for user, curve in [("v", "ed25519"), ("u", "secp256k1")]:
-        with pytest.raises(OutOfStep, match="another user or curve"):
+        with pytest.raises(OutOfStep, match="neither node has such a share"):
             store.abort(user, curve, "a")
         with pytest.raises(OutOfStep, match="another user or curve"):
             store.drop(user, curve, "a")
+    assert states(store) == {"a": ACTIVE}
+
+
+def test_a_vote_for_another_users_epoch_can_be_ended_and_leaves_the_share_alone(store):
+    """One session that a gateway has passed off as one user's here and another's there."""
+    put_in_force(store, "a")
+    for user, curve in [("v", "ed25519"), ("u", "secp256k1")]:
+        assert store.abort(user, curve, "a", voted_for=True) is None
     assert states(store) == {"a": ACTIVE}
 
 
