@@ -162,18 +162,25 @@ class Activation:
             fit.resolved(at, self._registry.key(*at), decision.fits, decision.alone)
         fit.report()
 
-    async def signed(self, user_id: str, curve: str, times: Times) -> bytes:
+    async def signed(
+        self, user_id: str, curve: str, times: Times, key_id: str | None = None
+    ) -> bytes:
         """A present key's ``SignedRecord``; if an earlier version has made the key, the MPC nodes
         sign it now.
 
+        Args:
+            key_id: of the shares it must be about; by default, of those that are in force.
+
         Raises:
-            Refused: they cannot.
+            Refused: they cannot, or the shares have been replaced.
         """
         key = self._registry.key(user_id, curve)
         if key is not None and key.record is None:
             async with self.decision(user_id, curve):
                 await self.resolve(user_id, curve, times, aborting=False)
             key = self._registry.key(user_id, curve)
+        if key is not None and key_id not in (None, key.key_id):
+            raise no_such_key()
         if key is None or key.record is None:
             raise do_not_fit()
         return key.record

@@ -193,8 +193,8 @@ class Gateway:
             return answered(wire.Half, party, reply).half
 
         halves = await all_of([ask(party) for party in MPC_NODES])
-        record = await self.activation.signed(asking.claims.user_id, curve, asking.times)
-        self._curve_of(asking.claims, key_id)  # it may have been recovered meanwhile
+        # It may have been recovered meanwhile.
+        record = await self.activation.signed(asking.claims.user_id, curve, asking.times, key_id)
         return wire.VaultOpened(dict(zip(MPC_NODES, halves, strict=True)), record)
 
     async def _sign(self, asking: Asking, data: bytes) -> wire.Body:

@@ -8,19 +8,17 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from mpcsim.errors import MpcError
 
 IN_MEMORY: Final = ":memory:"
-AT_HAND: Final = 10_000
-"""Answers kept at hand between two writes."""
 BUSY_S: Final = 5.0
 """How long to wait for another process that writes."""
 SMALLEST_WRITE: Final = 1 << 15
@@ -32,9 +30,6 @@ REGISTRY: Final = "gateway"
 _DEPLOYMENT: Final = """
 CREATE TABLE IF NOT EXISTS deployment (id TEXT NOT NULL, role TEXT NOT NULL);
 """
-
-
-T = TypeVar("T")
 
 
 class StoreTrouble(Enum):
@@ -107,8 +102,6 @@ class Database:
         self._writing = RLock()
         self.remembers = False
         """Whether what was to be forgotten may still be in the log of writes."""
-        self._at_hand: dict[str, Any] = {}
-        """What has been read since the last transaction, as far as it is asked for often."""
         try:
             with self._explaining(opening=True):
                 self._open(schema, added, in_memory)
@@ -168,23 +161,6 @@ class Database:
         """The first row, if any."""
         return next(iter(self.rows(statement, *values)), None)
 
-    def at_hand(self, name: str, read: Callable[[], T]) -> T:
-        """What ``read`` returned when it was last called for that name, if nothing has been written
-        since: nobody else writes here.
-
-        Raises:
-            StoreFailed: it cannot be read.
-        """
-        known = self._at_hand
-        with suppress(KeyError):
-            found: T = known[name]
-            return found
-        found = read()
-        if len(known) >= AT_HAND:
-            known.clear()
-        known[name] = found  # for nobody, if something has been written meanwhile
-        return found
-
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
         """All of it or nothing; durable when the block is left.
@@ -204,8 +180,6 @@ class Database:
                 if _may_be_written(error) and not self._undone():
                     raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
                 raise
-            finally:
-                self._at_hand = {}
 
     def _undone(self) -> bool:
         """Take what a failed commit has left in the log out of it; whether that was possible."""
