@@ -25,6 +25,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.lifetime import STOPPING_S, ending_with_its_starter
 from mpcsim.listening import listen
 from mpcsim.rng import SystemRng
+from mpcsim.rpc.wire import HELLO_PATH
 from mpcsim.service.data_folder import prepare
 
 HOST: Final = "127.0.0.1"
@@ -96,7 +97,7 @@ def mpc_node_program(party: PartyId, port: int, data: Path | str) -> Program:
     role = ROLES[party]
     variable = f"{role.upper()}_PORT"
     command = ending_with_its_starter("mpcsim", "mpc-node", role, "--data", str(data))
-    return Program(role, command, port, variable, "/hello", {variable: str(port)})
+    return Program(role, command, port, variable, HELLO_PATH, {variable: str(port)})
 
 
 def gateway_program(

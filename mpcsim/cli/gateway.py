@@ -13,6 +13,7 @@ from mpcsim.cli.network import add_network, parse
 from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
+from mpcsim.gateway.app import TOKEN_LIFETIME_S
 from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.ids import MPC_NODES, PartyId
@@ -69,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-lifetime",
         type=_at_least(1, float),
-        default=3600.0,
+        default=TOKEN_LIFETIME_S,
         metavar="S",
         help="seconds a token holds",
     )

@@ -32,7 +32,7 @@ from mpcsim.lifetime import ending_with_its_starter, stopped_once
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc import pins
 from mpcsim.rpc.request_ids import configure_logs
-from mpcsim.rpc.wire import Hello
+from mpcsim.rpc.wire import HELLO_PATH, Hello
 from mpcsim.settings import describe, read
 from mpcsim.system import (
     DATA_FOLDER,
@@ -127,7 +127,7 @@ def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
         return {}
     identities = {}
     for program in mpc_nodes:
-        answer = httpx.get(program.address + program.ready, trust_env=False)
+        answer = httpx.get(program.address + HELLO_PATH, trust_env=False)
         hello = Hello.from_bytes(answer.content)
         identities[PartyId(hello.party)] = hello.identity
     return {pins.VARIABLE: pins.text(identities)}

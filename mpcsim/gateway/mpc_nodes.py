@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from typing import Final, Protocol
+from typing import Protocol
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
@@ -15,8 +15,6 @@ from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.transport import NotReached, TooLate, Transport, TransportFailed
 
 LOG = logging.getLogger(__name__)
-
-HELLO: Final = "/hello"
 
 
 class Handler(Protocol):
@@ -99,7 +97,7 @@ class OverHttp:
     async def hello(self) -> wire.Hello:
         """See ``MpcNodePort``."""
         try:
-            return wire.Hello.from_bytes(await self._request("GET", HELLO, None, None))
+            return wire.Hello.from_bytes(await self._request("GET", wire.HELLO_PATH, None, None))
         except LinkFailed:
             raise
         except (Refused, InvalidEncoding):  # there is nothing to refuse

@@ -46,7 +46,7 @@ def create_app(node: MpcNode) -> App:
 
     return App(
         routes=[
-            Route("/hello", hello, methods=["GET"]),
+            Route(wire.HELLO_PATH, hello, methods=["GET"]),
             Route("/{verb}", handle, methods=["POST"]),
         ],
         exception_handlers={**HANDLERS, Refused: refused},

@@ -32,6 +32,9 @@ from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
 PREFIX: Final = "/mpc/v1/"
+"""Of the gateway's verbs."""
+HELLO_PATH: Final = "/hello"
+"""Where an MPC node says who it is."""
 
 MAX_MESSAGES: Final = 64
 """In one request: a key generation has 24 messages altogether."""
