@@ -676,6 +676,17 @@ def test_of_two_records_the_one_of_more_recoveries_of_the_same_key_is_in_force(c
     assert decision.record.record.epoch == epoch("new" if followed else "first")
 
 
+@pytest.mark.parametrize("changed", MPC_NODES)
+def test_a_registered_record_counts_only_under_the_identities_of_both_nodes(changed):
+    record = vote_of(OPERATOR, "new").with_vote(vote_of(INSTITUTION, "new"))
+    registered = RegisteredKey(
+        USER, CURVE, epoch("new").hex(), b"public key", "then", record=record.to_bytes()
+    )
+    assert Decision(USER, CURVE, PUBLIC, registered).record == record
+    others = {**PUBLIC, changed: Identity(bytes(32)).public}
+    assert Decision(USER, CURVE, others, registered).record is None
+
+
 def test_votes_and_aborts_are_of_the_right_user_and_curve():
     with World() as world:
         first_key(world)
