@@ -224,8 +224,12 @@ class Registry:
     def keys(self, user_id: str) -> tuple[RegisteredKey, ...]:
         """The user's keys, oldest first; none for an unknown user."""
         query = f"SELECT {_KEY_COLUMNS} FROM keys WHERE user_id = ? ORDER BY created_at, curve"
-        rows = self._database.rows(query, user_id)
-        return tuple(_as_signed(RegisteredKey(*row)) for row in rows)
+
+        def read() -> tuple[RegisteredKey, ...]:
+            rows = self._database.rows(query, user_id)
+            return tuple(_as_signed(RegisteredKey(*row)) for row in rows)
+
+        return self._database.at_hand(user_id, read)
 
     def all_keys(self) -> list[RegisteredKey]:
         """Those of all users, as they have been written: no signature is verified."""

@@ -206,8 +206,11 @@ class ShareStore:
             cursor.execute("INSERT INTO secrets VALUES ('peer_identity', ?)", (identity,))
 
     def find(self, key_id: str) -> StoredShare | None:
-        row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)
-        return None if row is None else StoredShare(*row)
+        def read() -> StoredShare | None:
+            row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)
+            return None if row is None else StoredShare(*row)
+
+        return self._database.at_hand(key_id, read)
 
     def active(self, user_id: str, curve: str) -> StoredShare | None:
         """The share of the user's present key on a curve."""
