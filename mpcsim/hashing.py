@@ -7,7 +7,6 @@ CVE-2022-47931, is what happens otherwise) and every use has its own tag, so no 
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Iterable
 from enum import Enum
 
@@ -73,8 +72,7 @@ def u32(n: int) -> bytes:
 def _framed(tag: Tag, parts: Iterable[bytes]) -> bytes:
     frame = [tag.prefix]
     for part in parts:
-        frame.append(len(part).to_bytes(8, "big"))
-        frame.append(part)
+        frame += (len(part).to_bytes(8, "big"), part)
     return b"".join(frame)
 
 
@@ -84,8 +82,8 @@ def tagged_hash(tag: Tag, *parts: bytes) -> bytes:
 
 
 def tagged_mac(tag: Tag, key: bytes, *parts: bytes) -> bytes:
-    """HMAC-SHA256 (RFC 2104) of the framed tag and parts; 32 bytes."""
-    return hmac.digest(key, _framed(tag, parts), "sha256")
+    """Keyed BLAKE2b-256 (RFC 7693) of the framed tag and parts; 32 bytes."""
+    return hashlib.blake2b(_framed(tag, parts), key=key, digest_size=32).digest()
 
 
 def tagged_xof(tag: Tag, length: int, *parts: bytes) -> bytes:

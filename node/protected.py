@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Final, cast
+from typing import Any, Final, cast
 
-from fastapi import Depends
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -45,12 +44,9 @@ class Call:
     timing: Timing
 
 
-async def this_call(request: Request) -> Call:
+def this_call(request: Request) -> Call:
     """The call that ``ProtectedRoute`` made of this request."""
     return cast(Call, request.state.call)
-
-
-CurrentCall = Annotated[Call, Depends(this_call)]
 
 
 class ProtectedRoute(APIRoute):

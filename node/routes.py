@@ -32,7 +32,7 @@ from node.models import (
     ValidationResult,
     WalletInformation,
 )
-from node.protected import CurrentCall, ProtectedRoute, json_answer
+from node.protected import ProtectedRoute, json_answer, this_call
 
 SERVICE: Final = "mpc-node"
 
@@ -126,7 +126,7 @@ async def health(request: Request) -> Response:
     responses=fails_with(409, *WITH_BODY, makes_key=True),
     summary="Generate key share",
 )
-async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
+async def generate(body: NewKeyRequest, request: Request) -> Response:
     """Make a key together with both MPC nodes and return the caller's share, encrypted.
 
     Keep `key_id`, `encrypted_share` and `secret_store` encrypted: the node keeps nothing. A user
@@ -136,6 +136,7 @@ async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
     After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if there is a key now,
     `recover` it.
     """
+    call = this_call(request)
     record = await call.wallet.generate(call.caller, body.curve, body.password, call.timing)
     return json_answer(record)
 
@@ -146,7 +147,7 @@ async def generate(body: NewKeyRequest, call: CurrentCall) -> Response:
     responses=fails_with(404, 409, *WITH_BODY, makes_key=True),
     summary="Recover key share",
 )
-async def recover(body: NewKeyRequest, call: CurrentCall) -> Response:
+async def recover(body: NewKeyRequest, request: Request) -> Response:
     """Replace a lost share: same public key, new `key_id`, new shares for all holders.
 
     The old share no longer signs once this has succeeded. One recovery at a time: another one
@@ -155,6 +156,7 @@ async def recover(body: NewKeyRequest, call: CurrentCall) -> Response:
     After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if the key's `key_id` is
     not the one you hold a share of, `recover` again.
     """
+    call = this_call(request)
     record = await call.wallet.recover(call.caller, body.curve, body.password, call.timing)
     return json_answer(record)
 
@@ -165,11 +167,12 @@ async def recover(body: NewKeyRequest, call: CurrentCall) -> Response:
     responses=fails_with(404, *WITH_BODY),
     summary="Sign",
 )
-async def sign(body: SignRequest, call: CurrentCall) -> Response:
+async def sign(body: SignRequest, request: Request) -> Response:
     """Sign a hash (secp256k1, DKLs23 ECDSA) or a message (ed25519, FROST) with a key share.
 
     One request at a time for one `key_id`: a second one while the first runs is refused.
     """
+    call = this_call(request)
     signature = await call.wallet.sign(
         call.caller,
         key_id=body.key_id,
@@ -189,8 +192,9 @@ async def sign(body: SignRequest, call: CurrentCall) -> Response:
     responses=fails_with(404, *WITH_BODY),
     summary="Get public key",
 )
-async def public_key(body: PublicKeyRequest, call: CurrentCall) -> Response:
+async def public_key(body: PublicKeyRequest, request: Request) -> Response:
     """The public key of a share, from which blockchain addresses are derived."""
+    call = this_call(request)
     found = await call.wallet.public_key(
         call.caller,
         key_id=body.key_id,
@@ -209,11 +213,12 @@ async def public_key(body: PublicKeyRequest, call: CurrentCall) -> Response:
     responses=fails_with(*WITH_BODY),
     summary="Validate password",
 )
-async def validate_password(body: ValidatePasswordRequest, call: CurrentCall) -> Response:
+async def validate_password(body: ValidatePasswordRequest, request: Request) -> Response:
     """Whether the password is the one that the share was encrypted with.
 
     False, too, for a secret store that is damaged, another user's, or of a key recovered since.
     """
+    call = this_call(request)
     result = await call.wallet.validate_password(
         call.caller,
         password=body.password,
@@ -229,11 +234,12 @@ async def validate_password(body: ValidatePasswordRequest, call: CurrentCall) ->
     responses=fails_with(*WITH_BODY),
     summary="Validate key share",
 )
-async def validate_share(body: ValidateShareRequest, call: CurrentCall) -> Response:
+async def validate_share(body: ValidateShareRequest, request: Request) -> Response:
     """Whether the share is whole and opens with the secret store.
 
     False, too, for strings that are another user's, or of a key recovered since.
     """
+    call = this_call(request)
     result = await call.wallet.validate_share(
         call.caller,
         encrypted_share=body.encrypted_share,
@@ -249,8 +255,9 @@ async def validate_share(body: ValidateShareRequest, call: CurrentCall) -> Respo
     responses=fails_with(404),
     summary="Get wallet information",
 )
-async def wallet_information(call: CurrentCall) -> Response:
+async def wallet_information(request: Request) -> Response:
     """The user's keys with their blockchain addresses; 404 while there is no key."""
+    call = this_call(request)
     return json_answer(await call.wallet.wallet_info(call.caller))
 
 
@@ -260,8 +267,9 @@ async def wallet_information(call: CurrentCall) -> Response:
     responses=fails_with(),
     summary="Get registered keys",
 )
-async def registered_keys(call: CurrentCall) -> Response:
+async def registered_keys(request: Request) -> Response:
     """The user's keys as the gateway has registered them; an empty list if there are none."""
+    call = this_call(request)
     return json_answer(await call.wallet.keys(call.caller))
 
 
@@ -271,8 +279,9 @@ async def registered_keys(call: CurrentCall) -> Response:
     responses=fails_with(404),
     summary="Get user information",
 )
-async def user_information(call: CurrentCall) -> Response:
+async def user_information(request: Request) -> Response:
     """The user that the access token was issued for."""
+    call = this_call(request)
     return json_answer(await call.wallet.user(call.caller))
 
 
@@ -286,7 +295,8 @@ async def key_token(
     key_id: Annotated[
         str, Query(alias="id", pattern=KEY_ID_PATTERN, description="The key's `key_id`.")
     ],
-    call: CurrentCall,
+    request: Request,
 ) -> Response:
     """A token for calls to the MPC nodes about one key."""
+    call = this_call(request)
     return json_answer(await call.wallet.key_token(call.caller, key_id))

@@ -209,7 +209,7 @@ class Gateway:
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
 
-        scope = replace(session.scope("sign"), message=body.message)
+        scope = session.scope("sign")._replace(message=body.message)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             self.suspensions.check(body.key_id)  # it may have waited for its turn

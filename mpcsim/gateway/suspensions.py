@@ -15,13 +15,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
 from typing import Final
 
 from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.gateway.registry import Notice, Registry
 from mpcsim.gateway.sessions import Sessions
-from mpcsim.hashing import Tag
+from mpcsim.hashing import Tag, tagged_mac
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import StoreFailed
@@ -86,7 +85,7 @@ class Suspensions:
 
     def tag(self, at: Occasion) -> bytes:
         """What shows later that somebody had this session."""
-        return hmac.digest(self._tag_key, Tag.SUSPENSION_TAG.prefix + at.to_bytes(), sha256)
+        return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
 
     def check(self, key_id: bytes) -> None:
         """See that a key may be used.

@@ -2,8 +2,8 @@
 
 A grant is good at one MPC node, since that node's last start, for one verb about one user, session,
 key and message, once. It is authenticated with a key that the gateway shares with this MPC node
-alone (HMAC-SHA256, RFC 2104), so that whatever an MPC node has been shown is of use nowhere else.
-What a user's own tokens are good for ends at the gateway.
+alone (``tagged_mac``), so that whatever an MPC node has been shown is of use nowhere else. What a
+user's own tokens are good for ends at the gateway.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from hashlib import sha256
-from itertools import compress
-from typing import Final
+from itertools import compress, count, repeat
+from typing import Final, NamedTuple
 
 from mpcsim.errors import InternalError
-from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.hashing import Tag, tagged_hash, tagged_mac
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rng import Rng
 from mpcsim.rpc.errors import UNAUTHORIZED, Refused
@@ -27,11 +25,12 @@ from mpcsim.rpc.wire import BOOT_BYTES
 
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60
-_NUMBER_BYTES: Final = 16
+_NUMBER: Final = struct.Struct(">8sQ")
+"""Random since the issuer's start; how many it has made."""
 _MAC_BYTES: Final = 32
-_CONTENT: Final = struct.Struct(f">H{BOOT_BYTES}sQ{_NUMBER_BYTES}s16s64s33s33s33s")
-"""Party, boot, expiry in ms since 1970 UTC, a random number that no other grant has; then what it
-is for (``_Packed``). Of fixed width: grants are made and read for every request."""
+_CONTENT: Final = struct.Struct(f">H{BOOT_BYTES}sQ{_NUMBER.size}s16s64s33s33s33s")
+"""Party, boot, expiry in ms since 1970 UTC, a number that no other grant has; then what it is for
+(``_Packed``). Of fixed width: grants are made and read for every request."""
 _ABSENT: Final = bytes(33)
 _THERE: Final = b"\1"
 
@@ -50,8 +49,7 @@ class AnotherBoot(GrantRefused):
     """The grant is from before the MPC node's last start; one for its present boot may do."""
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """What a grant is for. None: nothing of that kind is concerned."""
 
     verb: str
@@ -84,7 +82,7 @@ class GrantIssuer:
         """
         self._party = party
         self._key = link_key
-        self._rng = rng
+        self._numbers = map(_NUMBER.pack, repeat(rng.bytes(8)), count())
         self._now = now
 
     def issue(self, scope: Scope, boot: bytes) -> bytes:
@@ -94,11 +92,10 @@ class GrantIssuer:
             boot: the MPC node's present one.
         """
         expires_ms = int((self._now() + LIFETIME_S) * 1000)
-        number = self._rng.bytes(_NUMBER_BYTES)
         packed = scope.packed()
         if tuple(map(len, packed)) != (16, 64, 33, 33, 33):
             raise InternalError("no grant has room for this")  # and struct would cut it short
-        grant = _CONTENT.pack(self._party, boot, expires_ms, number, *packed)
+        grant = _CONTENT.pack(self._party, boot, expires_ms, next(self._numbers), *packed)
         return _mac(self._key, grant) + grant
 
     def __repr__(self) -> str:
@@ -182,4 +179,4 @@ class Grant:
 
 
 def _mac(key: bytes, grant: bytes) -> bytes:
-    return hmac.digest(key, Tag.GRANT.prefix + grant, sha256)
+    return tagged_mac(Tag.GRANT, key, grant)

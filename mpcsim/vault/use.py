@@ -13,8 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from mpcsim.hashing import Tag, tagged_hash, tagged_mac, u32
 from mpcsim.ids import PartyId
@@ -34,8 +33,7 @@ def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(hashlib.sha256(message).digest() for message in messages)
 
 
-@dataclass(frozen=True)
-class VaultUse:
+class VaultUse(NamedTuple):
     """What an MPC node is asked to do with a key; what of it does not apply is empty."""
 
     verb: str
@@ -88,7 +86,7 @@ class VaultUse:
         )
 
     def mac(self, key: bytes) -> bytes:
-        """HMAC-SHA256 (RFC 2104) under an ``auth_key``; 32 bytes."""
+        """Keyed BLAKE2b-256 (RFC 7693) under an ``auth_key``; 32 bytes."""
         signer = b"" if self.signer is None else u32(self.signer)
         return tagged_mac(
             Tag.VAULT_USE,

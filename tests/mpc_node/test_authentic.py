@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -119,7 +119,7 @@ def signing(client, request, **changes):
         message=request.message,
         first=request.first,
     )
-    return replace(use, **changes)
+    return use._replace(**changes)
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -128,7 +128,7 @@ def test_a_proof_for_any_other_signing(refused, curve, party):
     async def work(gateway, client):
         share = await client.generate(curve)
         key = auth_key(share, party)
-        assert OTHERS.keys() == {field.name for field in fields(VaultUse)}
+        assert OTHERS.keys() == set(VaultUse._fields)
         for name, value in OTHERS.items():
             _, request = client.begin_sign(share, signer=party)
             other = signing(client, request, **{name: value})
@@ -149,7 +149,7 @@ def test_a_proof_for_any_other_opening(refused):
             use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
             assert use.authenticated(key, honest.proofs[party].mac)
             for name, value in OTHERS.items():
-                proof = wire.UseProof(boot, replace(use, **{name: value}).mac(key))
+                proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
                 body = replace(honest, proofs={**honest.proofs, party: proof})
                 await refused(gateway, client, "open", body, party=party)
         await client.ask("open", honest)

@@ -1,9 +1,12 @@
-"""What a store keeps at hand between two writes."""
+"""What a store keeps at hand while its files are as they were."""
+
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from mpcsim.rpc import database
-from mpcsim.rpc.database import Database
+from mpcsim.rpc.database import IN_MEMORY, Database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT)"
 
@@ -47,6 +50,38 @@ def test_what_was_read_before_a_write_that_came_between_is_for_nobody(opened):
 
     assert opened.at_hand("count", late) == 0
     assert count(opened) == (1, True)
+
+
+def test_what_others_write_is_read(opened):
+    assert count(opened) == (0, True)
+    with closing(sqlite3.connect(opened._path)) as other, other:
+        other.execute("INSERT INTO things VALUES ('one')")
+    assert count(opened) == (1, True)
+    assert count(opened) == (1, False)
+
+
+def test_a_file_that_was_changed_by_whatever_is_read(opened):
+    put(opened)
+    opened.forget()
+    assert count(opened) == (1, True)
+    opened._path.write_bytes(b"?" * opened._path.stat().st_size)
+    _, looked_up = count(opened)  # SQLite itself may still know
+    assert looked_up
+
+
+def test_files_that_cannot_be_looked_at_are_read(opened, monkeypatch):
+    count(opened)
+    monkeypatch.setattr(opened, "_files", (str(opened._path.parent / "gone"),))
+    assert count(opened) == (0, True)
+    assert count(opened) == (0, True)
+
+
+def test_in_memory_only_this_process_writes():
+    with closing(Database(IN_MEMORY, SCHEMA)) as opened:
+        assert count(opened) == (0, True)
+        assert count(opened) == (0, False)
+        put(opened)
+        assert count(opened) == (1, True)
 
 
 def test_a_write_that_failed_counts_as_one(opened):

@@ -1,7 +1,5 @@
 """Grants: what an MPC node takes for one, and for what."""
 
-from dataclasses import replace
-
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
@@ -64,7 +62,7 @@ def test_a_grant_is_for_its_scope(scope):
 )
 def test_a_grant_is_for_nothing_else(what, other):
     ends = Ends()
-    for granted, asked in [(SCOPE, replace(SCOPE, **other)), (replace(SCOPE, **other), SCOPE)]:
+    for granted, asked in [(SCOPE, SCOPE._replace(**other)), (SCOPE._replace(**other), SCOPE)]:
         grant = ends.reader.read(ends.issue(granted))
         with pytest.raises(GrantRefused, match=f"^the grant is for another {what}$"):
             grant.check(asked)

@@ -180,7 +180,7 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
         no_key = ("generate", "holdings", "standing")
         right = granted(verb, user_id, body, None if verb in no_key else epoch)
         if (verb, what) != ("generate", "user"):  # they may have one, too
-            wrong, before = link.grant(replace(right, **OTHERS[what])), shares_of(gateway)
+            wrong, before = link.grant(right._replace(**OTHERS[what])), shares_of(gateway)
             said = refusal(link.node, verb, wrong, body.to_bytes())
             # What is the user's alone, others have not.
             assert said == (401, f"the grant is for another {what}") or (
@@ -201,7 +201,7 @@ def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(verb, what):
         await client.meet()
         await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
         body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()
-        wrong = link.grant(replace(Scope(verb), **OTHERS[what]))
+        wrong = link.grant(Scope(verb)._replace(**OTHERS[what]))
         said = (401, f"the grant is for another {what}")
         assert refusal(link.node, verb, wrong, body) == said
         assert link.node._sessions
