@@ -9,7 +9,7 @@ has won.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,10 +22,12 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import WAY_S, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
+from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol import Party, Turn
 from mpcsim.protocols.ecdsa.messages import Offer
 from mpcsim.rpc import wire
+from mpcsim.rpc.lifetimes import SIGNING_S
 from mpcsim.sim.run.adversary import deviating
 from node.errors import ApiError
 
@@ -248,11 +250,7 @@ def at_once(stage: Stage) -> Finding:
 
     async def one(number: int) -> str:
         await asyncio.sleep(number * WAY_S)
-        try:
-            await replicas[number].signing(key)
-        except ApiError as error:
-            return error.message
-        return ""
+        return await _told(replicas[number].signing(key))
 
     async def all_at_once() -> list[str]:
         return await asyncio.gather(*map(one, range(len(replicas))))
@@ -264,6 +262,61 @@ def at_once(stage: Stage) -> Finding:
             return proven(True, "two failed checks, and more, in sessions of one key at once", "")
         if failed:
             raise Refusal(f"after one failed check: {said[-1]}")
+
+
+def kept_back(stage: Stage) -> Finding:
+    """The operator keeps its answers back until the session's turn is over and the next one's has
+    begun, and lets them go together: each is to be looked at before any has come back."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    port = _KeepingBack(stage.corrupt_node(OPERATOR))
+    stage.service.gateway.links[OPERATOR].port = port
+
+    async def far(call: Call) -> None:
+        if call.verb == "sign":
+            await asyncio.sleep(AWAY_S)
+
+    door.after = far
+    replicas = [stage.thief(alice.token) for _ in range(SESSIONS)]
+
+    async def two() -> list[str]:
+        port.released = asyncio.Event()
+        first = asyncio.create_task(_told(replicas.pop().signing(key)))
+        await asyncio.sleep(SIGNING_S + WAY_S)
+        second = asyncio.create_task(_told(replicas.pop().signing(key)))
+        await asyncio.sleep(WAY_S)
+        port.released.set()
+        return [await first, await second]
+
+    failed, said = 0, [""]
+    while failed == 0 and len(replicas) > 1:
+        said = stage.run(two())
+        failed = sum(Reason.OT_EXTENSION_CHECK.text in text for text in said)
+    if failed > 1:
+        return proven(True, "two failed checks, in two sessions of which one was off", "")
+    raise Refusal(f"after {failed} failed check: {said[0]}")
+
+
+class _KeepingBack(InProcess):
+    """Reaches an MPC node that answers when it likes."""
+
+    released: asyncio.Event
+
+    async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
+        reply = await super().handle(verb, grant, body)
+        if verb == "sign":
+            await self.released.wait()
+        return reply
+
+
+async def _told(signing: Awaitable[str]) -> str:
+    """What a caller is told, if it is an error."""
+    try:
+        await signing
+    except ApiError as error:
+        return error.message
+    return ""
 
 
 # ------------------------------------------------------------------ suspensions by strangers
@@ -413,6 +466,16 @@ ENTRIES = (
         "a session has its turn until its client has come back, whatever an MPC node says",
         "a signing session for this key is in progress",
         lambda: ResearchBuild(weak.TURNS_ON_ITS_WORD),
+        covers=("a turn that is given up on an MPC node's word",),
+    ),
+    Entry(
+        "guesses at Delta, in answers kept back",
+        (("mpc node", K), ("mpc node + database", K)),
+        "cheats, and keeps its answers back until the key's next session has begun",
+        kept_back,
+        "of a session that is off the client hears nothing any more",
+        "no such session",
+        lambda: ResearchBuild(weak.HEARS_TOO_LATE),
         covers=("a turn that is given up on an MPC node's word",),
     ),
     Entry(

@@ -17,6 +17,7 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import CURVE, Ask, Stage, Strings, User, random_id
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.mpc_node.store import OutOfStep, StoredShare
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import no_such_session
 from mpcsim.rpc.standing import Drop, End, Ended
@@ -72,12 +73,30 @@ def _believing(node: Any) -> None:
     node._voting._voted_for = lambda body: True
 
 
+def _minding_whose(node: Any) -> None:
+    store = node._store
+    honest = store.abort
+
+    def abort(user_id: str, curve: str, key_id: str, **keywords: Any) -> StoredShare | None:
+        share = store.find(key_id)
+        if share is not None and (share.user_id, share.curve) != (user_id, curve):
+            raise OutOfStep("the share is of another user or curve")
+        found: StoredShare | None = honest(user_id, curve, key_id, **keywords)
+        return found
+
+    store.abort = abort
+
+
 ON_THE_GATEWAYS_WORD: Final = Part(
     "MPC nodes that put in force what the gateway says", weak.at_both(_obedient)
 )
 ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", weak.at_both(_aborting))
 ABORTS_UNSEEN: Final = Part(
     "MPC nodes that abort what neither has a share of", weak.at_both(_believing)
+)
+MINDS_WHOSE: Final = Part(
+    "MPC nodes that abort nothing of which they hold another user's share",
+    weak.at_both(_minding_whose),
 )
 
 
@@ -177,6 +196,26 @@ def two_recoveries(stage: Stage) -> Finding:
             raise Refusal("; ".join(said)) from None
         return proven(True, "no two shares of the key fit together any more", "")
     raise Refusal("; ".join(said) or "the key still signs")
+
+
+def one_session_for_two(stage: Stage) -> Finding:
+    """One generation, in one user's name at one MPC node and in another's at the other; both vote.
+    Neither vote can ever come into force: they are to keep both users from having a key."""
+    alice, bob = stage.user(), stage.user("bob")
+    asks = {
+        stage.me: stage.granted(stage.me, alice.user_id),
+        stage.other: stage.granted(stage.other, bob.user_id),
+    }
+    made = generated(stage, asks, CURVE)
+    for party in MPC_NODES:
+        _voted(asks, made, party)
+    _sessions_off(asks, made)
+    try:
+        for user in (alice, bob):
+            user.sign(user.generate())
+    except Refusal as refusal:
+        return proven(True, f"a user can have no key: {refusal}", "")
+    raise Refusal("both votes are aborted: each user makes a key, and signs")
 
 
 def vote_and_abort(stage: Stage) -> Finding:
@@ -302,6 +341,17 @@ ENTRIES = (
         "has not signed this record",
         lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
         covers=("two recoveries from one epoch, each settled at one node",),
+    ),
+    Entry(
+        "one session for two users",
+        AT_NODES,
+        "passes one session off as one user's here and as another's there",
+        one_session_for_two,
+        "a node signs the abort of whatever the other has voted for, if it has no such vote itself",
+        "both votes are aborted",
+        lambda: ResearchBuild(MINDS_WHOSE),
+        each_node=True,
+        covers=("a vote and an abort for one epoch",),
     ),
     Entry(
         "a vote and an abort",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +31,10 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.errors import CONFLICT, Refused
 from mpcsim.rpc.holdings import Holding
-from mpcsim.rpc.standing import Held, Holdings, Standing
-from mpcsim.rpc.statements import SealKeyStatement, SignedRecord, Vote
+from mpcsim.rpc.standing import End, Ended, Held, Holdings, Standing
+from mpcsim.rpc.statements import LogHead, SealKeyStatement, SignedRecord, Vote
 from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
 from mpcsim.vault.strings import KEY_BYTES
 
@@ -208,6 +209,50 @@ def holdings_that_cannot_be(stage: Stage) -> Finding:
     raise Refusal("the gateway starts, and the user signs with the other MPC node")
 
 
+def late_vote(stage: Stage) -> Finding:
+    """The node signs the abort of a recovery, on which the other drops its new share; votes for it
+    afterwards, and shows both votes. Then it behaves."""
+    hostile, alice = stage.corrupt_node(), stage.user()
+    key = alice.generate()
+    identity, records = stage.node(stage.me)._identity, list[SignedRecord]()
+
+    def aborting(verb: str, credential: Any, body: bytes) -> bytes:
+        if verb == "vote":
+            raise Refused(CONFLICT, "not now")
+        if verb == "abort":
+            end = End.from_bytes(body)
+            records.extend([end.vote] if end.vote else [])
+            return Ended(identity.sign(end.abort), None).to_bytes()
+        reply: bytes = hostile.honest.handle(verb, credential, body)
+        return reply
+
+    hostile.answer = aborting  # type: ignore[method-assign]
+    with suppress(Refusal):
+        alice.recover()
+    (theirs,) = records
+    head = LogHead(0, bytes(32))
+    mine = identity.sign(Vote(theirs.record, head))
+    both = theirs.with_vote(replace(theirs, heads={stage.me: head}, signatures={stage.me: mine}))
+    held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
+    lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}
+    hostile.answer = (  # type: ignore[method-assign]
+        lambda verb, credential, body: (
+            lies[verb] if verb in lies else hostile.honest.handle(verb, credential, body)
+        )
+    )
+    said = ""
+    try:
+        alice.recover()
+    except Refusal as refusal:
+        said = str(refusal)
+    hostile.answer = hostile.honest.handle  # type: ignore[method-assign]
+    try:
+        alice.sign(key, signer=stage.other)
+    except Refusal as refusal:
+        return proven(True, f"the key is of no use any more: {refusal}", "")
+    raise Refusal(f"{said}; the key signs, once the node behaves")
+
+
 # ------------------------------------------------------------------ with the database
 
 
@@ -366,6 +411,17 @@ ENTRIES = (
         "the gateway starts",
         lambda: ResearchBuild(weak.TRUSTING_START),
         each_node=True,
+    ),
+    Entry(
+        "a vote after the abort",
+        ((NODE, X), (WITH_DATABASE, X)),
+        "signs the abort of an epoch, votes for it when the other has dropped it, shows both votes",
+        late_vote,
+        "what both have voted for is in force when both say so themselves",
+        "the key signs, once the node behaves",
+        lambda: ResearchBuild(weak.HEARSAY),
+        each_node=True,
+        covers=("a vote and an abort for one epoch",),
     ),
     Entry(
         "half of the vault",

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mpcsim.attacks.service.builds import Part
 from mpcsim.attacks.service.hostile import Asked, Call, HostileDoor, HostileNode
+from mpcsim.gateway.decision import Decision
 from mpcsim.gateway.links import Times
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.sessions import Session
@@ -455,6 +456,43 @@ def stranger(user_id: str, key_id: str) -> wire.Suspend:
 
 
 # ------------------------------------------------------------------ an MPC node's word
+
+
+def _hearsay(service: LocalService) -> None:
+    activation = service.gateway.gateway.activation
+    honest = activation._begin
+
+    async def begin(*arguments: Any, **keywords: Any) -> Decision:
+        decision = await honest(*arguments, **keywords)
+        learn = decision._learn
+        decision._learn = lambda signed, by: learn(signed, None)  # type: ignore[method-assign]
+        return decision
+
+    activation._begin = begin  # type: ignore[method-assign]
+
+
+class _NeverOff:
+    """Takes every session for one that is still in the books."""
+
+    def __init__(self, honest: Any) -> None:
+        self._honest = honest
+
+    def is_open(self, session: Session) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._honest, name)
+
+
+def _hears_too_late(service: LocalService) -> None:
+    waves: Any = service.gateway.gateway._waves
+    waves._sessions = _NeverOff(waves._sessions)
+
+
+HEARSAY: Final = Part("a gateway that believes an MPC node about the other", _hearsay)
+HEARS_TOO_LATE: Final = Part(
+    "a gateway that carries what comes of sessions that are off", _hears_too_late
+)
 
 
 def _turns_on_its_word(service: LocalService) -> None:
