@@ -289,13 +289,12 @@ def kept_back(stage: Stage) -> Finding:
         port.released.set()
         return [await first, await second]
 
-    failed, said = 0, [""]
-    while failed == 0 and len(replicas) > 1:
+    said = [""]
+    while len(replicas) > 1 and not any(Reason.OT_EXTENSION_CHECK.text in text for text in said):
         said = stage.run(two())
-        failed = sum(Reason.OT_EXTENSION_CHECK.text in text for text in said)
-    if failed > 1:
-        return proven(True, "two failed checks, in two sessions of which one was off", "")
-    raise Refusal(f"after {failed} failed check: {said[0]}")
+    if all(call.status == 200 for call in door.of("sign")[-2:]):
+        return proven(True, "the client looks at two guesses, though one of them fails", "")
+    raise Refusal(f"one guess is looked at, and fails; of the other: {said[0]}")
 
 
 class _KeepingBack(InProcess):
