@@ -87,9 +87,11 @@ def test_make_up_and_the_walk_through(tmp_path):
             os.killpg(up.pid, signal.SIGINT)
             try:
                 up.wait(40)
-            finally:
-                if up.poll() is None:
-                    os.killpg(up.pid, signal.SIGKILL)
+            except subprocess.TimeoutExpired:
+                left = subprocess.run(["ps", "-A", "-f"], capture_output=True, text=True)
+                os.killpg(up.pid, signal.SIGKILL)
+                up.wait()
+                pytest.fail(f"it does not stop; it said {log.read_text()!r}, and\n{left.stdout}")
     said = log.read_text()
     assert "stopping" in said
     # The curl line shows alice's first token and a password to try; nothing else shows any.
