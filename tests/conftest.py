@@ -18,8 +18,11 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Started by nohup, all processes of a test would ignore the hang-ups that it sends them.
+# Started by nohup or in a shell's background, all processes of a test would ignore the hang-ups and
+# interrupts that it sends them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 secrecy.watch()
 
