@@ -170,7 +170,7 @@ class Database:
 
     def at_hand(self, name: str, read: Callable[[], T]) -> T:
         """What ``read`` returned when it was last called for that name, if the files are as they
-        were: looking at them costs a tenth of reading what is in them.
+        were: looking at them costs less than reading what is in them.
 
         Raises:
             StoreFailed: it cannot be read.

@@ -35,6 +35,8 @@ class HostileNode:
         self.honest = honest
         self.asked: list[Asked] = []
         """Everything, in order."""
+        self.lies: dict[str, bytes] = {}
+        """What it answers instead of what is true, by verb."""
 
     def handle(self, verb: str, credential: Any, body: bytes) -> bytes:
         """Let the honest code answer, and remember."""
@@ -49,7 +51,9 @@ class HostileNode:
         return found
 
     def answer(self, verb: str, credential: Any, body: bytes) -> bytes:
-        """What it says: by default what is true."""
+        """What it says: by default what is true, but for its lies."""
+        if verb in self.lies:
+            return self.lies[verb]
         reply: bytes = self.honest.handle(verb, credential, body)
         return reply
 

@@ -193,12 +193,7 @@ def holdings_that_cannot_be(stage: Stage) -> Finding:
     hostile, activation = stage.corrupt_node(), stage.service.gateway.gateway.activation
     claimed = Standing(Held(bytes(32), bytes(32), 0, None), None).to_bytes()
     for page in shown:
-
-        def answer(verb: str, credential: Any, body: bytes, page: bytes = page) -> bytes:
-            lies = {"holdings": page, "standing": claimed}
-            return lies.get(verb) or hostile.honest.handle(verb, credential, body)
-
-        hostile.answer = answer  # type: ignore[method-assign]
+        hostile.lies = {"holdings": page, "standing": claimed}
         try:
             stage.run(activation.resolve_at_start())
         except Refused:
@@ -234,18 +229,14 @@ def late_vote(stage: Stage) -> Finding:
     mine = identity.sign(Vote(theirs.record, head))
     both = theirs.with_vote(replace(theirs, heads={stage.me: head}, signatures={stage.me: mine}))
     held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
-    lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}
-    hostile.answer = (  # type: ignore[method-assign]
-        lambda verb, credential, body: (
-            lies[verb] if verb in lies else hostile.honest.handle(verb, credential, body)
-        )
-    )
+    del hostile.answer
+    hostile.lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}
     said = ""
     try:
         alice.recover()
     except Refusal as refusal:
         said = str(refusal)
-    hostile.answer = hostile.honest.handle  # type: ignore[method-assign]
+    hostile.lies = {}
     try:
         alice.sign(key, signer=stage.other)
     except Refusal as refusal:
