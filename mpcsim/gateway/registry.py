@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field, replace
@@ -324,8 +325,18 @@ class Registry:
     # ------------------------------------------------------------------ the gateway's own secrets
 
     def suspension_key(self) -> bytes:
-        """What the gateway knows its suspension tags by; the same for the database's life."""
-        return bytes.fromhex(self._secret("suspension_key"))
+        """What the gateway knows its suspension tags by; the same for the database's life.
+
+        Returns:
+            32 bytes.
+
+        Raises:
+            StoreFailed: it is damaged.
+        """
+        text = self._secret("suspension_key")
+        if re.fullmatch("[0-9a-f]{64}", text) is None:
+            raise self._database.damaged("its suspension_key is none")
+        return bytes.fromhex(text)
 
     def signing_key(self) -> str:
         """Private key of the gateway's tokens, PEM. Secret; the same for the database's life."""

@@ -263,6 +263,11 @@ def _alter(store, statement):
     [
         ("gateway", "DELETE FROM secrets WHERE name = 'signing_key'", "it has no signing_key"),
         (
+            "gateway",
+            "UPDATE secrets SET value = 'g' || substr(value, 2) WHERE name = 'suspension_key'",
+            "its suspension_key is none",
+        ),
+        (
             "operator",
             "UPDATE secrets SET name = 'seal_kez' WHERE name = 'seal_key'",
             "it has no seal key",
