@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from mpcsim.algebra.curves import curve
 from mpcsim.errors import InvalidEncoding, MpcError, UsageError
@@ -25,10 +25,12 @@ from mpcsim.ids import PartyId
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, Database, Deployment, StoreFailed, file_of
 from mpcsim.rpc.statements import KeyRecord, RecordError, SignedRecord
-from mpcsim.rpc.tokens import make_signing_key
+from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.rpc.wire import Occasion
 
 LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_USERNAME_CHARS: Final = 64
 REMEMBERED: Final = 1024
@@ -331,20 +333,17 @@ class Registry:
             32 bytes.
 
         Raises:
-            StoreFailed: it is damaged.
+            StoreFailed: it is damaged; so do the others.
         """
-        text = self._secret("suspension_key")
-        if re.fullmatch("[0-9a-f]{64}", text) is None:
-            raise self._database.damaged("its suspension_key is none")
-        return bytes.fromhex(text)
+        return self._secret("suspension_key", _key)
 
     def signing_key(self) -> str:
         """Private key of the gateway's tokens, PEM. Secret; the same for the database's life."""
-        return self._secret("signing_key")
+        return self._secret("signing_key", _usable_pem)
 
     def credentials(self) -> Credentials:
         """What callers log in with; the same for the database's life."""
-        return Credentials(self._secret("api_key"), self._secret("api_secret"))
+        return Credentials(self._secret("api_key", str), self._secret("api_secret", str))
 
     # ------------------------------------------------------------------ inside
 
@@ -363,11 +362,15 @@ class Registry:
                 secrets["suspension_key"] = self._rng.bytes(32).hex()
             cursor.executemany("INSERT INTO secrets VALUES (?, ?)", secrets.items())
 
-    def _secret(self, name: str) -> str:
+    def _secret(self, name: str, read: Callable[[str], T]) -> T:
+        """One of them, as ``read`` understands it: what it does not understand is damaged."""
         row = self._database.row("SELECT value FROM secrets WHERE name = ?", name)
         if row is None:  # all were made when the database was
             raise self._database.damaged(f"it has no {name}")
-        return str(row[0])
+        try:
+            return read(str(row[0]))
+        except (ValueError, UsageError):
+            raise self._database.damaged(f"its {name} is none") from None
 
     def _user(self, column: str, value: str) -> User | None:
         query = f"SELECT user_id, username, created_at FROM users WHERE {column} = ?"
@@ -412,6 +415,17 @@ def _genuine(user_id: str, curve_name: str, record: bytes) -> KeyRecord | None:
         user_id,
     )
     return None
+
+
+def _key(text: str) -> bytes:
+    if re.fullmatch("[0-9a-f]{64}", text) is None:
+        raise ValueError("not 64 hex digits")
+    return bytes.fromhex(text)
+
+
+def _usable_pem(text: str) -> str:
+    TokenIssuer(text)
+    return text
 
 
 def _columns(at: Occasion) -> tuple[str, str, str]:

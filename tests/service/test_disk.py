@@ -268,6 +268,11 @@ def _alter(store, statement):
             "its suspension_key is none",
         ),
         (
+            "gateway",
+            "UPDATE secrets SET value = replace(value, 'PRIVATE', 'PIRATE')",
+            "its signing_key is none",
+        ),
+        (
             "operator",
             "UPDATE secrets SET name = 'seal_kez' WHERE name = 'seal_key'",
             "it has no seal key",
