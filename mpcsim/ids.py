@@ -21,6 +21,9 @@ CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
 operator's MPC node, the independent institution's."""
 
 MPC_NODES = (OPERATOR, INSTITUTION)
+HOLDERS = (CLIENT, *MPC_NODES)
+THRESHOLD = 2
+"""How many of them sign."""
 ROLES: Mapping[PartyId, str] = {
     CLIENT: "client",
     OPERATOR: "operator",

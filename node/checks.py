@@ -1,16 +1,12 @@
-"""What must hold of stored strings, shares, records and signatures before they are used."""
+"""What must hold of stored strings, shares and records before they are used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from coincurve import PublicKey as Secp256k1Key
-from nacl.exceptions import BadSignatureError
-from nacl.signing import VerifyKey
-
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.vault import (
@@ -25,29 +21,8 @@ from mpcsim.vault import (
 )
 from node.errors import ApiError, BadRequest
 
-THRESHOLD: Final = 2
-HOLDERS: Final = (CLIENT, OPERATOR, INSTITUTION)
 MAX_SHARE_BYTES: Final[Mapping[str, int]] = {"secp256k1": 1 << 15, "ed25519": 1 << 10}
 """More than twice what the client's share of a wallet's key takes."""
-
-
-def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
-    """Whether a signature is one of the message under the key, by libsecp256k1 or libsodium.
-
-    Args:
-        message: the 32-byte hash on secp256k1, the message on ed25519.
-        signature: 65 bytes r, s, v (v = 27 or 28 must recover the key), or 64 bytes.
-    """
-    public_key = record.public_key.encode()
-    try:
-        if record.curve_name == "secp256k1":
-            recoverable = signature[:64] + bytes([signature[64] - 27])
-            found = Secp256k1Key.from_signature_and_message(recoverable, message, hasher=None)
-            return found.format() == public_key
-        VerifyKey(public_key).verify(message, signature)
-    except (ValueError, BadSignatureError):
-        return False
-    return True
 
 
 def parse_store(secret_store: str) -> SecretStore:

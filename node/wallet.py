@@ -15,10 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from mpcsim.errors import InternalError, UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.ids import (
+    CLIENT,
+    HOLDERS,
+    INSTITUTION,
+    MPC_NODES,
+    OPERATOR,
+    ROLES,
+    SESSION_ID_BYTES,
+    THRESHOLD,
+    PartyId,
+)
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, reshare, signing
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices
 from mpcsim.rpc.statements import KeyRecord
@@ -49,8 +59,6 @@ from mpcsim.vault import (
     seal_share,
 )
 from node.checks import (
-    HOLDERS,
-    THRESHOLD,
     agreed_record,
     check_cost,
     check_identities,
@@ -59,7 +67,6 @@ from node.checks import (
     parse_share,
     parse_store,
     public_key_text,
-    verifies,
 )
 from node.client_party import ClientParty, Mail, OnCheat, Post, give_up, leaves_open
 from node.errors import (
@@ -320,17 +327,11 @@ class Wallet:
     ) -> str:
         session_id, signers, epoch = self._session_id(), (CLIENT, signer), share.record.epoch
         key, user_id = auth_key(share, signer), caller.claims.user_id
-        party: Party[Any, Any]
         client: ClientParty[Any]
         tag = b""
         self._suspensions.check(epoch)
         try:
-            if share.record.curve_name == "secp256k1":
-                ecdsa_setup = ecdsa.setup(share, signers, message)
-                party = ecdsa.party(ecdsa_setup, session_id=session_id, rng=self._rng)
-            else:
-                frost_setup = frost.setup(share, signers, message)
-                party = frost.party(frost_setup, session_id=session_id, rng=self._rng)
+            party = signing.signer(share, signers, message, session_id=session_id, rng=self._rng)
         except UsageError as error:
             raise ApiError(500, f"MPC session cannot begin: {error}") from None
 
@@ -368,7 +369,7 @@ class Wallet:
         async with client:
             signature: bytes = (await client.run(begin, last_word=False)).encode()
         with timing.span("compute"):
-            if not verifies(share.record, message, signature):
+            if not signing.verifies(share.record, message, signature):
                 raise ApiError(500, "MPC session ended with a signature that does not verify")
         return signature.hex()
 

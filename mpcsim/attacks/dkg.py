@@ -42,7 +42,7 @@ from mpcsim.primitives import commitment, schnorr
 from mpcsim.primitives.schnorr import Proof
 from mpcsim.protocol import Definition, Done, Turn
 from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.session import session_key
+from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
@@ -248,9 +248,9 @@ def borrowed_proof(build: Build) -> Finding:
 def forged_proof(build: Build) -> Finding:
     """Weak Fiat-Shamir: with e = H(Y), choose z and solve for R = z*G - e*Y."""
 
-    def forge(sid: bytes, C_0: Point) -> Proof:
+    def forge(transcript: bytes, C_0: Point) -> Proof:
         z = ED25519.scalar(4242)
-        e = without_the_nonce(sid, CHEATER, C_0, C_0)
+        e = without_the_nonce(transcript, CHEATER, C_0, C_0)
         return Proof(ED25519.base(z) - e * C_0, z)
 
     return _dealing_unknown(build, point_nobody_knows("ed25519"), forge, "a proof of nothing")
@@ -265,7 +265,7 @@ def _dealing_unknown(
 
     def reveal(message: Reveal, to: int) -> Reveal:
         C = (C_0, ED25519.base(share) - C_0)
-        proof = prove(inner.keep.sid, C_0) if message.proof else None
+        proof = prove(inner.keep.transcript, C_0) if message.proof else None
         return replace(message, coefficients=C, proof=proof)
 
     honest = honest_dealer(build)
@@ -318,7 +318,7 @@ def copied_commitment(build: Build) -> Finding:
 
 
 def name_only(view: Any, inbox: Any, kind: Any) -> bytes:
-    """A session id made of the session's name alone."""
+    """In the place of the transcript, the session's name alone."""
     return tagged_hash(Tag.SESSION, view.session_id)
 
 
@@ -334,7 +334,7 @@ def two_polynomials(build: Build) -> Finding:
         C = feldman_commit(f[to])
         proof = None
         if message.proof:
-            proof = schnorr.prove(inner.keep.sid, CHEATER, f[to][0], C[0], rng)
+            proof = schnorr.prove(inner.keep.transcript, CHEATER, f[to][0], C[0], rng)
         return replace(message, coefficients=C, proof=proof)
 
     adversary = Dealer(inner, reveal, lambda _, to: evaluate(f[to], to))
@@ -356,7 +356,7 @@ def identity_in_base_ot(build: Build) -> Finding:
     inner = adversary.party
 
     def annihilate(message: Any) -> MultiplicationOffer:
-        offer, sid = message.offer, direction_sid(inner.keep.sid, CHEATER, HONEST)
+        offer, sid = message.offer, direction_sid(inner.keep.transcript, CHEATER, HONEST)
         parts = (sid, u32(0), u32(0), offer.r1[0].encode())
         r_0 = -SECP256K1.hash_to_point(Tag.OT_BASE_POINT, *parts)
         return MultiplicationOffer(replace(offer, r0=(r_0, *offer.r0[1:])))
@@ -473,10 +473,12 @@ ATTACKS = (
         "different polynomials for different receivers",
         "The FROST Book, distributed key generation: broadcast channel",
         "dkg, round 1, Commit, three parties",
-        "round 2 echoes a digest of every Commit; the session id binds them all",
+        "round 2 echoes a digest of every Commit; the transcript binds them all",
         "E: a polynomial for each receiver, consistent with itself",
         two_polynomials,
-        lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH], replacing={session_key: name_only}),
+        lambda: ResearchBuild(
+            without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: name_only}
+        ),
         aborted(Reason.ECHO_MISMATCH, "round 3 (deal)", suspects={CHEATER}),
         broken(Effect.SPLIT),
     ),

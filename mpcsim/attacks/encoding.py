@@ -73,10 +73,10 @@ def small_order_in_the_key(build: Build) -> Finding:
         C = tuple(T + C_k for C_k in message.coefficients)
         if message.proof is None:
             return replace(message, coefficients=C)
-        sid, a_0 = inner.keep.sid, inner.keep.committed.polynomial[0]
+        transcript, a_0 = inner.keep.transcript, inner.keep.committed.polynomial[0]
         while True:
-            proof = schnorr.prove(sid, CHEATER, a_0, C[0], rng)
-            if schnorr._challenge(sid, CHEATER, C[0], proof.R).n % 2 == 0:
+            proof = schnorr.prove(transcript, CHEATER, a_0, C[0], rng)
+            if schnorr._challenge(transcript, CHEATER, C[0], proof.R).n % 2 == 0:
                 return replace(message, coefficients=C, proof=proof)
 
     honest = {i: honest_dealer(build, i, everyone) for i in (HONEST, THIRD)}

@@ -77,10 +77,10 @@ class Receiver:
     """PRG(k_{i,1})."""
 
     @classmethod
-    def of(cls, share: KeyShare, session_sid: bytes) -> Receiver:
+    def of(cls, share: KeyShare, transcript: bytes) -> Receiver:
         mta = cast(OtMta, share.mta)
         pair = cast(OtPairSetup, share.peers[HONEST].multiplication)
-        sid = direction_sid(session_sid, sender=HONEST, receiver=CHEATER)
+        sid = direction_sid(transcript, sender=HONEST, receiver=CHEATER)
         key = tagged_hash(Tag.OT_EXT_PRG, sid)
         width = row_bytes(mta.parameters.xi)
         t = mta.kernel.expand(key, pair.seeds0, width)
@@ -116,9 +116,9 @@ class Session:
     run: LocalRun[Any]
 
     @property
-    def sid(self) -> bytes:
-        """The session id that the cryptography binds to."""
-        return cast(bytes, self.diary[2].keep.sid)
+    def transcript(self) -> bytes:
+        """What the cryptography binds to."""
+        return cast(bytes, self.diary[2].keep.transcript)
 
     @property
     def reply(self) -> Any:
@@ -146,7 +146,7 @@ def opened(
     def tamper(message: Offer) -> Offer:
         if craft is None:
             return message
-        return replace(message, offer=craft(Receiver.of(shares[CHEATER], diary[2].keep.sid)))
+        return replace(message, offer=craft(Receiver.of(shares[CHEATER], diary[2].keep.transcript)))
 
     adversary.tamper = on("Offer", tamper)
     setup = ecdsa.setup(shares[HONEST], SIGNERS, DIGEST)
@@ -171,7 +171,7 @@ def key_from_choices(build: Build, shares: dict[int, KeyShare], delta: bytes) ->
     found = opened(build, shares, "with Delta known").finish()
     if found.reply is None:
         return None
-    at = Receiver.of(mine, found.sid)
+    at = Receiver.of(mine, found.transcript)
     kernel, pair = at.mta.kernel, at.pair
     chosen = b"".join(
         (pair.seeds1 if ot_base.bit(delta, k) else pair.seeds0)[BLOCK_BYTES * k :][:BLOCK_BYTES]
@@ -186,7 +186,9 @@ def key_from_choices(build: Build, shares: dict[int, KeyShare], delta: bytes) ->
 
     alpha0, alpha1 = (kernel.split(pad, COLUMNS, ORDER)[1] for pad in pads)
     sk_1 = SECP256K1.scalar(first(found.reply.a[1]) - first(alpha0) + first(alpha1))
-    zeta_1 = zero_share(SECP256K1, HONEST, {CHEATER: mine.peers[HONEST].zero_seed}, found.sid)
+    zeta_1 = zero_share(
+        SECP256K1, HONEST, {CHEATER: mine.peers[HONEST].zero_seed}, found.transcript
+    )
     lambda_2 = lagrange_coefficient(SECP256K1, CHEATER, SIGNERS)
     return sk_1 - zeta_1 + lambda_2 * mine.secret_share
 
@@ -221,7 +223,7 @@ def inconsistent_choices(build: Build) -> Finding:
         found = opened(build, shares, f"inconsistent {first}", craft).finish()
         if found.reply is None:
             return ending(found.honest.outcome)
-        delta += _bits_from_mu(Receiver.of(shares[CHEATER], found.sid), first, found.reply)
+        delta += _bits_from_mu(Receiver.of(shares[CHEATER], found.transcript), first, found.reply)
     key = key_from_choices(build, shares, bits_of(delta))
     text = "128 bits of Delta in 16 sessions without one failed check, then the key: x*G = Y"
     return proven(matches(key, shares), Effect.KEY, text)
@@ -398,7 +400,7 @@ def _key_from_both_seeds(
     mta = cast(OtMta, shares[CHEATER].mta)
     kernel, xi = mta.kernel, mta.parameters.xi
     # x = u + PRG(k_0) + PRG(k_1): the other's choice bits, hence its chi and its mask phi.
-    at = direction_sid(kept.sid, sender=CHEATER, receiver=HONEST)
+    at = direction_sid(kept.transcript, sender=CHEATER, receiver=HONEST)
     key, width = tagged_hash(Tag.OT_EXT_PRG, at), row_bytes(xi)
     pads = (kernel.expand(key, seeds, width) for seeds in both)
     x = kernel.xor(kernel.xor(*pads), cast(ExtensionMessage, offer.offer).u)[: xi // 8]

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+import mpcsim.protocols.signing  # noqa: F401 (so that all protocols are there to be copied)
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.ids import PartyId
@@ -30,8 +31,8 @@ from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Definition, Party, Round, Turn, View
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.dkg.rounds import Dealing
+from mpcsim.protocols.ecdsa import EcdsaSetup
 from mpcsim.protocols.frost.rounds import FrostSetup
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,16 +43,13 @@ COPIED = (
     "mpcsim.protocols",
     "mpcsim.protocol.channel",
     "mpcsim.protocol.echo",
-    "mpcsim.protocol.session",
+    "mpcsim.protocol.transcript",
 )
 """Packages and modules whose functions a research build has copies of."""
 
-_WITH_METHODS = (Mta, Dealing, ecdsa.EcdsaSetup, FrostSetup)
+_WITH_METHODS = (Mta, Dealing, EcdsaSetup, FrostSetup)
 """Classes whose methods make checks, or lead to functions that do. Messages and all other data
 stay the product's own: they check nothing."""
-
-PROTOCOLS = (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
-"""Imported here, so that all their modules are there to be copied."""
 
 
 class Build:

@@ -170,7 +170,7 @@ def probing(respond: Respond, view: View[EcdsaSetup], keep: Any, offer: Offer) -
     mta = cast(OtMta, view.setup.mta)
     kernel, xi = mta.kernel, mta.parameters.xi
     pair = cast(OtPairSetup, view.setup.multiplication(HONEST))
-    sid = direction_sid(keep.sid, sender=CHEATER, receiver=HONEST)
+    sid = direction_sid(keep.transcript, sender=CHEATER, receiver=HONEST)
     pads = ot_extension.sender(
         kernel, SenderSetup(pair.delta, pair.chosen), sid, cast(Any, offer.offer), xi, PAD_BLOCKS
     )
@@ -198,7 +198,7 @@ def _session_key_share(view: View[EcdsaSetup], keep: Any) -> Scalar:
     setup = view.setup
     seeds: dict[int, bytes] = {j: setup.share.peers[j].zero_seed for j in view.others()}
     x_2 = setup.share.secret_share
-    return steps.session_key_share(x_2, view.me, setup.signers, seeds, keep.sid)
+    return steps.session_key_share(x_2, view.me, setup.signers, seeds, keep.transcript)
 
 
 def bits_of_beta(W: Point, Q: Point, u: Scalar) -> int | None:
@@ -280,7 +280,7 @@ def chosen_nonce(build: Build) -> Finding:
 
 
 def two_faced_commit(build: Build) -> Finding:
-    """Another nonce for party 3: the others' session ids differ, and so do their OTs."""
+    """Another nonce for party 3: the others' transcripts differ, and so do their OTs."""
     other = on("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
     play(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])

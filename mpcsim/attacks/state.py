@@ -256,7 +256,7 @@ def proof_rolled_back(build: Build) -> Finding:
         proof = cheater.inbox.received(Reveal)[HONEST].proof
         if proof is None:
             return end_of(copy)
-        e = schnorr._challenge(diary[2].keep.sid, HONEST, C_0, proof.R)
+        e = schnorr._challenge(diary[2].keep.transcript, HONEST, C_0, proof.R)
         found.append((proof.z, e))
     (z, e), (z_2, e_2) = found
     a_0 = (z - z_2) * (e - e_2).inverse()

@@ -48,7 +48,7 @@ from mpcsim.primitives.zero_share import zero_share
 from mpcsim.protocol import Done, Party, Send, Turn, channel
 from mpcsim.protocol.channel import seal
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.session import session_key
+from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Deal
@@ -147,7 +147,7 @@ def session_name_used_again(build: Build) -> Finding:
         reply = cast(Any, cheater.inbox.received(Respond)[HONEST].reply)
         total = total + SECP256K1.scalar(int.from_bytes(reply.a[1].encode()[:32], "little"))
         seed = shares[CHEATER].peers[HONEST].zero_seed
-        zeta = zero_share(SECP256K1, HONEST, {CHEATER: seed}, diary[2].keep.sid)
+        zeta = zero_share(SECP256K1, HONEST, {CHEATER: seed}, diary[2].keep.transcript)
     sk_1 = total * SECP256K1.scalar(2).inverse()
     weight = lagrange_coefficient(SECP256K1, CHEATER, PAIR)
     key = sk_1 - zeta + weight * shares[CHEATER].secret_share
@@ -316,10 +316,10 @@ ATTACKS = (
         "two sessions with one session id",
         "Trail of Bits, TOB-SILA-5, -8 and -10; BitGoJS, pull request 8496",
         "ecdsa, all rounds; the name of the session comes from outside",
-        "sid = H(name, every first message): fresh if one party is; one for each direction",
+        "transcript = H(name, every first message): fresh if one party is; one for each direction",
         "R, F: the same name twice; choice bits all 0, then all 1",
         session_name_used_again,
-        lambda: ResearchBuild(replacing={session_key: name_only}),
+        lambda: ResearchBuild(replacing={transcript_hash: name_only}),
         harmless(),
         broken(Effect.KEY),
     ),

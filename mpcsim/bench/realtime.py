@@ -12,14 +12,13 @@ from mpcsim.bench.protocols import keys
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Party
-from mpcsim.protocols import ecdsa, frost
+from mpcsim.protocols.signing import signer, to_sign, verifies
 from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Measured
 from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.realtime import real_time
-from mpcsim.sim.simulation import verifies
 from mpcsim.sim.traces.records import Verdict
 
 DELAYS_MS = (5, 20, 50, 200)
@@ -44,6 +43,7 @@ def signers(
     """
     ids = tuple(ids)
     record = shares[PartyId(ids[0])].record
+    signed = to_sign(record, message)
     session_id = os.urandom(32)
     if secrets_seed is not None:
         session_id = hashlib.sha256(secrets_seed.encode()).digest()
@@ -51,17 +51,10 @@ def signers(
     for i in ids:
         share = shares[PartyId(i)]
         rng = SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, party {i}")
-        if record.curve_name == "secp256k1":
-            digest = hashlib.sha256(message).digest()
-            agreed = ecdsa.setup(share, ids, digest)
-            made.append(ecdsa.party(agreed, session_id=session_id, rng=rng))
-        else:
-            made.append(
-                frost.party(frost.setup(share, ids, message), session_id=session_id, rng=rng)
-            )
+        made.append(signer(share, ids, signed, session_id=session_id, rng=rng))
 
     def valid(results: Mapping[PartyId, Any]) -> bool:
-        return all(verifies(record, message, made.encode()) for made in results.values())
+        return all(verifies(record, signed, made.encode()) for made in results.values())
 
     return made, valid
 

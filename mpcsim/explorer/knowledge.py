@@ -74,10 +74,10 @@ _DEALING: Final = Knowledge(
         ),
         2: (
             Item(
-                "sid",
-                "session id, from everyone's nonce: fresh if one party is honest",
+                "transcript",
+                "hash of everyone's first messages: fresh if one party is honest",
                 PUBLIC,
-                "sid",
+                "transcript",
             ),
             Item("OT choices", "what its base-OT offers hide (secp256k1)", OWN, "offered"),
         ),
@@ -158,7 +158,7 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
                 Item("R_i", "r_i · G, committed to, not yet shown", OWN, "R_i"),
             ),
             2: (
-                Item("sid", "session id, from everyone's first message", PUBLIC, "sid"),
+                Item("transcript", "hash of everyone's first message", PUBLIC, "transcript"),
                 Item("chi_ij", "what it multiplies the peer's values with", OWN, "chi"),
             ),
             3: (

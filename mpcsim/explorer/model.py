@@ -7,10 +7,10 @@ for, no secret value is in it. All times are milliseconds of the run's clock, fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from inspect import getdoc
-from typing import Any, Final
+from typing import Any
 
 from mpcsim.errors import Aborted, InvalidEncoding
 from mpcsim.explorer.checks import FAILED, Progress, checks_of
@@ -38,17 +38,12 @@ from mpcsim.explorer.views import (
     View,
 )
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.protocol import Definition, Round
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocol import Round
+from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 from mpcsim.sim.traces.trace import Trace
-
-DEFINITIONS: Final[Mapping[str, Definition[Any, Any]]] = {
-    definition.name: definition
-    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
-}
 
 
 def as_json(value: Any) -> Any:
@@ -109,7 +104,7 @@ def _detail(message: MessageRecord, recording: Recording | None, reveal: bool) -
     flow = message.sender, message.receiver, message.kind
     opened = recording.opened(flow) if recording else None
     if opened is None:
-        definition = DEFINITIONS.get(message.protocol)
+        definition = PROTOCOLS.get(message.protocol)
         kinds = {s.kind: s.message for _, s in definition.kinds()} if definition else {}
         kind = kinds.get(message.kind)
         doc, fields = (_doc(kind), schema(kind)) if kind else ("", ())
@@ -159,7 +154,7 @@ class _Maker:
         self.edits = edits
         self.reveal = reveal
         self.protocol = next((w.protocol for w in trace.work if w.protocol), "")
-        self.definition = DEFINITIONS.get(self.protocol)
+        self.definition = PROTOCOLS.get(self.protocol)
         self.learning = Learning(self.protocol, recording, reveal=reveal)
         self.order = Order(trace)
         self.ignored = {m.number: self._ignored(m) for m in trace.messages}

@@ -37,16 +37,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, SESSION_ID_BYTES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols.signing import signer
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.database import StoreFailed
@@ -76,8 +76,6 @@ from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
 
 LOG = logging.getLogger(__name__)
 
-THRESHOLD: Final = 2
-HOLDERS: Final = (CLIENT, *MPC_NODES)
 MAX_SESSIONS: Final = 4096
 """Open at once; a session keeps at most a few hundred kB."""
 MAX_SIGNED: Final = 1 << 16
@@ -386,19 +384,13 @@ class MpcNode:
         return self._run(session, body.messages)
 
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
-        signers = (CLIENT, self.me)
+        if share.mta is not None and not share.usable(CLIENT):
+            raise Refused(CONFLICT, "this key was attacked; recover it")
         try:
-            if share.group is SECP256K1:
-                if not share.usable(CLIENT):
-                    raise Refused(CONFLICT, "this key was attacked; recover it")
-                return ecdsa.party(
-                    ecdsa.setup(share, signers, body.message),
-                    session_id=body.session_id,
-                    rng=self._rng,
-                    listener=self._listener,
-                )
-            return frost.party(
-                frost.setup(share, signers, body.message),
+            return signer(
+                share,
+                (CLIENT, self.me),
+                body.message,
                 session_id=body.session_id,
                 rng=self._rng,
                 listener=self._listener,

@@ -81,10 +81,9 @@ def gadget(kernel: Kernel, sid: bytes, xi: int) -> ScalarVector:
 
 def challenge(sid: bytes, a: bytes) -> list[int]:
     """theta = H(sid, a~): one weight an input, by Fiat-Shamir."""
+    digest = tagged_hash(Tag.MTA_CORRECTIONS, sid, a)
     return [
-        SECP256K1.hash_to_scalar(Tag.MTA_THETA, sid, digest, bytes([i])).n
-        for digest in [tagged_hash(Tag.MTA_CORRECTIONS, sid, a)]
-        for i in range(WIDTH)
+        SECP256K1.hash_to_scalar(Tag.MTA_THETA, sid, digest, bytes([i])).n for i in range(WIDTH)
     ]
 
 

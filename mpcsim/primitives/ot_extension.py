@@ -78,7 +78,7 @@ class ReceiverSetup:
 
 
 def _hashed_rows(kernel: Kernel, sid: bytes, u: bytes, rows: bytes, xi: int) -> bytes:
-    """R(row) = M * row[:xi] + row[xi:] for every row, with M = H(sid, u) a random binary matrix.
+    """R(row) = M * row[:xi] ^ row[xi:] for every row, with M = H(sid, u) a random binary matrix.
 
     M is uniform, so two different rows collide with probability 2^-MASK_BITS; the last
     MASK_BITS bits of the receiver's choice row are uniform, so R of it reveals nothing.
@@ -117,11 +117,11 @@ def receiver(
     xi = len(choices) * 8
     x = choices + mask
     key = tagged_hash(Tag.OT_EXT_PRG, sid)
-    # t_i = PRG(k_{i,0}); u_i = t_i + PRG(k_{i,1}) + x
+    # t_i = PRG(k_{i,0}); u_i = t_i ^ PRG(k_{i,1}) ^ x
     t = kernel.expand(key, setup.seeds0, row_bytes(xi))
     other = kernel.expand(key, setup.seeds1, row_bytes(xi))
     u = kernel.xor(kernel.xor(t, other), kernel.repeat_row(x, LAMBDA_C))
-    opened = _hashed_rows(kernel, sid, u, t + x, xi)
+    opened = _hashed_rows(kernel, sid, u, t + x, xi)  # x is one more row
     message = ExtensionMessage(u, x=opened[SEEDS_BYTES:], t=opened[:SEEDS_BYTES])
     return _pads(kernel, sid, _columns(kernel, t, xi), width), message
 
@@ -139,17 +139,17 @@ def sender(
 
     Spec: Roy22 | Figure 8 (k = 1) | sender: q, consistency check, output
     """
-    # q_i = PRG(k_{i,Delta_i}) + Delta_i * u_i  ( = t_i + Delta_i * x )
+    # q_i = PRG(k_{i,Delta_i}) ^ Delta_i * u_i  ( = t_i ^ Delta_i * x )
     key = tagged_hash(Tag.OT_EXT_PRG, sid)
     q = kernel.xor(
         kernel.expand(key, setup.seeds, row_bytes(xi)),
         kernel.select_rows(setup.delta, message.u, row_bytes(xi)),
     )
-    # R(q_i) = t~_i + Delta_i * x~ for every row i
+    # R(q_i) = t~_i ^ Delta_i * x~ for every row i
     x_rows = kernel.repeat_row(message.x, LAMBDA_C)
     expected = kernel.xor(message.t, kernel.select_rows(setup.delta, x_rows, BLOCK_BYTES))
     check(_hashed_rows(kernel, sid, message.u, q, xi) == expected, Reason.OT_EXTENSION_CHECK)
-    # v0_j = H(j, q_j), v1_j = H(j, q_j + Delta)
+    # v0_j = H(j, q_j), v1_j = H(j, q_j ^ Delta)
     columns = _columns(kernel, q, xi)
     flipped = kernel.xor(columns, kernel.repeat_row(setup.delta, xi))
     return _pads(kernel, sid, columns, width), _pads(kernel, sid, flipped, width)

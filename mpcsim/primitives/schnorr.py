@@ -22,20 +22,20 @@ class Proof(Message):
     z: Annotated[Scalar, SCALAR]
 
 
-def _challenge(session_id: bytes, prover: int, Y: Point, R: Point) -> Scalar:
+def _challenge(sid: bytes, prover: int, Y: Point, R: Point) -> Scalar:
     return Y.group.hash_to_scalar(
-        Tag.SCHNORR, session_id, u32(prover), Y.group.name.encode(), Y.encode(), R.encode()
+        Tag.SCHNORR, sid, u32(prover), Y.group.name.encode(), Y.encode(), R.encode()
     )
 
 
-def prove(session_id: bytes, prover: int, x: Scalar, Y: Point, rng: Rng) -> Proof:
+def prove(sid: bytes, prover: int, x: Scalar, Y: Point, rng: Rng) -> Proof:
     """Prove knowledge of ``x`` with ``Y = x*G``."""
     k = Y.group.random_scalar(rng)
     R = Y.group.base(k)
-    return Proof(R, k + _challenge(session_id, prover, Y, R) * x)
+    return Proof(R, k + _challenge(sid, prover, Y, R) * x)
 
 
-def verify(session_id: bytes, prover: int, Y: Point, proof: Proof) -> bool:
+def verify(sid: bytes, prover: int, Y: Point, proof: Proof) -> bool:
     """Accept iff z*G = R + e*Y."""
-    e = _challenge(session_id, prover, Y, proof.R)
+    e = _challenge(sid, prover, Y, proof.R)
     return Y.group.base(proof.z) == proof.R + e * Y

@@ -13,13 +13,13 @@ from mpcsim.algebra.group import Group, Scalar
 from mpcsim.hashing import Tag
 
 
-def zero_share(group: Group, me: int, seeds: Mapping[int, bytes], session_id: bytes) -> Scalar:
+def zero_share(group: Group, me: int, seeds: Mapping[int, bytes], sid: bytes) -> Scalar:
     """zeta_i = sum_{j > i} H(seed_ij, sid) - sum_{j < i} H(seed_ij, sid).
 
     ``seeds`` holds the pairwise seeds of exactly the other participants of the session.
     """
     zeta = group.scalar(0)
     for j, seed in seeds.items():
-        share = group.hash_to_scalar(Tag.ZERO_SHARE, seed, session_id)
+        share = group.hash_to_scalar(Tag.ZERO_SHARE, seed, sid)
         zeta = zeta + share if j > me else zeta - share
     return zeta

@@ -56,10 +56,10 @@ def unseal(pair_secret: bytes, envelope: Envelope) -> bytes | None:
         return None
 
 
-def pair_secret(session_id: bytes, i: PartyId, j: PartyId, *shared: bytes) -> bytes:
+def pair_secret(transcript: bytes, i: PartyId, j: PartyId, *shared: bytes) -> bytes:
     """The long-lived secret of the pair {i, j}, from everything the two share."""
     low, high = sorted((i, j))
-    return tagged_hash(Tag.PAIR_SECRET, session_id, u32(low), u32(high), *shared)
+    return tagged_hash(Tag.PAIR_SECRET, transcript, u32(low), u32(high), *shared)
 
 
 def _with_body(envelope: Envelope, body: bytes) -> Envelope:

@@ -92,6 +92,16 @@ class Claims:
     expires_at: int
     """Seconds since 1970 UTC; from then on the token is refused."""
 
+    def access_only(self) -> Claims:
+        """These, if the token is an access token.
+
+        Raises:
+            TokenError: it is a key token (756).
+        """
+        if self.use != "access":
+            raise TokenError(TokenFault.JWT_INVALID, "a token for one key, at the MPC verbs only")
+        return self
+
 
 def make_signing_key(rng: Rng | None = None) -> str:
     """A new P-256 private key, as unencrypted PKCS #8 PEM. Secret."""

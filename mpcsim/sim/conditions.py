@@ -22,7 +22,7 @@ from typing import Final
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.rpc.carrier import GATEWAY, End
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
@@ -31,7 +31,7 @@ from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 
 _KINDS: Final = {
     definition.number: tuple(sends.kind for _, sends in definition.kinds())
-    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+    for definition in PROTOCOLS.values()
 }
 
 

@@ -18,15 +18,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from nacl.exceptions import BadSignatureError
-from nacl.signing import VerifyKey
-
 from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
 from mpcsim.protocol.party import AbortNotice
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols.signing import PROTOCOLS, signer, to_sign, verifies
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource
@@ -45,11 +43,7 @@ R = TypeVar("R")
 
 KINDS = sorted(
     {AbortNotice.__name__}
-    | {
-        sends.kind
-        for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
-        for _, sends in definition.kinds()
-    }
+    | {sends.kind for definition in PROTOCOLS.values() for _, sends in definition.kinds()}
 )
 """Every kind of message of the wallet's protocols."""
 
@@ -272,33 +266,22 @@ class Simulation:
 
     def _signing(self, message: bytes, ids: tuple[int, ...]) -> Operation[bytes]:
         record = self._key()
-        curve = record.curve_name
-        digest = hashlib.sha256(message).digest()
+        signed = to_sign(record, message)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             share, rng = self._share(i), self._rng(i)
-            if curve == "secp256k1":
-                return ecdsa.party(
-                    ecdsa.setup(share, ids, digest),
-                    session_id=session_id,
-                    rng=rng,
-                    listener=self.listener,
-                )
-            return frost.party(
-                frost.setup(share, ids, message),
-                session_id=session_id,
-                rng=rng,
-                listener=self.listener,
+            return signer(
+                share, ids, signed, session_id=session_id, rng=rng, listener=self.listener
             )
 
         def valid(results: Mapping[PartyId, Any]) -> bool:
-            return all(verifies(record, message, s.encode()) for s in results.values())
+            return all(verifies(record, signed, s.encode()) for s in results.values())
 
         def value(results: dict[PartyId, Any]) -> bytes:
             signature: bytes = next(iter(results.values())).encode()
             return signature
 
-        return Operation(f"sign {curve}", ids, party, valid, value)
+        return Operation(f"sign {record.curve_name}", ids, party, valid, value)
 
     def _recovery(self, lost: int, dealers: Iterable[int] | None) -> Operation[PublicKeyRecord]:
         record = self._key()
@@ -458,19 +441,6 @@ class Simulation:
             for i, outcome in trace.outcomes.items():
                 if isinstance(outcome, Aborted) and i in self.shares and i not in self.corrupt:
                     self.shares[i] = self.shares[i].after(outcome)
-
-
-def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
-    """Whether libsecp256k1 or libsodium accepts a signature under the key."""
-    if record.curve_name == "secp256k1":
-        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-        made = ecdsa.EcdsaSignature(r, s, signature[64] - 27)
-        return ecdsa.verifies(made, hashlib.sha256(message).digest(), record.public_key)
-    try:
-        VerifyKey(record.public_key.encode()).verify(message, signature)
-    except BadSignatureError:
-        return False
-    return True
 
 
 def _worth_retrying(trace: Trace) -> bool:

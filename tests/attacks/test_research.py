@@ -22,10 +22,11 @@ from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.reshare import RESHARE
+from mpcsim.protocols.signing import PROTOCOLS
 from tests.helpers.repo import ROOT
 
 REPORTS = ("mpcsim.attacks.report", "mpcsim.attacks.service.report")
-DEFINITIONS = (DKG, ECDSA, FROST, RESHARE)
+DEFINITIONS = tuple(PROTOCOLS.values())
 
 # ---------------------------------------------------------------------- who may import what
 

@@ -6,7 +6,7 @@ from mpcsim.errors import Reason
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.checks import CHECKS, EVERY, ON_RECEIPT
 from mpcsim.explorer.fields import FLIP, PLUS_G, PLUS_ONE, WITHHOLD, ZERO
-from mpcsim.explorer.model import DEFINITIONS
+from mpcsim.protocols.signing import PROTOCOLS
 
 # sender, receiver, kind, path, operation -> reason, round (ON_RECEIPT: none), kind of the message
 ECDSA = [
@@ -145,7 +145,7 @@ def test_an_honest_run_passes_every_check(session):
 
 
 def test_the_tables_cover_every_kind_of_message_and_every_reason():
-    for name, definition in DEFINITIONS.items():
+    for name, definition in PROTOCOLS.items():
         assert set(CHECKS[name]) == {sends.kind for _, sends in definition.kinds()}
         rounds = {r.number for r in definition.rounds}
         assert all(c.round in rounds for checks in CHECKS[name].values() for c in checks)

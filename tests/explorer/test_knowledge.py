@@ -7,8 +7,9 @@ import pytest
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.knowledge import BEFORE, KNOWLEDGE, OWN, secrets_in
 from mpcsim.explorer.learning import Learning
-from mpcsim.explorer.model import DEFINITIONS, as_json, details
+from mpcsim.explorer.model import as_json, details
 from mpcsim.explorer.model import view as make_view
+from mpcsim.protocols.signing import PROTOCOLS
 
 SECRET_KEPT = {"ecdsa": {"x_i", "r_i", "phi_i", "chi_ij", "sk_i", "c_ij"}, "frost": {"sk_i"}}
 
@@ -31,7 +32,7 @@ def test_everything_that_the_tables_point_at_is_there(session):
 
 
 def test_the_tables_fit_the_protocols():
-    for name, definition in DEFINITIONS.items():
+    for name, definition in PROTOCOLS.items():
         known = KNOWLEDGE[name]
         assert set(known.by_message) == {sends.kind for _, sends in definition.kinds()}
         rounds = {r.number for r in definition.rounds}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, HOLDERS, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
 from mpcsim.rng import SystemRng
@@ -20,7 +20,6 @@ from tests.helpers.gateway import hellos, shares_of
 from tests.node.wallets import House, settled
 
 ANOTHER = Identity.fresh(SystemRng())
-HOLDERS = (CLIENT, *MPC_NODES)
 
 
 @dataclass

@@ -17,9 +17,8 @@ import node.suspensions
 from mpcsim.gateway import suspensions
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import Guard
-from mpcsim.mpc_node import node as mpc_node
 from mpcsim.primitives import ot_extension
-from mpcsim.protocols import ecdsa
+from mpcsim.protocols import ecdsa, signing
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from node.errors import ApiError, Unauthorized, Unreachable
@@ -61,7 +60,7 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original(condition, reason, *rest, **options)
 
     monkeypatch.setattr(ot_extension, "check", watched)
-    monkeypatch.setattr(mpc_node, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", guess)))
+    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", guess)))
     return failures
 
 
@@ -106,7 +105,7 @@ class Case:
         return caught.value
 
     async def check_heals(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mpc_node, "ecdsa", ecdsa)
+        monkeypatch.setattr(signing, "ecdsa", ecdsa)
         new = await house.recover("secp256k1")
         assert new.public_key == self.record.public_key
         for signer in ("operator", "institution"):
@@ -218,7 +217,7 @@ def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, monkeyp
         async with case.opened() as house:
             for cheats in (True, False):
                 if not cheats:
-                    monkeypatch.setattr(mpc_node, "ecdsa", ecdsa)
+                    monkeypatch.setattr(signing, "ecdsa", ecdsa)
                 for curve, record in (
                     ("secp256k1", case.record),
                     ("ed25519", await house.generate("ed25519", f"bob {cheats}")),

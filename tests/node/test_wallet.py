@@ -19,8 +19,8 @@ import node.stretching
 import node.wallet
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
-from mpcsim.mpc_node import node as mpc_node
-from mpcsim.protocols import ecdsa, frost
+from mpcsim.protocols import ecdsa, frost, signing
+from mpcsim.protocols.signing import verifies
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
@@ -33,7 +33,7 @@ from mpcsim.vault import (
     rewrap_half,
     seal_share,
 )
-from node.checks import opened_share, verifies
+from node.checks import opened_share
 from node.errors import (
     ApiError,
     BadRequest,
@@ -294,7 +294,7 @@ def test_what_does_not_verify(stored):
 
 
 def test_no_signature_leaves_unverified(stored, monkeypatch):
-    monkeypatch.setattr(node.wallet, "verifies", lambda record, message, signature: False)
+    monkeypatch.setattr(signing, "verifies", lambda record, message, signature: False)
 
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         for record in records.values():
@@ -814,8 +814,8 @@ def test_after_a_lost_answer_the_registry_tells():
 def corrupt(monkeypatch: pytest.MonkeyPatch, party: int, kind: str, change: Any) -> None:
     """Let one MPC node tamper with messages of one kind when it signs."""
     tamper = on_kind(kind, change)
-    monkeypatch.setattr(mpc_node, "ecdsa", playing(ecdsa, party, tamper))
-    monkeypatch.setattr(mpc_node, "frost", playing(frost, party, tamper))
+    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, party, tamper))
+    monkeypatch.setattr(signing, "frost", playing(frost, party, tamper))
 
 
 def test_a_cheat_that_must_not_be_tried_again(monkeypatch):

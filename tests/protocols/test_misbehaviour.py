@@ -181,7 +181,7 @@ def annihilating_offer(s: Session) -> Adversary:
         if kind != "MultiplicationOffer":
             return message
         offer = message.offer
-        sid = direction_sid(party.keep.sid, CHEATER, to)
+        sid = direction_sid(party.keep.transcript, CHEATER, to)
         group = offer.r1[0].group
         parts = (sid, (0).to_bytes(4, "big"), (0).to_bytes(4, "big"), offer.r1[0].encode())
         r_0 = -group.hash_to_point(Tag.OT_BASE_POINT, *parts)

@@ -18,7 +18,7 @@ STEPS = {
         *(f"Figure 1 | round 2, step {n}" for n in (1, 2, 3, 4)),
     ],
     "DKLs23": [
-        *(f"Protocol 3.6 | step {n}" for n in (5, 7, 8, 9, 10)),
+        *(f"Protocol 3.6 | step {n}" for n in range(4, 11)),
         "Protocol 5.2 | sender",
         "Protocol 5.2 | receiver",
     ],

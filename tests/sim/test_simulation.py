@@ -15,11 +15,12 @@ from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
 from mpcsim.protocol import Party
 from mpcsim.protocols.frost.messages import Commitments
+from mpcsim.protocols.signing import to_sign, verifies
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
-from mpcsim.sim.simulation import Policy, verifies
+from mpcsim.sim.simulation import Policy
 from mpcsim.sim.traces.records import Verdict
 
 CURVES = ("secp256k1", "ed25519")
@@ -53,8 +54,8 @@ def test_a_life(curve: str) -> None:
 
     signed = sim.sign(b"pay 5 to Alice", signers=(1, 3))
     assert signed.ok
-    assert verifies(record, b"pay 5 to Alice", signed.value)
-    assert not verifies(record, b"pay 6 to Alice", signed.value)
+    assert verifies(record, to_sign(record, b"pay 5 to Alice"), signed.value)
+    assert not verifies(record, to_sign(record, b"pay 6 to Alice"), signed.value)
 
     old = dict(sim.shares)
     recovered = sim.recover(1)
@@ -88,7 +89,7 @@ def test_verification_refuses_what_is_not_the_signature(curve: str) -> None:
     for at in (0, 40):
         spoilt = bytearray(signature)
         spoilt[at] ^= 1
-        assert not verifies(record, b"hello", bytes(spoilt))
+        assert not verifies(record, to_sign(record, b"hello"), bytes(spoilt))
 
 
 def test_without_a_seed_secrets_differ_and_times_do_not() -> None:
@@ -364,7 +365,7 @@ def test_the_same_operations_in_real_time():
     signed = sim.sign(b"for real", signers=(1, 3))
     assert signed.ok
     assert signed.trace.clock == "real"
-    assert verifies(generated.value, b"for real", signed.value)
+    assert verifies(generated.value, to_sign(generated.value, b"for real"), signed.value)
     with pytest.raises(UsageError, match="only virtual time"):
         sim.begin_sign()
     sim.policy = Policy(timeout_ms=1000.0, resend_ms=100.0)

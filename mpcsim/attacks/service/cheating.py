@@ -60,7 +60,7 @@ def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
         def offering(original: Callable[..., Turn], *view: Any) -> Turn:
             turn = original(*view)
             offer = cast(Offer, turn.direct[CLIENT])
-            offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.sid)))
+            offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.transcript)))
             return replace(turn, direct={**turn.direct, CLIENT: offer})
 
         return deviating(honest(share, *arguments), 2, offering)

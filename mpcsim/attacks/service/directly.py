@@ -9,14 +9,12 @@ from typing import Any
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.findings import Refusal
 from mpcsim.attacks.service.stage import Ask, Stage, random_id
-from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, reshare
 from mpcsim.rpc import wire
-
-HOLDERS = (CLIENT, *MPC_NODES)
 
 Asks = Mapping[PartyId, Ask]
 
@@ -46,7 +44,7 @@ def generated(stage: Stage, asks: Asks, curve: str) -> Made:
         Refusal: an MPC node refuses.
     """
     session_id = random_id()
-    party = dkg.party(dkg.setup(curve, 2, HOLDERS), CLIENT, session_id=session_id)
+    party = dkg.party(dkg.setup(curve, THRESHOLD, HOLDERS), CLIENT, session_id=session_id)
     return _made(stage, {CLIENT: party}, asks, "generate", wire.Generate(session_id, curve, ()))
 
 

@@ -28,7 +28,7 @@ class Commit(Message):
     context: Annotated[bytes, BYTES32]
     """Digest of what the sender takes the session to be about."""
     nonce: Annotated[bytes, BYTES32]
-    """The sender's part of the session id."""
+    """The sender's part in making the transcript fresh."""
     commitment: Annotated[bytes, BYTES32]
     """V_i = H(session, i, u_i, nonce, C_i, E_i)."""
 

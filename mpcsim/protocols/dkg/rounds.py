@@ -20,7 +20,7 @@ from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol.channel import pair_secret
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.session import session_key
+from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
 
@@ -99,7 +99,7 @@ class AfterReveal:
     """Kept from round 2."""
 
     committed: AfterCommit
-    sid: bytes
+    transcript: bytes
     offered: Mapping[PartyId, Any] = field(repr=False)
     """State of the multiplication set-up we offered."""
     offer_digests: Mapping[PartyId, bytes]
@@ -111,7 +111,7 @@ class AfterDeal:
     """Kept from round 3."""
 
     committed: AfterCommit
-    sid: bytes
+    transcript: bytes
     offered: Mapping[PartyId, Any] = field(repr=False)
     offer_digests: Mapping[PartyId, bytes]
     answered: Mapping[PartyId, Any] = field(repr=False)
@@ -123,7 +123,7 @@ class AfterDeal:
 
 
 def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
-    """Sample everything, commit to it, contribute to the session id."""
+    """Sample everything, commit to it, contribute a nonce to the transcript."""
     setup = view.setup
     # COMPUTE
     f: Polynomial = ()
@@ -154,23 +154,23 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
             detail=f"party {j} runs another session",
         )
     # COMPUTE
-    sid = session_key(view, inbox, Commit)
+    transcript = transcript_hash(view, inbox, Commit)
     proof = None
     if keep.polynomial:
         with view.step("prove constant term"):
             proof = steps.prove_constant_term(
-                sid, view.me, keep.polynomial[0], keep.coefficients[0], view.rng
+                transcript, view.me, keep.polynomial[0], keep.coefficients[0], view.rng
             )
     offered: dict[PartyId, Any] = {}
     offers: dict[PartyId, Message] = {}
     if setup.mta and view.me in setup.receivers:
         with view.step("base OT, receiver"):
             for j in view.others("multipliers"):
-                offered[j], offer = setup.mta.setup_start(sid, view.me, j, view.rng)
+                offered[j], offer = setup.mta.setup_start(transcript, view.me, j, view.rng)
                 offers[j] = MultiplicationOffer(offer)
     # KEEP, SEND
     return Turn(
-        keep=AfterReveal(keep, sid, offered, _digests(view, offers)),
+        keep=AfterReveal(keep, transcript, offered, _digests(view, offers)),
         broadcast=Reveal(
             echo(view, inbox, Commit), keep.coefficients, proof, keep.channel_key, keep.blinding
         ),
@@ -180,7 +180,7 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
 
 def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     """Check what was revealed, agree on pairwise secrets, deal the shares."""
-    setup, sid = view.setup, keep.sid
+    setup, transcript = view.setup, keep.transcript
     commits, reveals = inbox.everyone(Commit), inbox.everyone(Reveal)
     # CHECK
     my_echo = echo(view, inbox, Commit)
@@ -188,7 +188,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
         for j in view.others():
             check_echo(my_echo, reveals[j].echo, j, view.me)
             degree = setup.threshold if j in setup.dealers else 0
-            steps.check_reveal(view.session_id, sid, j, commits[j], reveals[j], degree)
+            steps.check_reveal(view.session_id, transcript, j, commits[j], reveals[j], degree)
             if degree:
                 setup.check_constant_term(j, reveals[j].coefficients[0])
     # COMPUTE
@@ -197,7 +197,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     with view.step("agree on pairwise secrets"):
         for j in view.others():
             dh = steps.channel_agreement(keep.committed.channel_secret, reveals[j].channel_key, j)
-            pair = pair_secret(sid, view.me, j, dh, setup.old_pair_secret(j))
+            pair = pair_secret(transcript, view.me, j, dh, setup.old_pair_secret(j))
             pair_secrets[j] = pair
             zero_seeds[j] = tagged_hash(Tag.ZERO_SEED, pair)
     answered: dict[PartyId, Any] = {}
@@ -207,7 +207,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
             for j, message in inbox.received(MultiplicationOffer).items():
                 with blaming(j):
                     answered[j], replies[j] = setup.mta.setup_answer(
-                        sid, view.me, j, message.offer, view.rng
+                        transcript, view.me, j, message.offer, view.rng
                     )
     f = keep.committed.polynomial
     seen = _digests(view, inbox.received(MultiplicationOffer))
@@ -219,7 +219,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     return Turn(
         keep=AfterDeal(
             keep.committed,
-            sid,
+            transcript,
             keep.offered,
             keep.offer_digests,
             answered,
@@ -244,7 +244,7 @@ def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
     with view.step("public key and public shares"):
         Y = steps.public_key(group, C)
         Y_i = steps.public_shares(group, C, setup.receivers)
-    epoch = tagged_hash(Tag.EPOCH, keep.sid)
+    epoch = tagged_hash(Tag.EPOCH, keep.transcript)
     return PublicKeyRecord(group.name, setup.threshold, epoch, Y, Y_i)
 
 
@@ -252,7 +252,7 @@ def new_share(
     view: View[Dealing], keep: AfterDeal, inbox: Inbox, record: PublicKeyRecord
 ) -> KeyShare:
     """Check the dealt shares and put this receiver's key share together."""
-    setup, sid = view.setup, keep.sid
+    setup, transcript = view.setup, keep.transcript
     deals = inbox.received(Deal)
     # CHECK
     shares: list[Scalar] = []
@@ -285,7 +285,7 @@ def new_share(
             if setup.mta and reply is not None:
                 with blaming(j):
                     multiplication = setup.mta.setup_finish(
-                        sid, view.me, j, keep.offered[j], keep.answered[j], reply
+                        transcript, view.me, j, keep.offered[j], keep.answered[j], reply
                     )
             peers[j] = PeerState(keep.pair_secrets[j], keep.zero_seeds[j], multiplication)
     secret_share = steps.combine_shares(setup.group, shares)

@@ -40,17 +40,19 @@ def commit_to_reveal(
     return commit(session_id, i, blinding, nonce, *(C_k.encode() for C_k in C), E)
 
 
-def prove_constant_term(sid: bytes, i: PartyId, a_0: Scalar, C_0: Point, rng: Rng) -> schnorr.Proof:
+def prove_constant_term(
+    transcript: bytes, i: PartyId, a_0: Scalar, C_0: Point, rng: Rng
+) -> schnorr.Proof:
     """sigma_i: proof of knowledge of a_{i,0}, bound to session and party.
 
     Spec: FROST20 | Figure 1 | round 1, step 2
     Differs: the challenge binds the session, not only the party: no replay across sessions.
     """
-    return schnorr.prove(sid, i, a_0, C_0, rng)
+    return schnorr.prove(transcript, i, a_0, C_0, rng)
 
 
 def check_reveal(
-    session_id: bytes, sid: bytes, j: PartyId, committed: Commit, reveal: Reveal, degree: int
+    session_id: bytes, transcript: bytes, j: PartyId, committed: Commit, reveal: Reveal, degree: int
 ) -> None:
     """Check a party's opening, the length of its polynomial and its proof.
 
@@ -83,7 +85,7 @@ def check_reveal(
         detail=f"{len(C)} coefficients, {degree} expected",
     )
     if reveal.proof is not None:
-        check(schnorr.verify(sid, j, C[0], reveal.proof), Reason.PROOF_OF_KNOWLEDGE, j)
+        check(schnorr.verify(transcript, j, C[0], reveal.proof), Reason.PROOF_OF_KNOWLEDGE, j)
 
 
 def deal(f: Polynomial, j: PartyId) -> Scalar:
@@ -95,7 +97,7 @@ def deal(f: Polynomial, j: PartyId) -> Scalar:
 
 
 def check_share(C: Sequence[Point], i: PartyId, share: Scalar, dealer: PartyId) -> None:
-    """f_l(i) * G = sum_k i^k * C_{j,k}.
+    """f_l(i) * G = sum_k i^k * C_{l,k}, l the dealer.
 
     Raises:
         CheckFailed: SHARE_INCONSISTENT, naming the dealer.
@@ -114,7 +116,7 @@ def combine_shares(group: Group, shares: Iterable[Scalar]) -> Scalar:
 
 
 def public_key(group: Group, C: Iterable[Sequence[Point]]) -> Point:
-    """Y = sum_l C_{j,0}.
+    """Y = sum_l C_{l,0}.
 
     Raises:
         CheckFailed: DEGENERATE_KEY.
@@ -129,7 +131,7 @@ def public_key(group: Group, C: Iterable[Sequence[Point]]) -> Point:
 def public_shares(
     group: Group, C: Iterable[Sequence[Point]], holders: Iterable[PartyId]
 ) -> dict[PartyId, Point]:
-    """Y_i = sum_l sum_k i^k * C_{j,k}: evaluate the sum of all polynomials in the exponent.
+    """Y_i = sum_l sum_k i^k * C_{l,k}: evaluate the sum of all polynomials in the exponent.
 
     Raises:
         CheckFailed: DEGENERATE_KEY.

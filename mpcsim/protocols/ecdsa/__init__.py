@@ -23,63 +23,19 @@ Not here: identifying the cheater among three or more signers when only the fina
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
-from mpcsim.algebra.group import Scalar
 from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import BYTES32, U16, Message, Seq, WireContext, wire
-from mpcsim.errors import InternalError, UsageError
-from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.encoding import WireContext
+from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import SHARE, KeyShare, check_signers
-from mpcsim.mta.base import Mta
+from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocols.ecdsa.rounds import ROUNDS
-from mpcsim.protocols.ecdsa.steps import EcdsaSignature, verifies
+from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup
+from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.rng import Rng
 from mpcsim.trace import Listener, silent
 
-__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup", "verifies"]
-
-
-@wire
-class EcdsaSetup(Message):
-    """What one signer brings to a session."""
-
-    share: Annotated[KeyShare, SHARE]
-    signers: Annotated[tuple[PartyId, ...], Seq(U16)]
-    message_hash: Annotated[bytes, BYTES32]
-
-    @property
-    def mta(self) -> Mta:
-        if self.share.mta is None:
-            raise InternalError("a secp256k1 share without a multiplication scheme")
-        return self.share.mta
-
-    def multiplication(self, peer: PartyId) -> Message:
-        """Long-lived multiplication state with a peer."""
-        state = self.share.peers[peer].multiplication
-        if state is None:
-            raise InternalError(f"no multiplication state with party {peer}")
-        return state
-
-    def message_scalar(self) -> Scalar:
-        """SHA2(m) as a scalar (SEC 1, section 4.1.3, step 5)."""
-        return SECP256K1.scalar(int.from_bytes(self.message_hash, "big"))
-
-    def context(self) -> bytes:
-        """Digest of everything the signers must agree on beforehand."""
-        record = self.share.record
-        return tagged_hash(
-            Tag.CONTEXT,
-            b"ecdsa",
-            self.message_hash,
-            record.public_key.encode(),
-            record.epoch,
-            u32(record.threshold),
-            self.mta.identifier.encode(),
-            b"".join(u32(i) for i in self.signers),
-        )
+__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup"]
 
 
 def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
@@ -88,6 +44,9 @@ def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
     Raises:
         UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them;
             multiplication state with one of them discarded.
+
+    Spec: DKLs23 | Protocol 3.6 | step 4
+    Differs: more than t holders may sign, too.
     """
     share = agreed.share
     if share.group is not SECP256K1:

@@ -18,7 +18,7 @@ class Commit(Message):
     context: Annotated[bytes, BYTES32]
     """Digest of what the sender takes the session to be about."""
     nonce: Annotated[bytes, BYTES32]
-    """The sender's part of the session id."""
+    """The sender's part in making the transcript fresh."""
     commitment: Annotated[bytes, BYTES32]
     """Commitment to R_i."""
 

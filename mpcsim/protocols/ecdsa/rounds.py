@@ -8,21 +8,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from mpcsim.algebra.group import Point, Scalar
 from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
-from mpcsim.errors import Reason, blaming, check
+from mpcsim.encoding import BYTES32, U16, Message, Seq, wire
+from mpcsim.errors import InternalError, Reason, blaming, check
+from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.mta.base import direction_sid
+from mpcsim.keyshare import SHARE, KeyShare
+from mpcsim.mta.base import Mta, direction_sid
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.session import session_key
+from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols.ecdsa import steps
 from mpcsim.protocols.ecdsa.messages import Commit, Offer, Respond, SignatureShare
 
-if TYPE_CHECKING:
-    from mpcsim.protocols.ecdsa import EcdsaSetup
+
+@wire
+class EcdsaSetup(Message):
+    """What one signer brings to a session."""
+
+    share: Annotated[KeyShare, SHARE]
+    signers: Annotated[tuple[PartyId, ...], Seq(U16)]
+    message_hash: Annotated[bytes, BYTES32]
+
+    @property
+    def mta(self) -> Mta:
+        if self.share.mta is None:
+            raise InternalError("a secp256k1 share without a multiplication scheme")
+        return self.share.mta
+
+    def multiplication(self, peer: PartyId) -> Message:
+        """Long-lived multiplication state with a peer."""
+        state = self.share.peers[peer].multiplication
+        if state is None:
+            raise InternalError(f"no multiplication state with party {peer}")
+        return state
+
+    def message_scalar(self) -> Scalar:
+        """SHA2(m) as a scalar (SEC 1, section 4.1.3, step 5)."""
+        return SECP256K1.scalar(int.from_bytes(self.message_hash, "big"))
+
+    def context(self) -> bytes:
+        """Digest of everything the signers must agree on beforehand."""
+        record = self.share.record
+        return tagged_hash(
+            Tag.CONTEXT,
+            b"ecdsa",
+            self.message_hash,
+            record.public_key.encode(),
+            record.epoch,
+            u32(record.threshold),
+            self.mta.identifier.encode(),
+            b"".join(u32(i) for i in self.signers),
+        )
 
 
 @dataclass(frozen=True)
@@ -40,7 +80,7 @@ class AfterOffer:
     """Kept from round 2."""
 
     committed: AfterCommit
-    sid: bytes
+    transcript: bytes
     offered: Mapping[PartyId, Any] = field(repr=False)
     """State of the multiplications in which we are receiver."""
     chi: Mapping[PartyId, Scalar]
@@ -83,7 +123,11 @@ def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> Turn:
 
 
 def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Turn:
-    """Step 6: as multiplication receiver, offer chi_{i,j} to every peer."""
+    """Step 6: as multiplication receiver, offer chi_{i,j} to every peer.
+
+    Spec: DKLs23 | Protocol 3.6 | step 6
+    Differs: a message later than the commitments, because the multiplications bind the transcript.
+    """
     setup = view.setup
     commits = inbox.everyone(Commit)
     # CHECK
@@ -94,17 +138,19 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
             detail=f"party {j} signs something else, or with other shares",
         )
     # COMPUTE
-    sid = session_key(view, inbox, Commit)
+    transcript = transcript_hash(view, inbox, Commit)
     my_echo = echo(view, inbox, Commit)
     offered, chi, offers = {}, {}, {}
     with view.step("step 6: multiplication, receiver offers chi_ij"):
         for j in view.others():
             offered[j], chi[j], offer = setup.mta.receiver_start(
-                setup.multiplication(j), direction_sid(sid, sender=j, receiver=view.me), view.rng
+                setup.multiplication(j),
+                direction_sid(transcript, sender=j, receiver=view.me),
+                view.rng,
             )
             offers[j] = Offer(my_echo, offer)
     # KEEP, SEND
-    return Turn(keep=AfterOffer(keep, sid, offered, chi), direct=offers)
+    return Turn(keep=AfterOffer(keep, transcript, offered, chi), direct=offers)
 
 
 def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> Turn:
@@ -122,7 +168,7 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
             view.me,
             setup.signers,
             {j: setup.share.peers[j].zero_seed for j in view.others()},
-            keep.sid,
+            keep.transcript,
         )
         pk_i = SECP256K1.base(sk_i)
     c, responses = {}, {}
@@ -131,7 +177,7 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
         with step, setup.share.guarded(j, view.recall), blaming(j):
             c[j], reply = setup.mta.sender(
                 setup.multiplication(j),
-                direction_sid(keep.sid, sender=view.me, receiver=j),
+                direction_sid(keep.transcript, sender=view.me, receiver=j),
                 message.offer,
                 (first.r_i, sk_i),
                 view.rng,

@@ -56,20 +56,24 @@ def commit_nonce(session_id: bytes, i: PartyId, blinding: bytes, nonce: bytes, R
 
     Spec: DKLs23 | Protocol 3.6 | step 5
     Differs: the paper takes the signature id as agreed; here it is derived from every signer's
-    first message (``protocol.session``), so that a replayed session name cannot repeat it.
+    first message (``protocol.transcript``), so that a replayed session name cannot repeat it.
     """
     return commit(session_id, i, blinding, nonce, R_i.encode())
 
 
 def session_key_share(
-    x_i: Scalar, i: PartyId, signers: Sequence[PartyId], seeds: Mapping[int, bytes], sid: bytes
+    x_i: Scalar,
+    i: PartyId,
+    signers: Sequence[PartyId],
+    seeds: Mapping[int, bytes],
+    transcript: bytes,
 ) -> Scalar:
     """sk_i = lambda_i * x_i + zeta_i: an additive sharing of the key, fresh for this session.
 
     Spec: DKLs23 | Protocol 3.6 | step 7, zero shares
     """
     lambda_i = lagrange_coefficient(SECP256K1, i, signers)
-    return lambda_i * x_i + zero_share(SECP256K1, i, seeds, sid)
+    return lambda_i * x_i + zero_share(SECP256K1, i, seeds, transcript)
 
 
 def consistency_values(
@@ -111,6 +115,11 @@ def check_multiplied(
         CheckFailed: ``reason``, naming ``j``.
 
     Spec: DKLs23 | Protocol 3.6 | step 8, consistency checks
+    Differs: where pk_j stands the paper prints lambda_j * P(j), that is pk_j without zeta_j * G.
+    But j multiplies sk_j, zeta_j included: with the printed value the check fails for an honest j.
+    Public implementations check pk_j, too (github.com/0xCarbon/DKLs23, src/protocols/signing.rs;
+    silence-laboratories/dkls23, dsg.rs). That the pk_j are shares of the key ``check_public_key``
+    sees to.
     """
     check(chi_ij * X_j == SECP256K1.base(d) + Gamma, reason, j)
 
@@ -215,7 +224,7 @@ def verifies(signature: EcdsaSignature, message_hash: bytes, pk: Point) -> bool:
     recoverable = signature.compact() + bytes([signature.recovery_id])
     try:
         found = PublicKey.from_signature_and_message(recoverable, message_hash, hasher=None)
-    except (ValueError, Exception):
+    except ValueError:
         return False
     return Secp256k1Point(found) == pk
 

@@ -28,13 +28,13 @@ from mpcsim.protocols.dkg.rounds import (
 class AfterPrepare:
     """Kept from round 4."""
 
-    sid: bytes
+    transcript: bytes
     record: PublicKeyRecord
     share: KeyShare | None = field(repr=False)
 
 
-def _confirmation(sid: bytes, record: PublicKeyRecord) -> bytes:
-    return tagged_hash(Tag.CONFIRM, sid, record.to_bytes())
+def _confirmation(transcript: bytes, record: PublicKeyRecord) -> bytes:
+    return tagged_hash(Tag.CONFIRM, transcript, record.to_bytes())
 
 
 def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
@@ -47,20 +47,20 @@ def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
         share = new_share(view, keep, inbox, record)
     # KEEP, SEND
     return Turn(
-        keep=AfterPrepare(keep.sid, record, share),
+        keep=AfterPrepare(keep.transcript, record, share),
         prepared=share,
         phase_one_over=True,
-        broadcast=Confirm(_confirmation(keep.sid, record)) if share else None,
+        broadcast=Confirm(_confirmation(keep.transcript, record)) if share else None,
     )
 
 
 def round_5_activate(view: View[Dealing], keep: AfterPrepare, inbox: Inbox) -> Turn:
     """Everyone who should hold a new share does: the old ones may go."""
     # CHECK
-    expected = _confirmation(keep.sid, keep.record)
+    expected = _confirmation(keep.transcript, keep.record)
     for j, message in inbox.received(Confirm).items():
-        # sid binds every commitment and each opening was checked against it, so an honest party
-        # that could seal this message computed the same record.
+        # The transcript binds every commitment and each opening was checked against it, so an
+        # honest party that could seal this message computed the same record.
         check(message.digest == expected, Reason.CONFIRMATION_MISMATCH, j)
     return Turn(result=keep.share)
 

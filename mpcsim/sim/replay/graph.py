@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Definition
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import (
     whole,
@@ -24,11 +23,6 @@ from mpcsim.sim.replay.tally import Tally
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.traces.trace import Trace
-
-_KNOWN: Final[Mapping[str, Definition[Any, Any]]] = {
-    definition.name: definition
-    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
-}
 
 
 @dataclass(frozen=True)
@@ -164,13 +158,13 @@ def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> Mess
     works = [work for work in trace.work if work.protocol]
     protocols = {work.protocol for work in works}
     if definition is None:
-        if len(protocols) != 1 or not protocols <= _KNOWN.keys():
-            known = ", ".join(_KNOWN)
+        if len(protocols) != 1 or not protocols <= PROTOCOLS.keys():
+            known = ", ".join(PROTOCOLS)
             raise UsageError(
                 f"{trace.name}: what rounds of {', '.join(sorted(protocols)) or 'nothing'} need is "
                 f"not known (known: {known}); pass the definition"
             )
-        definition = _KNOWN[protocols.pop()]
+        definition = PROTOCOLS[protocols.pop()]
     elif protocols != {definition.name}:
         raise UsageError(f"{trace.name}: a trace of {sorted(protocols)}, not of {definition.name}")
 

@@ -11,7 +11,7 @@ from tests.helpers.keys import keys, session_id
 
 
 def test_honest_signers_do_not_ban_each_other_over_a_third():
-    """With other commitments the session ids differ, and every OT check between them would fail."""
+    """With other commitments the transcripts differ, and every OT check between them would fail."""
     shares = keys("secp256k1")
     made = [
         ecdsa.party(

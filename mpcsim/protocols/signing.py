@@ -1,0 +1,78 @@
+"""The wallet's protocols, and which of them signs with the keys of which curve.
+
+ECDSA signs on secp256k1, FROST on ed25519. Whoever signs with a share of either asks here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from coincurve import PublicKey
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
+
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocol import Definition, Party
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.rng import Rng
+from mpcsim.trace import Listener, silent
+
+PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
+    definition.name: definition
+    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+}
+"""All of them, by name."""
+
+
+def to_sign(record: PublicKeyRecord, message: bytes) -> bytes:
+    """What the key's holders sign for a message: its SHA-256 on secp256k1, itself on ed25519."""
+    return hashlib.sha256(message).digest() if record.group is SECP256K1 else message
+
+
+def signer(
+    share: KeyShare,
+    signers: tuple[int, ...],
+    message: bytes,
+    *,
+    session_id: bytes,
+    rng: Rng | None = None,
+    listener: Listener = silent,
+) -> Party[Any, Any]:
+    """The holder of the share as a signer; its result has ``encode``, the signature's bytes.
+
+    Args:
+        signers: identifiers of everyone who signs, this party included.
+        message: the 32-byte hash on secp256k1, the message on ed25519.
+
+    Raises:
+        UsageError: as from ``ecdsa.setup`` or ``frost.setup``.
+    """
+    if share.group is SECP256K1:
+        hashed = ecdsa.setup(share, signers, message)
+        return ecdsa.party(hashed, session_id=session_id, rng=rng, listener=listener)
+    whole = frost.setup(share, signers, message)
+    return frost.party(whole, session_id=session_id, rng=rng, listener=listener)
+
+
+def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
+    """Whether a signature is one of the message under the key, by libsecp256k1 or libsodium.
+
+    A second opinion: the signers check with code of their own.
+
+    Args:
+        message: the 32-byte hash on secp256k1, the message on ed25519.
+        signature: 65 bytes r, s, v (v = 27 or 28 must recover the key), or 64 bytes.
+    """
+    public_key = record.public_key.encode()
+    try:
+        if record.group is SECP256K1:
+            recoverable = signature[:64] + bytes([signature[64] - 27])
+            found = PublicKey.from_signature_and_message(recoverable, message, hasher=None)
+            return found.format() == public_key
+        VerifyKey(public_key).verify(message, signature)
+    except (ValueError, BadSignatureError):
+        return False
+    return True
