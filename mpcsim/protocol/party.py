@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -76,6 +77,31 @@ class AbortNotice(Message):
     reason: Annotated[str, Text(64)]
 
 
+class Phase(Enum):
+    """How far a party is, and with it what becomes of a message that is for it:
+
+    ===========  ==============  ================  ===============  ==================
+    phase        first of its    one that does     other than was   notice of an abort
+                 kind            not open          taken before
+    ===========  ==============  ================  ===============  ==================
+    NOT_STARTED  kept            kept              kept             kept
+    AGREEING     taken           kept or ignored   ends the run     ends the run
+    SEALED       taken           ignored           ends the run     ends the run
+    PREPARED     taken           ignored           ignored          noted
+    OVER         ignored         ignored           ignored          ignored
+    ===========  ==============  ================  ===============  ==================
+
+    "Taken" is also what comes early; kept are up to ``MAX_UNOPENED`` of a kind. Ignored in every
+    phase: what was taken before, and another than that if its round is long over.
+    """
+
+    NOT_STARTED = "not started"
+    AGREEING = "the parties are still to agree on the secrets they seal with"
+    SEALED = "they have them, from the start or since"
+    PREPARED = "phase one of two is over: others may finish, whatever becomes of this party"
+    OVER = "done or aborted"
+
+
 class Party(Generic[S, R]):
     """One party of one session."""
 
@@ -110,10 +136,12 @@ class Party(Generic[S, R]):
         self.listener = listener
         self.outcome: Done[R] | Aborted | None = None
         """How the run ended, or None while it goes on."""
+        self.phase = Phase.NOT_STARTED
         self.keep: Any = None
         """State kept from the last round; secrets in it do not show in its repr."""
         self.inbox = Inbox()
 
+        # Fixed for the session.
         rng = rng or SystemRng()
         self.reproducible = rng.reproducible
         self._seed = rng.bytes(SEED_BYTES) if _seed is None else _seed
@@ -123,23 +151,28 @@ class Party(Generic[S, R]):
         if self.me not in self._roles["all"]:
             raise UsageError(f"party {me} takes no part in this {definition.name} session")
         self._wire = definition.wire(setup)
-        self._initial_secrets = dict(definition.pair_secrets(setup))
-        self._pair_secrets: dict[PartyId, bytes] = dict(self._initial_secrets)
-        self._authenticated: set[PartyId] = set(self._pair_secrets)
-        """Peers that seal everything: from the start, or once they sent something sealed."""
         self._kinds = definition.kinds()
-        self._secrets_to_come = any(not sends.sealed for _, sends in self._kinds)
-        """The protocol is still to agree on secrets: what does not open yet may open then."""
-        self._position = -1
-        self._log: list[tuple[PartyId, bytes]] = []
-        self._unopened: list[tuple[PartyId, Envelope]] = []
-        self._received = b""
-        self._forged: set[PartyId] = set()
-        self._gave_up: dict[PartyId, str] = {}
-        self._prepared = False
+        self._initial_secrets = definition.pair_secrets(setup)
         self._view: View[S] = View(
             setup, self.me, session_id, self._root, self._roles, self._wire, self._step
         )
+
+        # What changes, besides the four above.
+        self._position = 0
+        """Of the round that runs next."""
+        self._received = b""
+        """Digest of all that rounds were given."""
+        self._pair_secrets: dict[PartyId, bytes] = dict(self._initial_secrets)
+        """Those in force."""
+        self._authenticated: set[PartyId] = set(self._pair_secrets)
+        """Peers that seal everything: from the start, or once they sent something sealed."""
+        self._log: list[tuple[PartyId, bytes]] = []
+        """What was taken, or came before the start: a snapshot replays it."""
+        self._unopened: list[tuple[PartyId, Envelope]] = []
+        """What may open once the parties have agreed on secrets."""
+        self._forged: set[PartyId] = set()
+        self._gave_up: dict[PartyId, str] = {}
+        """As ``Waiting`` reports them; ``_forged`` is its ``unopened``."""
 
     # ------------------------------------------------------------------ what one may look at
 
@@ -175,10 +208,11 @@ class Party(Generic[S, R]):
         Raises:
             UsageError: the party has already started.
         """
-        if self._position >= 0:
+        if self.phase is not Phase.NOT_STARTED:
             raise UsageError("this party has already started")
         self.listener(PartyStarted(self.me, self.definition.name, self.reproducible))
-        self._position = 0
+        to_agree = any(not sends.sealed for _, sends in self._kinds)
+        self.phase = Phase.AGREEING if to_agree else Phase.SEALED
         outputs = self._advance()
         early, self._log = self._log, []
         for sender, data in early:
@@ -196,7 +230,7 @@ class Party(Generic[S, R]):
             What to do next; empty if the message changes nothing yet. Late, duplicate, foreign and
             forged messages are ignored, early ones kept (before ``start``, too).
         """
-        if self.outcome is not None:
+        if self.phase is Phase.OVER:
             return self._ignore(sender, "the run is over", data)
         try:
             envelope = Envelope.decode(data)
@@ -204,7 +238,7 @@ class Party(Generic[S, R]):
             return self._ignore(sender, f"not an envelope: {error}", data)
         if why := self._foreign(PartyId(sender), envelope):
             return self._ignore(sender, why, data)
-        if self._position < 0:
+        if self.phase is Phase.NOT_STARTED:
             self._keep_until_start(envelope.sender, data)
             return []
         outputs: list[Output[R]] = []
@@ -214,7 +248,7 @@ class Party(Generic[S, R]):
 
     def waiting(self) -> Waiting | None:
         """For whom the party waits, or None if it is done, aborted or not started."""
-        if self.outcome is not None or self._position < 0:
+        if self.phase in (Phase.NOT_STARTED, Phase.OVER):
             return None
         round_ = self._current
         missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
@@ -233,8 +267,9 @@ class Party(Generic[S, R]):
         output, and take it out of the store when resuming it.
         """
         setup = self.setup.encode(NO_CONTEXT)
+        started = self.phase is not Phase.NOT_STARTED
         parts = [
-            bytes([WIRE_VERSION, self.definition.number, self._position >= 0, self._refused()]),
+            bytes([WIRE_VERSION, self.definition.number, started, self._refused()]),
             self.me.to_bytes(2, "big"),
             self.session_id,
             self._seed,
@@ -371,7 +406,8 @@ class Party(Generic[S, R]):
         if seen.get(sender) == payload:
             self._ignore(sender, "duplicate", data)
             return
-        if sender in seen and (self._prepared or round_.number < self._current.number - 1):
+        late = self.phase is Phase.PREPARED or round_.number < self._current.number - 1
+        if sender in seen and late:
             self._ignore(sender, "late, and not what it was", data)
             return
         self._log.append((sender, data))
@@ -406,14 +442,20 @@ class Party(Generic[S, R]):
     def _open(self, sender: PartyId, envelope: Envelope) -> bytes | None:
         """The payload, if the right secret shared with the sender opens it.
 
-        What is always sealed needs the secret that this protocol agreed on, if it agrees on one;
-        the rest may come under that or under the one the pair had from the start.
+        ===================  ===============================  =================================
+        message              while the parties agree          afterwards
+        ===================  ===============================  =================================
+        always sealed        none does: kept                  the secret in force
+        sealed if it can be  the initial secret               the one in force, or the initial
+        notice of an abort   the initial secret; else: kept   the one in force, or the initial
+        ===================  ===============================  =================================
+
+        Signers have their secrets from the start: the initial ones are in force.
         """
-        usable = [self._pair_secrets]
-        if self._may_open_later(envelope) and envelope.kind != ABORT_KIND:
-            usable = []
-        elif envelope.kind == ABORT_KIND or not self._kinds[envelope.kind - 1][1].sealed:
-            usable.append(self._initial_secrets)
+        if envelope.kind == ABORT_KIND or not self._kinds[envelope.kind - 1][1].sealed:
+            usable = [self._pair_secrets, self._initial_secrets]
+        else:
+            usable = [] if self.phase is Phase.AGREEING else [self._pair_secrets]
         for secrets in usable:
             if sender in secrets:
                 opened = unseal(secrets[sender], envelope)
@@ -423,9 +465,8 @@ class Party(Generic[S, R]):
 
     def _may_open_later(self, envelope: Envelope) -> bool:
         """Whether it may be sealed with a secret that the parties are still to agree on."""
-        if not self._secrets_to_come:
-            return False
-        return envelope.kind == ABORT_KIND or self._kinds[envelope.kind - 1][1].sealed
+        always = envelope.kind == ABORT_KIND or self._kinds[envelope.kind - 1][1].sealed
+        return always and self.phase is Phase.AGREEING
 
     def _keep_unopened(self, sender: PartyId, envelope: Envelope) -> None:
         kept = [e for s, e in self._unopened if s == sender and e.kind == envelope.kind]
@@ -450,7 +491,7 @@ class Party(Generic[S, R]):
         try:
             reason = AbortNotice.decode(payload, self._wire).reason
         except InvalidEncoding as error:
-            if self._prepared:
+            if self.phase is Phase.PREPARED:
                 self._gave_up[sender] = "an unknown reason"
                 return
             raise CheckFailed(
@@ -461,7 +502,7 @@ class Party(Generic[S, R]):
             ) from None
         known = reason in Reason.__members__ or reason == GIVEN_UP
         said = reason if known else "an unknown reason"
-        if self._prepared:
+        if self.phase is Phase.PREPARED:
             # Another party may already be done: only confirmations decide now.
             self._gave_up[sender] = said
             return
@@ -481,11 +522,11 @@ class Party(Generic[S, R]):
     def _advance(self) -> list[Output[R]]:
         """Run every round whose messages are all there, opening kept ones as secrets appear."""
         outputs: list[Output[R]] = []
-        while self.outcome is None:
+        while self.phase is not Phase.OVER:
             round_ = self._current
             if not any(self._missing(kind) for kind in round_.needs):
                 self._run(round_, outputs)
-            elif self._unopened and not self._secrets_to_come:
+            elif self._unopened and self.phase is not Phase.AGREEING:
                 self._guarded(*self._unopened.pop(0), outputs)
             else:
                 break
@@ -504,13 +545,14 @@ class Party(Generic[S, R]):
         self.keep = turn.keep
         if turn.pair_secrets:
             self._pair_secrets.update(turn.pair_secrets)
-            self._secrets_to_come = False
-        self._prepared = self._prepared or turn.phase_one_over
+            self.phase = Phase.SEALED
+        if turn.phase_one_over:
+            self.phase = Phase.PREPARED
         if turn.prepared is not None:
             outputs.append(Prepared(turn.prepared))
         outputs += self._send(round_, turn)
         if self._position + 1 == len(self.definition.rounds):
-            self.outcome = Done(turn.result)
+            self.phase, self.outcome = Phase.OVER, Done(turn.result)
             outputs.append(self.outcome)
             self.listener(PartyDone(self.me, self.definition.name))
         else:
@@ -581,10 +623,10 @@ class Party(Generic[S, R]):
             failed.detail,
             evidence + failed.evidence,
             unsealed=not failed.culprits <= self._authenticated,
-            prepared=self._prepared,
+            prepared=self.phase is Phase.PREPARED,
             reported_by=failed.reported_by,
         )
-        self.outcome = aborted
+        self.phase, self.outcome = Phase.OVER, aborted
         # First of all: whoever drives this party must act on the consequence before anyone hears.
         outputs: list[Output[R]] = [aborted]
         self._unopened.clear()

@@ -104,6 +104,13 @@ def test_a_key_token_is_taken_by_the_gateway():
     assert claims == Claims("u1", "alice", "key", KEY_ID, NOW + 60)
 
 
+def test_a_key_token_is_refused_where_access_is_asked_for():
+    claims = verifier("gateway").verify(TOKEN)
+    assert claims.access_only() == claims
+    with pytest.raises(TokenError, match="JWT_INVALID"):
+        verifier("gateway").verify(ISSUER.key("u1", "alice", KEY_ID, 60)).access_only()
+
+
 @pytest.mark.parametrize("audience", ["node", "operator", "institution", "", "gateways", "client"])
 def test_a_key_token_is_refused_elsewhere(audience):
     refused(ISSUER.key("u1", "alice", KEY_ID, 60), audience)

@@ -1,0 +1,45 @@
+"""How far a party is, and that all protocols are known by their names and numbers."""
+
+from mpcsim.protocol.party import Phase
+from mpcsim.protocols.signing import PROTOCOLS
+from mpcsim.runner import LocalRun
+from tests.helpers.sessions import session
+
+
+def phases(name: str, party: int) -> list[Phase]:
+    """Those that one party of a session goes through."""
+    run = LocalRun(session(name).parties())
+    watched = run.parties[party]
+    found = [watched.phase]
+    run.start()
+    while run.in_flight:
+        found.append(watched.phase)
+        run.deliver()
+    found.append(watched.phase)
+    return list(dict.fromkeys(found))
+
+
+def test_whoever_has_secrets_from_the_start_need_not_agree():
+    assert phases("frost-2", 1) == [Phase.NOT_STARTED, Phase.SEALED, Phase.OVER]
+
+
+def test_key_generation_agrees_on_secrets():
+    assert phases("dkg-ed25519", 1) == [*list(Phase)[:3], Phase.OVER]
+
+
+def test_resharing_goes_through_every_phase():
+    assert phases("reshare-ed25519", 1) == list(Phase)
+
+
+def test_a_cheat_ends_it():
+    first, other = session("frost-2").parties()[:2]
+    first.start()
+    other.start()
+    first.receive(2, other._pack(1, 1, b"", sealed=True))
+    assert first.phase is Phase.OVER
+
+
+def test_protocols_by_name():
+    assert set(PROTOCOLS) == {"dkg", "ecdsa", "frost", "reshare"}
+    assert all(definition.name == name for name, definition in PROTOCOLS.items())
+    assert len({definition.number for definition in PROTOCOLS.values()}) == len(PROTOCOLS)
