@@ -4,7 +4,8 @@
     The caller's mistake: raised before anything is sent.
 ``Aborted``
     A peer's fault: an outcome of a protocol run, never raised at the caller. It names the reason,
-    the culprits, how strong the blame is, and what to do next.
+    where it was found (``Where``), whose messages it is about, the culprits, how strong the blame
+    is, and what to do next. All of it is data; sentences are made here, by ``str``.
 waiting
     Nobody's fault: see ``Waiting`` in ``mpcsim.protocol``.
 ``InternalError``
@@ -213,6 +214,32 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class InRound:
+    """In a round, over everything that had come by then."""
+
+    round: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"in round {self.round} ({self.name})"
+
+
+@dataclass(frozen=True)
+class OnReceipt:
+    """On receipt of a message, over it alone."""
+
+    sender: int
+    kind: str
+
+    def __str__(self) -> str:
+        return f"while receiving from party {self.sender}"
+
+
+Where = InRound | OnReceipt
+"""Where a party found a reason to abort; as text, part of a sentence with its preposition."""
+
+
+@dataclass(frozen=True)
 class Aborted:
     """A run that ended because a check failed.
 
@@ -222,9 +249,11 @@ class Aborted:
     """
 
     reason: Reason
-    step: str
+    where: Where
     culprits: frozenset[int] = frozenset()
     suspects: frozenset[int] = frozenset()
+    about: frozenset[int] = frozenset()
+    """Whose messages the failed check was about, blamed or not."""
     detail: str = ""
     evidence: tuple[Evidence, ...] = ()
     unsealed: bool = False
@@ -233,11 +262,6 @@ class Aborted:
     """Phase one of a two-phase protocol was over: keep the old *and* the new result."""
     reported_by: int | None = None
     """For PEER_ABORTED: who said so."""
-
-    @property
-    def where(self) -> str:
-        """``in round 3 (respond)``, or ``while receiving from party 2``."""
-        return during(self.step)
 
     @property
     def consequence(self) -> Consequence:
@@ -268,11 +292,6 @@ class Aborted:
         return f"aborted {self.where}: {self.reason.text}{extra}; {who}; {self.consequence.label}"
 
 
-def during(step: str) -> str:
-    """A step of a party as part of a sentence, with its preposition."""
-    return f"in {step}" if step.startswith("round ") else f"while {step}"
-
-
 class CheckFailed(Exception):
     """A consistency check failed. Internal: a party turns it into an ``Aborted``.
 
@@ -285,14 +304,20 @@ class CheckFailed(Exception):
         reason: Reason,
         culprits: Iterable[int] = (),
         suspects: Iterable[int] = (),
+        about: Iterable[int] = (),
         detail: str = "",
         evidence: Iterable[Evidence] = (),
         reported_by: int | None = None,
     ) -> None:
+        """
+        Args:
+            about: whose messages were checked; by default, of those who are blamed.
+        """
         super().__init__(reason.text)
         self.reason = reason
         self.culprits = frozenset(culprits)
         self.suspects = frozenset(suspects)
+        self.about = frozenset(about) or self.culprits | self.suspects
         self.detail = detail
         self.evidence = tuple(evidence)
         """Messages that the inbox does not hold."""
@@ -305,11 +330,12 @@ def check(
     culprit: int | None = None,
     *,
     suspects: Iterable[int] = (),
+    about: Iterable[int] = (),
     detail: str = "",
 ) -> None:
     """Go on only if ``condition`` holds; otherwise the run aborts for ``reason``."""
     if not condition:
-        raise CheckFailed(reason, () if culprit is None else (culprit,), suspects, detail)
+        raise CheckFailed(reason, () if culprit is None else (culprit,), suspects, about, detail)
 
 
 @contextmanager
@@ -318,4 +344,4 @@ def blaming(culprit: int) -> Iterator[None]:
     try:
         yield
     except CheckFailed as failed:
-        raise CheckFailed(failed.reason, {culprit}, (), failed.detail) from None
+        raise CheckFailed(failed.reason, {culprit}, detail=failed.detail) from None

@@ -239,7 +239,8 @@ class KeyShare:
                 failure calls for it.
         """
         usable = self.usable(peer) if recall is None else recall
-        check(usable, Reason.SETUP_DISCARDED, detail=f"party {peer}; reshare the key")
+        detail = f"party {peer}; reshare the key"
+        check(usable, Reason.SETUP_DISCARDED, about={peer}, detail=detail)
         try:
             yield
         except CheckFailed as failed:

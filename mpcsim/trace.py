@@ -7,6 +7,7 @@ times takes them when it is called.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from mpcsim.errors import Aborted
@@ -66,6 +67,24 @@ class MessageReceived:
     early: bool
 
 
+class Ignored(Enum):
+    """Why a message is dropped without blame, in words."""
+
+    OVER = "the run is over"
+    NO_ENVELOPE = "not an envelope"
+    ANOTHER_SENDER = "claims to be from another party"
+    ANOTHER_SESSION = "another session"
+    NOT_PARTICIPANTS = "not between participants of this session"
+    UNKNOWN_KIND = "unknown kind"
+    SEALING = "sealed, or not sealed, unlike others of its kind"
+    WRONG_WAY = "its kind does not go from this party to that"
+    DOES_NOT_OPEN = "does not open"
+    DUPLICATE = "duplicate"
+    LATE_VARIANT = "late, and not what it was"
+    TOO_MANY_UNOPENED = "too many that do not open yet"
+    TOO_MANY_EARLY = "too many before the start"
+
+
 @dataclass(frozen=True)
 class MessageIgnored:
     """A message was dropped without blame: late, duplicate, of another session, or forged."""
@@ -73,7 +92,9 @@ class MessageIgnored:
     claimed_sender: int
     receiver: int
     protocol: str
-    why: str
+    kind: str
+    """That it claims to be of; empty if there is no such kind."""
+    why: Ignored
     size: int
 
 

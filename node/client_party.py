@@ -292,8 +292,7 @@ def _waiting_text(waiting: Waiting | None) -> str:
     if waiting is None:
         return "MPC session ended without a result"
     text = (
-        f"MPC session ended in round {waiting.round} ({waiting.name}) without a message from "
-        f"party {_named(waiting.parties)}"
+        f"MPC session ended {waiting.where} without a message from party {_named(waiting.parties)}"
     )
     if waiting.unopened:
         text += f"; messages in the name of party {_named(waiting.unopened)} do not open"

@@ -35,7 +35,7 @@ from mpcsim.attacks.stage import (
     play,
     point_nobody_knows,
 )
-from mpcsim.errors import Consequence, Reason, UsageError
+from mpcsim.errors import Consequence, InRound, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.mta.base import direction_sid
 from mpcsim.primitives import commitment, schnorr
@@ -381,7 +381,7 @@ ATTACKS = (
         "U: reveals last, y*G less what the other revealed",
         rogue_key,
         lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING, Reason.PROOF_OF_KNOWLEDGE]),
-        aborted(Reason.COMMITMENT_OPENING, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        aborted(Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY),
         broken(Effect.CHOSEN_KEY),
     ),
     Attack(
@@ -396,7 +396,7 @@ ATTACKS = (
             without=[Reason.THRESHOLD_MISMATCH],
             replacing={steps.public_shares: padded_public_shares},
         ),
-        aborted(Reason.THRESHOLD_MISMATCH, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        aborted(Reason.THRESHOLD_MISMATCH, InRound(3, "deal"), {CHEATER}, consequence=RETRY),
         broken(Effect.UNUSABLE),
     ),
     Attack(
@@ -408,7 +408,7 @@ ATTACKS = (
         "M: share + 1, toward party 1 alone",
         bad_share,
         lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
-        aborted(Reason.SHARE_INCONSISTENT, "round 4 (finish)", {CHEATER}),
+        aborted(Reason.SHARE_INCONSISTENT, InRound(4, "finish"), {CHEATER}),
         broken(Effect.UNUSABLE),
     ),
     Attack(
@@ -447,7 +447,7 @@ ATTACKS = (
         "R: another's constant term with its proof of an earlier session",
         borrowed_proof,
         lambda: ResearchBuild(replacing={schnorr._challenge: unbound_challenge}),
-        aborted(Reason.PROOF_OF_KNOWLEDGE, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        aborted(Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY),
         broken(Effect.NO_KNOWLEDGE),
     ),
     Attack(
@@ -465,7 +465,7 @@ ATTACKS = (
                 schnorr._challenge: unbound_challenge,
             },
         ),
-        aborted(Reason.COMMITMENT_OPENING, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        aborted(Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY),
         broken(Effect.BIAS),
     ),
     Attack(
@@ -479,7 +479,7 @@ ATTACKS = (
         lambda: ResearchBuild(
             without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: name_only}
         ),
-        aborted(Reason.ECHO_MISMATCH, "round 3 (deal)", suspects={CHEATER}),
+        aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects={CHEATER}),
         broken(Effect.SPLIT),
     ),
     Attack(
@@ -491,7 +491,7 @@ ATTACKS = (
         "M: r_0 = -H_0(r_1)",
         identity_in_base_ot,
         lambda: ResearchBuild(without=[Reason.BASE_OT_DEGENERATE]),
-        aborted(Reason.BASE_OT_DEGENERATE, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        aborted(Reason.BASE_OT_DEGENERATE, InRound(3, "deal"), {CHEATER}, consequence=RETRY),
         broken(Effect.CRASH),
     ),
     Attack(
@@ -503,7 +503,7 @@ ATTACKS = (
         "F: R = z*G - e*Y for a Y whose logarithm the cheater does not know",
         forged_proof,
         lambda: ResearchBuild(replacing={schnorr._challenge: without_the_nonce}),
-        aborted(Reason.PROOF_OF_KNOWLEDGE, "round 3 (deal)", {CHEATER}, consequence=RETRY),
+        aborted(Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY),
         broken(Effect.NO_KNOWLEDGE),
     ),
 )

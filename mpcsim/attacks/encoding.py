@@ -24,7 +24,7 @@ from mpcsim.attacks.model import (
 )
 from mpcsim.attacks.research import Build, ResearchBuild
 from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, keys, play
-from mpcsim.errors import Consequence, Reason
+from mpcsim.errors import Consequence, OnReceipt, Reason
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.primitives import commitment, schnorr
 from mpcsim.protocol import Done, Turn
@@ -176,7 +176,7 @@ ATTACKS = (
         lambda: ResearchBuild(wire=lax),
         aborted(
             Reason.MALFORMED_MESSAGE,
-            "receiving from party 2",
+            OnReceipt(CHEATER, "Reveal"),
             {CHEATER},
             consequence=Consequence.RETRY,
         ),
@@ -191,7 +191,7 @@ ATTACKS = (
         "M: a point of order eight added to D_2",
         small_order_in_a_nonce,
         lambda: ResearchBuild(wire=lax, replacing={steps.verify_signature: cofactored}),
-        aborted(Reason.MALFORMED_MESSAGE, "receiving from party 2", {CHEATER}),
+        aborted(Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}),
         broken(Effect.SPLIT),
     ),
     Attack(
@@ -203,7 +203,7 @@ ATTACKS = (
         "M: z_2 + L",
         scalar_out_of_range,
         lambda: ResearchBuild(wire=lax),
-        aborted(Reason.MALFORMED_MESSAGE, "receiving from party 2", {CHEATER}),
+        aborted(Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "SignatureShare"), {CHEATER}),
         broken(Effect.MALLEABLE),
         also=("P9",),
     ),

@@ -32,7 +32,7 @@ from mpcsim.attacks.stage import (
     solve,
 )
 from mpcsim.encoding import WireContext
-from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Done, Send, Turn
 from mpcsim.protocol.channel import unseal
@@ -287,7 +287,7 @@ ATTACKS = (
         "E: another D_2 toward party 3",
         false_lists,
         lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
-        aborted(Reason.ECHO_MISMATCH, "round 3 (aggregate)", suspects={CHEATER, THIRD}),
+        aborted(Reason.ECHO_MISMATCH, InRound(3, "aggregate"), suspects={CHEATER, THIRD}),
         broken(Effect.HONEST_BLAMED),
     ),
     Attack(
@@ -299,7 +299,7 @@ ATTACKS = (
         "M: z_2 + 1",
         bad_signature_share,
         lambda: ResearchBuild(replacing={steps.verify_signature_share: lambda *_: True}),
-        aborted(Reason.SIGNATURE_SHARE_INVALID, "round 3 (aggregate)", {CHEATER}),
+        aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}),
         broken(Effect.NOBODY_NAMED),
     ),
     Attack(
@@ -311,7 +311,7 @@ ATTACKS = (
         "M: z_2 + 1",
         bad_signature_share,
         lambda: ResearchBuild(replacing={steps.verify_signature: lambda *_: True}),
-        aborted(Reason.SIGNATURE_SHARE_INVALID, "round 3 (aggregate)", {CHEATER}),
+        aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}),
         broken(Effect.BAD_OUTPUT),
     ),
     Attack(
@@ -323,7 +323,7 @@ ATTACKS = (
         "X: whoever asks for the signature tells the signers different things",
         different_messages,
         lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
-        aborted(Reason.SESSION_MISMATCH, "round 2 (sign)"),
+        aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
         broken(Effect.HONEST_BLAMED),
     ),
 )

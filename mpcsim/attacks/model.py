@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from mpcsim.attacks.research import PRODUCT, Build
-from mpcsim.errors import Aborted, Consequence, Reason, during
+from mpcsim.errors import Aborted, Consequence, Reason, Where
 from mpcsim.protocol import Done, Waiting
 
 
@@ -48,7 +48,7 @@ class Finding:
 
     verdict: Verdict
     reason: Reason | None = None
-    step: str = ""
+    where: Where | None = None
     culprits: frozenset[int] = frozenset()
     suspects: frozenset[int] = frozenset()
     consequence: Consequence | None = None
@@ -61,10 +61,7 @@ class Finding:
             named = f"culprit {_list(self.culprits)}" if self.culprits else "no culprit"
             if self.suspects - self.culprits:
                 named += f", suspects {_list(self.suspects)}"
-            return (
-                f"aborted {during(self.step)}: {self.reason.name}; {named}; "
-                f"{self.consequence.label}"
-            )
+            return f"aborted {self.where}: {self.reason.name}; {named}; {self.consequence.label}"
         if self.verdict is Verdict.WAITING:
             return f"{self.verdict.value}: party {_list(self.waiting_for)}"
         if self.effect:
@@ -82,7 +79,7 @@ def _list(parties: Iterable[int]) -> str:
 
 def aborted(
     reason: Reason,
-    step: str,
+    where: Where,
     culprits: Iterable[int] = (),
     suspects: Iterable[int] = (),
     consequence: Consequence | None = None,
@@ -91,7 +88,7 @@ def aborted(
     return Finding(
         Verdict.ABORTED,
         reason,
-        step,
+        where,
         frozenset(culprits),
         frozenset(suspects),
         consequence or reason.consequence,
@@ -129,7 +126,7 @@ def ending(outcome: Done[Any] | Aborted | Waiting | None) -> Finding:
         return Finding(
             Verdict.ABORTED,
             outcome.reason,
-            outcome.step,
+            outcome.where,
             outcome.culprits,
             outcome.suspects,
             outcome.consequence,

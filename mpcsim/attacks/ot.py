@@ -37,7 +37,7 @@ from mpcsim.attacks.stage import (
     play,
     watched,
 )
-from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.mta.base import direction_sid
@@ -430,7 +430,7 @@ ATTACKS = (
         "M: every row of u made from another choice vector",
         inconsistent_choices,
         lambda: ResearchBuild(without=[Reason.OT_EXTENSION_CHECK]),
-        aborted(Reason.OT_EXTENSION_CHECK, "round 3 (respond)", {CHEATER}),
+        aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
         broken(Effect.KEY),
         also=("O10",),
     ),
@@ -443,7 +443,7 @@ ATTACKS = (
         "F: one bit of one row of u flipped; 128 sessions",
         selective_abort,
         lambda: ResearchBuild(neglecting=[DISCARD]),
-        aborted(Reason.OT_EXTENSION_CHECK, "round 3 (respond)", {CHEATER}),
+        aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
         broken(Effect.KEY),
     ),
     Attack(
@@ -455,7 +455,7 @@ ATTACKS = (
         "F: as O2a, all sessions opened before the first failure",
         selective_abort_in_open_sessions,
         lambda: ResearchBuild(neglecting=[ONE_GUARD]),
-        aborted(Reason.SETUP_DISCARDED, "round 3 (respond)"),
+        aborted(Reason.SETUP_DISCARDED, InRound(3, "respond")),
         broken(Effect.KEY),
     ),
     Attack(

@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,7 @@ def _finding(found: Finding) -> dict[str, Any]:
     return {
         "verdict": found.verdict.name,
         "reason": found.reason.name if found.reason else None,
-        "step": found.step or None,
+        "where": asdict(found.where) if found.where else None,
         "culprits": sorted(found.culprits),
         "suspects": sorted(found.suspects),
         "consequence": found.consequence.name if found.consequence else None,

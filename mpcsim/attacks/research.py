@@ -293,10 +293,12 @@ def _lenient(off: frozenset[Reason]) -> Callable[..., None]:
         culprit: int | None = None,
         *,
         suspects: Iterable[int] = (),
+        about: Iterable[int] = (),
         detail: str = "",
     ) -> None:
         """``check``, but for the reasons that are off."""
-        check(condition or reason in off, reason, culprit, suspects=suspects, detail=detail)
+        held = condition or reason in off
+        check(held, reason, culprit, suspects=suspects, about=about, detail=detail)
 
     return lenient_check
 

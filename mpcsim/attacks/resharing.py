@@ -28,7 +28,7 @@ from mpcsim.attacks.stage import (
     party,
     play,
 )
-from mpcsim.errors import Aborted, Reason
+from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Done
 from mpcsim.protocols import reshare
@@ -225,7 +225,7 @@ ATTACKS = (
         "F: deals lambda_i * x_i + 1",
         shifted_key,
         lambda: ResearchBuild(without=[Reason.WRONG_CONSTANT_TERM, Reason.PUBLIC_KEY_MISMATCH]),
-        aborted(Reason.WRONG_CONSTANT_TERM, "round 3 (deal)", {CHEATER}),
+        aborted(Reason.WRONG_CONSTANT_TERM, InRound(3, "deal"), {CHEATER}),
         broken(Effect.UNUSABLE),
     ),
     Attack(
@@ -237,7 +237,7 @@ ATTACKS = (
         "N, S: a holder that was offline during the refresh comes back",
         mixed_epochs,
         lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
-        aborted(Reason.SESSION_MISMATCH, "round 2 (sign)"),
+        aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
         broken(Effect.UNUSABLE),
         also=("D10",),
     ),
@@ -250,7 +250,7 @@ ATTACKS = (
         "M: share + 1, toward party 1 alone",
         bad_helper,
         lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
-        aborted(Reason.SHARE_INCONSISTENT, "round 4 (prepare)", {CHEATER}),
+        aborted(Reason.SHARE_INCONSISTENT, InRound(4, "prepare"), {CHEATER}),
         broken(Effect.UNUSABLE),
     ),
 )

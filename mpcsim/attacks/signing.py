@@ -44,7 +44,7 @@ from mpcsim.attacks.stage import (
     party,
     play,
 )
-from mpcsim.errors import Aborted, Reason, UsageError, check
+from mpcsim.errors import Aborted, InRound, Reason, UsageError, check
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
 from mpcsim.mta.base import direction_sid
@@ -395,7 +395,7 @@ ATTACKS = (
         f"F: another input at {PROBES} of the OTs, eta and mu made to fit",
         inconsistent_corrections,
         lambda: ResearchBuild(without=[Reason.MULTIPLICATION_CHECK, Reason.GAMMA_U_MISMATCH]),
-        aborted(Reason.MULTIPLICATION_CHECK, "round 4 (share)", {CHEATER}),
+        aborted(Reason.MULTIPLICATION_CHECK, InRound(4, "share"), {CHEATER}),
         broken(Effect.LEAK),
     ),
     Attack(
@@ -407,7 +407,7 @@ ATTACKS = (
         "U, F: waits for R_1, then multiplies sk_2 + (m' - m)/r",
         partial(another_key_share, False),
         lambda: ResearchBuild(without=[Reason.GAMMA_V_MISMATCH]),
-        aborted(Reason.GAMMA_V_MISMATCH, "round 4 (share)", {CHEATER}),
+        aborted(Reason.GAMMA_V_MISMATCH, InRound(4, "share"), {CHEATER}),
         broken(Effect.FORGERY),
     ),
     Attack(
@@ -419,7 +419,7 @@ ATTACKS = (
         "E, F: r_2 + 1 toward party 3 alone",
         other_nonce_toward_one,
         lambda: ResearchBuild(without=[Reason.GAMMA_U_MISMATCH]),
-        aborted(Reason.GAMMA_U_MISMATCH, "round 4 (share)", {CHEATER}),
+        aborted(Reason.GAMMA_U_MISMATCH, InRound(4, "share"), {CHEATER}),
         broken(Effect.NOBODY_NAMED),
     ),
     Attack(
@@ -431,7 +431,7 @@ ATTACKS = (
         "U, F: as O4a, and publishes the pk_2 that fits",
         partial(another_key_share, True),
         lambda: ResearchBuild(without=[Reason.PUBLIC_KEY_MISMATCH]),
-        aborted(Reason.PUBLIC_KEY_MISMATCH, "round 4 (share)", {CHEATER}, {CHEATER}),
+        aborted(Reason.PUBLIC_KEY_MISMATCH, InRound(4, "share"), {CHEATER}, {CHEATER}),
         broken(Effect.FORGERY),
     ),
     Attack(
@@ -443,7 +443,7 @@ ATTACKS = (
         "U, F: tries nonce shares until R suits it",
         chosen_nonce,
         lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        aborted(Reason.COMMITMENT_OPENING, "round 4 (share)", {CHEATER}),
+        aborted(Reason.COMMITMENT_OPENING, InRound(4, "share"), {CHEATER}),
         broken(Effect.BIAS),
     ),
     Attack(
@@ -455,7 +455,7 @@ ATTACKS = (
         "E: another nonce toward party 3",
         two_faced_commit,
         lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
-        aborted(Reason.ECHO_MISMATCH, "round 3 (respond)", suspects={CHEATER, THIRD}),
+        aborted(Reason.ECHO_MISMATCH, InRound(3, "respond"), suspects={CHEATER, THIRD}),
         broken(Effect.HONEST_BLAMED),
     ),
     Attack(
@@ -467,7 +467,7 @@ ATTACKS = (
         "U, M: u_2 = -u_1",
         zero_denominator,
         lambda: ResearchBuild(without=[Reason.ZERO_DENOMINATOR]),
-        aborted(Reason.ZERO_DENOMINATOR, "round 5 (assemble)", {CHEATER}, {CHEATER}),
+        aborted(Reason.ZERO_DENOMINATOR, InRound(5, "assemble"), {CHEATER}, {CHEATER}),
         broken(Effect.CRASH),
     ),
     Attack(
@@ -491,7 +491,7 @@ ATTACKS = (
         "M: w_2 + 1",
         released_unverified,
         lambda: ResearchBuild(without=[Reason.SIGNATURE_INVALID]),
-        aborted(Reason.SIGNATURE_INVALID, "round 5 (assemble)", {CHEATER}, {CHEATER}),
+        aborted(Reason.SIGNATURE_INVALID, InRound(5, "assemble"), {CHEATER}, {CHEATER}),
         broken(Effect.BAD_OUTPUT),
         also=("P10",),
     ),

@@ -6,15 +6,15 @@ check follows from how far its party came and why it stopped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mpcsim.errors import Aborted, Reason
+from mpcsim.errors import Aborted, InRound, OnReceipt, Reason
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Done
 from mpcsim.protocol.party import AbortNotice
+from mpcsim.trace import Ignored
 
 PASSED, FAILED, OPEN, IGNORED = "passed", "failed", "open", "ignored"
 
@@ -160,10 +160,12 @@ class Progress:
     @property
     def broke_off(self) -> int | None:
         """The round in which it found a reason of its own to abort; ``ON_RECEIPT``: in none."""
-        if not isinstance(self.state, Aborted) or self.state.reported_by is not None:
-            return None
-        found = re.match(r"round (\d+)", self.state.step)
-        return int(found[1]) if found else ON_RECEIPT
+        match self.state:
+            case Aborted(reported_by=None, where=InRound(round=round_)):
+                return round_
+            case Aborted(reported_by=None):
+                return ON_RECEIPT
+        return None
 
     def passed(self, round_: int) -> bool:
         """Whether the party came through a round."""
@@ -182,7 +184,7 @@ def checks_of(
     *,
     sealed: bool,
     received: bool,
-    ignored: str = "",
+    ignored: Ignored | None = None,
 ) -> tuple[Checked, ...]:
     """The checks of one message, with their outcome.
 
@@ -196,11 +198,11 @@ def checks_of(
     if not received:
         return tuple(_checked(c, OPEN) for c in every)
     if ignored:
-        shut = sealed and ignored == "does not open"
+        shut = sealed and ignored is Ignored.DOES_NOT_OPEN
         rest = len(every) - 1 - shut
         outcomes = [PASSED] * shut + [IGNORED] + [OPEN] * rest
         return tuple(
-            _checked(c, o, ignored if o == IGNORED else "")
+            _checked(c, o, ignored.value if o == IGNORED else "")
             for c, o in zip(every, outcomes, strict=True)
         )
     failed = _failed(every, kind, sender, progress)
@@ -222,24 +224,14 @@ def _checked(check: Check, outcome: str, detail: str = "") -> Checked:
 def _failed(every: list[Check], kind: str, sender: PartyId, progress: Progress) -> int | None:
     """Which of the checks ended the receiver's run; None if none of them did."""
     aborted, round_ = progress.state, progress.broke_off
-    if not isinstance(aborted, Aborted) or round_ is None or sender not in named(aborted):
+    if not isinstance(aborted, Aborted) or round_ is None or sender not in aborted.about:
         return None
-    if round_ == ON_RECEIPT and not aborted.detail.startswith(kind):
+    if round_ == ON_RECEIPT and aborted.where != OnReceipt(sender, kind):
         return None
     for at, check in enumerate(every):
         if check.round == round_ and check.reason is aborted.reason:
             return at
     return None
-
-
-def named(aborted: Aborted) -> frozenset[int]:
-    """Whose message an abort is about: those it names, or else those its detail mentions."""
-    mentioned = {int(n) for n in re.findall(r"seen by party (\d+)", aborted.detail)}
-    if mentioned:
-        return frozenset(mentioned)
-    if found := aborted.culprits | aborted.suspects:
-        return found
-    return frozenset(int(n) for n in re.findall(r"party (\d+)", aborted.detail))
 
 
 def _outcome(check: Check, at: int, failed: int | None, progress: Progress) -> str:

@@ -44,6 +44,7 @@ from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 from mpcsim.sim.traces.trace import Trace
+from mpcsim.trace import Ignored
 
 
 def as_json(value: Any) -> Any:
@@ -161,16 +162,17 @@ class _Maker:
 
     # ------------------------------------------------------------------ messages
 
-    def _ignored(self, message: MessageRecord) -> str:
-        """Why a message's receiver took no notice of it; empty if it did."""
+    def _ignored(self, message: MessageRecord) -> Ignored | None:
+        """Why a message's receiver took no notice of it; None if it did."""
         if message.fate == "duplicate":
-            return "duplicate"
+            return Ignored.DUPLICATE
         if self.order.late(message):
-            return "the run is over"
+            return Ignored.OVER
         if self.recording is None:
-            return ""
-        found = self.recording.ignored.get((message.sender, message.receiver), ())
-        return next((why for size, why in found if size == message.size), "")
+            return None
+        flow = message.sender, message.receiver, message.kind
+        found = self.recording.ignored.get(flow, ())
+        return next((event.why for event in found if event.size == message.size), None)
 
     def _message(self, message: MessageRecord, critical: frozenset[int]) -> MessageView:
         flow = message.sender, message.receiver, message.kind
@@ -192,7 +194,7 @@ class _Maker:
                 for edit in self.edits
             ),
             message.number in critical,
-            ignored,
+            ignored.value if ignored else "",
             checks_of(
                 message.protocol,
                 message.kind,
@@ -201,7 +203,7 @@ class _Maker:
                 sealed=opened.sealed if opened else self._always_sealed(message.kind),
                 received=self.order.there(message),
                 # A copy is checked like its original, and then ignored.
-                ignored="" if ignored == "duplicate" else ignored,
+                ignored=None if ignored is Ignored.DUPLICATE else ignored,
             ),
         )
 
@@ -259,8 +261,9 @@ class _Maker:
         order, step = self.order, self.order.steps[at]
         ending = order.ended[step.party]
         last = order.last.get(step.party)
-        if step.message is not None and self.ignored[step.message.number] and at != last:
-            return f"ignored: {self.ignored[step.message.number]}"
+        why = None if step.message is None else self.ignored[step.message.number]
+        if why is not None and at != last:
+            return f"ignored: {why.value}"
         if last is not None and at >= last:
             return ending.text or ending.status
         here = [s for s in order.steps[: at + 1] if s.party == step.party]
@@ -310,7 +313,7 @@ class _Maker:
                 AbortView(
                     ending.party,
                     ending.at_ms,
-                    state.where,
+                    str(state.where),
                     state.reason.name,
                     state.reason.text,
                     state.detail,
@@ -388,7 +391,9 @@ class _Maker:
             messages=messages,
             steps=self._steps(),
             critical=tuple(
-                SegmentView(s.where, s.what, s.start_ms, s.end_ms, dict(s.parts), s.message)
+                SegmentView(
+                    s.where, s.party, s.what, s.start_ms, s.end_ms, dict(s.parts), s.message
+                )
                 for s in path.segments
                 if s.end_ms > s.start_ms
             ),
@@ -418,4 +423,4 @@ def _waits(round_: Round, party: PartyId, had: set[tuple[str, PartyId]], trace: 
         if due := [str(j) for j in sorted(senders) if (kind, j) not in had]:
             missing.append(f"{kind} from party {', '.join(due)}")
     what = f" for {' and '.join(missing)}" if missing else ""
-    return f"waits in round {round_.number} ({round_.name}){what}"
+    return f"waits {round_.where}{what}"

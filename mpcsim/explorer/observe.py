@@ -16,7 +16,7 @@ from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Delivery, Done, Output, Party, Send, Waiting
 from mpcsim.protocol.channel import unseal
-from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND, AbortNotice
 from mpcsim.runner import Participant
 from mpcsim.sim.run.ending import inner_party
@@ -50,8 +50,7 @@ class Recording:
     parties: dict[PartyId, Party[Any, Any]] = field(default_factory=dict, repr=False)
     steps: dict[tuple[PartyId, int], list[str]] = field(default_factory=dict)
     """The numbered steps a party took in a round."""
-    ignored: dict[tuple[PartyId, PartyId], list[tuple[int, str]]] = field(default_factory=dict)
-    """By sender and receiver: size and why."""
+    ignored: dict[Flow, list[MessageIgnored]] = field(default_factory=dict)
     before: Callable[[PartyId, str], None] | None = None
     """Called before a party works, with sender and kind of the message it gets; empty at its
     start."""
@@ -62,8 +61,8 @@ class Recording:
         if isinstance(event, StepStarted):
             self.steps.setdefault((PartyId(event.party), event.round), []).append(event.step)
         elif isinstance(event, MessageIgnored):
-            flow = PartyId(event.claimed_sender), PartyId(event.receiver)
-            self.ignored.setdefault(flow, []).append((event.size, event.why))
+            flow = PartyId(event.claimed_sender), PartyId(event.receiver), event.kind
+            self.ignored.setdefault(flow, []).append(event)
 
     def opened(self, flow: Flow) -> Opened | None:
         """The first message of a flow, taken out of its envelope; None if there was none."""
@@ -124,10 +123,8 @@ class Observed:
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         """Hand the party a message."""
-        number = data[2] if len(data) >= HEADER_BYTES else 0
-        kinds = self.party.definition.kinds()
-        kind = kinds[number - 1][1].kind if 1 <= number <= len(kinds) else AbortNotice.__name__
-        return self._watch(f"{sender} {kind}", lambda: self._acting.receive(sender, data))
+        what = f"{sender} {self.party.kind_of(data)}"
+        return self._watch(what, lambda: self._acting.receive(sender, data))
 
     def rejoin(self, party: Party[Any, Any], outputs: list[Output[Any]]) -> list[Output[Any]]:
         """Go on with the party as it was resumed after a crash."""

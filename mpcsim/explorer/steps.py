@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpcsim.errors import Aborted
-from mpcsim.explorer.checks import ON_RECEIPT, Progress
+from mpcsim.errors import Aborted, OnReceipt
+from mpcsim.explorer.checks import Progress
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Done
 from mpcsim.protocol.party import AbortNotice
@@ -153,7 +153,7 @@ class Order:
     def _last(self, party: PartyId) -> int:
         ending, progress = self.ended[party], self.progress[party]
         state = progress.state
-        if isinstance(state, Aborted) and not progress.broke_off:  # a message alone ended it
+        if isinstance(state, Aborted) and isinstance(state.where, OnReceipt):
             for at in self._of_party[party]:
                 if (message := self.steps[at].message) is not None and _ends(state, message):
                     return at
@@ -168,17 +168,10 @@ class Order:
 
 
 def _ends(aborted: Aborted, message: MessageRecord) -> bool:
-    """Whether an abort without a round is about a message."""
-    if aborted.reported_by is not None:
-        return (message.sender, message.kind) == (aborted.reported_by, AbortNotice.__name__)
-    return spoiled(aborted, message)
+    """Whether a party gave up on receipt of a message."""
+    return aborted.where == OnReceipt(message.sender, message.kind)
 
 
 def spoiled(state: object, message: MessageRecord) -> bool:
     """Whether a party gave up on receipt of a message because of what it was."""
-    return (
-        isinstance(state, Aborted)
-        and Progress(state, 0).broke_off == ON_RECEIPT
-        and message.sender in state.culprits | state.suspects
-        and state.detail.startswith(message.kind)
-    )
+    return isinstance(state, Aborted) and state.reported_by is None and _ends(state, message)

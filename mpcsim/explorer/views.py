@@ -126,6 +126,8 @@ class SegmentView:
     """A stretch of the critical path."""
 
     where: str
+    party: int | None
+    """Whose work or wait it is."""
     what: str
     start_ms: float
     end_ms: float

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from mpcsim.encoding import Message, WireContext
+from mpcsim.errors import InRound
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.rng import Drbg
@@ -58,6 +59,11 @@ class Round:
     run: Callable[[Any, Any, Any], Turn]
     needs: tuple[type[Message], ...] = ()
     sends: tuple[Sends, ...] = ()
+
+    @property
+    def where(self) -> InRound:
+        """The round as the place of what happens in it."""
+        return InRound(self.number, self.name)
 
 
 @dataclass(frozen=True)

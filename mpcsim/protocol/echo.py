@@ -52,5 +52,6 @@ def check_echo(
             digest == theirs[j],
             Reason.ECHO_MISMATCH,
             suspects={j, peer} - {me},
+            about={peer},
             detail=f"broadcast of party {j} as seen by party {peer}",
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from mpcsim.errors import Aborted
+from mpcsim.errors import Aborted, InRound
 from mpcsim.ids import PartyId
 
 R = TypeVar("R")
@@ -56,6 +56,11 @@ class Waiting:
     """Parties that reported an abort after this one was prepared, with the reason they gave."""
 
     @property
+    def where(self) -> InRound:
+        """The round that it cannot run yet."""
+        return InRound(self.round, self.name)
+
+    @property
     def parties(self) -> frozenset[PartyId]:
         """Everyone waited for."""
         return frozenset().union(*self.missing.values())
@@ -70,7 +75,7 @@ class Waiting:
             hint = f" (messages in the name of {who} do not open: forged, or of another key epoch)"
         for j, reason in self.gave_up.items():
             hint += f" (party {j} reports {reason})"
-        return f"waiting in round {self.round} ({self.name}) for {what}{hint}"
+        return f"waiting {self.where} for {what}{hint}"
 
 
 Output = Send | Prepared[R] | Done[R] | Aborted

@@ -31,18 +31,21 @@ from mpcsim.errors import (
     Evidence,
     InternalError,
     InvalidEncoding,
+    OnReceipt,
     Reason,
     UsageError,
+    Where,
 )
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol.channel import seal, unseal
 from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
 from mpcsim.protocol.outcome import Done, Output, Prepared, Send, Waiting
 from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
 from mpcsim.trace import (
+    Ignored,
     Listener,
     MessageIgnored,
     MessageReceived,
@@ -231,11 +234,11 @@ class Party(Generic[S, R]):
             forged messages are ignored, early ones kept (before ``start``, too).
         """
         if self.phase is Phase.OVER:
-            return self._ignore(sender, "the run is over", data)
+            return self._ignore(sender, Ignored.OVER, data)
         try:
             envelope = Envelope.decode(data)
-        except InvalidEncoding as error:
-            return self._ignore(sender, f"not an envelope: {error}", data)
+        except InvalidEncoding:
+            return self._ignore(sender, Ignored.NO_ENVELOPE, data)
         if why := self._foreign(PartyId(sender), envelope):
             return self._ignore(sender, why, data)
         if self.phase is Phase.NOT_STARTED:
@@ -245,6 +248,13 @@ class Party(Generic[S, R]):
         if self._guarded(envelope.sender, envelope, outputs):
             outputs += self._advance()
         return outputs
+
+    def kind_of(self, data: bytes) -> str:
+        """The kind of message that an envelope claims to hold; empty if there is no such kind."""
+        number = data[2] if len(data) >= HEADER_BYTES else 0
+        if number == ABORT_KIND:
+            return AbortNotice.__name__
+        return self._kinds[number - 1][1].kind if 1 <= number <= len(self._kinds) else ""
 
     def waiting(self) -> Waiting | None:
         """For whom the party waits, or None if it is done, aborted or not started."""
@@ -350,25 +360,25 @@ class Party(Generic[S, R]):
 
     # ------------------------------------------------------------------ acceptance
 
-    def _foreign(self, sender: PartyId, envelope: Envelope) -> str | None:
+    def _foreign(self, sender: PartyId, envelope: Envelope) -> Ignored | None:
         """Why a message is not for this session, or None. Cheap checks only."""
         if envelope.sender != sender:
-            return f"claims to be from party {envelope.sender}"
+            return Ignored.ANOTHER_SENDER
         if envelope.session_id != self.session_id or envelope.protocol != self.definition.number:
-            return "another session"
+            return Ignored.ANOTHER_SESSION
         if envelope.receiver != self.me or sender == self.me or sender not in self._roles["all"]:
-            return "not between participants of this session"
+            return Ignored.NOT_PARTICIPANTS
         if envelope.kind == ABORT_KIND:
             if sender in self._authenticated and not envelope.sealed:
-                return "abort notice is not sealed"
+                return Ignored.SEALING
             return None
         if not 1 <= envelope.kind <= len(self._kinds):
-            return f"unknown kind {envelope.kind}"
+            return Ignored.UNKNOWN_KIND
         sends = self._kinds[envelope.kind - 1][1]
         if envelope.sealed != self._seals(sends, sender):
-            return f"{sends.kind} is {'' if envelope.sealed else 'not '}sealed"
+            return Ignored.SEALING
         if sender not in self._roles[sends.senders] or self.me not in self._roles[sends.receivers]:
-            return f"{sends.kind} does not go from party {sender} to party {self.me}"
+            return Ignored.WRONG_WAY
         return None
 
     def _guarded(self, sender: PartyId, envelope: Envelope, outputs: list[Output[R]]) -> bool:
@@ -376,7 +386,7 @@ class Party(Generic[S, R]):
         try:
             self._accept(sender, envelope)
         except CheckFailed as failed:
-            outputs += self._abort(failed, f"receiving from party {sender}")
+            outputs += self._abort(failed, OnReceipt(sender, self.kind_of(envelope.encode())))
             return False
         return True
 
@@ -390,13 +400,13 @@ class Party(Generic[S, R]):
                 return
             if opened is None:
                 self._forged.add(sender)
-                self._ignore(sender, "does not open", data)
+                self._ignore(sender, Ignored.DOES_NOT_OPEN, data)
                 return
             payload = opened
             self._authenticated.add(sender)
         if envelope.kind == ABORT_KIND:
             if sender in self._gave_up:
-                self._ignore(sender, "duplicate", data)
+                self._ignore(sender, Ignored.DUPLICATE, data)
                 return
             self._log.append((sender, data))
             self._accept_notice(sender, payload)
@@ -404,11 +414,11 @@ class Party(Generic[S, R]):
         round_, sends = self._kinds[envelope.kind - 1]
         seen = self.inbox.payloads.setdefault(sends.message, {})
         if seen.get(sender) == payload:
-            self._ignore(sender, "duplicate", data)
+            self._ignore(sender, Ignored.DUPLICATE, data)
             return
         late = self.phase is Phase.PREPARED or round_.number < self._current.number - 1
         if sender in seen and late:
-            self._ignore(sender, "late, and not what it was", data)
+            self._ignore(sender, Ignored.LATE_VARIANT, data)
             return
         self._log.append((sender, data))
         if sender in seen:
@@ -471,9 +481,9 @@ class Party(Generic[S, R]):
     def _keep_unopened(self, sender: PartyId, envelope: Envelope) -> None:
         kept = [e for s, e in self._unopened if s == sender and e.kind == envelope.kind]
         if envelope in kept:
-            self._ignore(sender, "duplicate", envelope.encode())
+            self._ignore(sender, Ignored.DUPLICATE, envelope.encode())
         elif len(kept) == MAX_UNOPENED:
-            self._ignore(sender, "too many that do not open yet", envelope.encode())
+            self._ignore(sender, Ignored.TOO_MANY_UNOPENED, envelope.encode())
         else:
             self._unopened.append((sender, envelope))
 
@@ -481,9 +491,9 @@ class Party(Generic[S, R]):
         kind = Envelope.decode(data).kind
         kept = [d for s, d in self._log if s == sender and Envelope.decode(d).kind == kind]
         if data in kept:
-            self._ignore(sender, "duplicate", data)
+            self._ignore(sender, Ignored.DUPLICATE, data)
         elif len(kept) == MAX_UNOPENED:
-            self._ignore(sender, "too many before the start", data)
+            self._ignore(sender, Ignored.TOO_MANY_EARLY, data)
         else:
             self._log.append((sender, data))
 
@@ -507,7 +517,10 @@ class Party(Generic[S, R]):
             self._gave_up[sender] = said
             return
         raise CheckFailed(
-            Reason.PEER_ABORTED, detail=f"party {sender} reports {said}", reported_by=sender
+            Reason.PEER_ABORTED,
+            about={sender},
+            detail=f"party {sender} reports {said}",
+            reported_by=sender,
         )
 
     # ------------------------------------------------------------------ rounds
@@ -540,7 +553,7 @@ class Party(Generic[S, R]):
             with self._step(round_.name):
                 turn = round_.run(self._view, self.keep, self.inbox)
         except CheckFailed as failed:
-            outputs += self._abort(failed, f"round {round_.number} ({round_.name})")
+            outputs += self._abort(failed, round_.where)
             return
         self.keep = turn.keep
         if turn.pair_secrets:
@@ -607,7 +620,7 @@ class Party(Generic[S, R]):
 
     # ------------------------------------------------------------------ endings and events
 
-    def _abort(self, failed: CheckFailed, step: str) -> list[Output[R]]:
+    def _abort(self, failed: CheckFailed, where: Where) -> list[Output[R]]:
         named = failed.culprits | failed.suspects
         evidence = tuple(
             Evidence(sender, kind.__name__, payload)
@@ -617,9 +630,10 @@ class Party(Generic[S, R]):
         )
         aborted = Aborted(
             failed.reason,
-            step,
+            where,
             failed.culprits,
             failed.suspects - {self.me},
+            failed.about - {self.me},
             failed.detail,
             evidence + failed.evidence,
             unsealed=not failed.culprits <= self._authenticated,
@@ -638,8 +652,9 @@ class Party(Generic[S, R]):
         self.listener(PartyAborted(self.me, self.definition.name, aborted))
         return outputs
 
-    def _ignore(self, sender: int, why: str, data: bytes) -> list[Output[R]]:
-        self.listener(MessageIgnored(sender, self.me, self.definition.name, why, len(data)))
+    def _ignore(self, sender: int, why: Ignored, data: bytes) -> list[Output[R]]:
+        protocol, kind = self.definition.name, self.kind_of(data)
+        self.listener(MessageIgnored(sender, self.me, protocol, kind, why, len(data)))
         return []
 
     @contextmanager

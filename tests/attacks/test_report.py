@@ -8,6 +8,7 @@ import pytest
 from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE
 from mpcsim.attacks.model import Cell, Effect, Finding, Verdict, broken, harmless, observe
+from mpcsim.errors import InRound
 
 FEW = tuple(attack for attack in ATTACKS if attack.id in ("D1", "P4"))
 
@@ -77,7 +78,7 @@ def test_an_aborted_cell_counts_only_with_the_right_culprit_step_and_consequence
     right = rogue.expected_on
     for change in (
         {"culprits": frozenset({3})},
-        {"step": "round 4 (finish)"},
+        {"where": InRound(4, "finish")},
         {"consequence": None},
         {"suspects": frozenset({3})},
         {"reason": None},

@@ -4,8 +4,8 @@ What counts as a check:
 
 - a call of ``check(condition, ...)``;
 - a ``raise`` of one of the errors in ``REFUSALS``, or of what a function that returns one gives;
-- a ``return`` of a text under an ``if``, in a function that returns ``str | None``: why something
-  is not acceptable, or None;
+- a ``return`` of a text under an ``if``, in a function that returns ``str | None``, or of a member
+  in one that returns ``Ignored | None``: why something is not acceptable, or None;
 - a message that a party ignores on purpose (``self._ignore(...)``);
 - in the functions of ``VERDICTS``: a ``return`` of nothing or False under an ``if`` or in a
   handler, and the condition that is returned;
@@ -24,6 +24,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 REFUSALS = frozenset(
     {
@@ -192,6 +193,8 @@ def _negated(expression: ast.expr) -> ast.expr:
 
 
 def _text(node: ast.expr) -> str:
+    if _is_member(node):
+        return node.attr
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -208,6 +211,11 @@ def _is_text(node: ast.expr | None) -> bool:
     )
 
 
+def _is_member(node: ast.expr | None) -> TypeGuard[ast.Attribute]:
+    """Whether it looks like a member of an enum."""
+    return isinstance(node, ast.Attribute) and node.attr.isupper()
+
+
 def _refusal_text(error: ast.expr) -> str:
     """What tells one refusal from another: its text, or else its reason, or else all of it."""
     if not isinstance(error, ast.Call) or not error.args:
@@ -216,8 +224,8 @@ def _refusal_text(error: ast.expr) -> str:
         if _is_text(argument):
             return _text(argument)
     for argument in error.args:
-        if isinstance(argument, ast.Attribute) and argument.attr.isupper():
-            return argument.attr
+        if _is_member(argument):
+            return _text(argument)
     return ast.unparse(error.args[0])
 
 
@@ -255,7 +263,7 @@ class _Finder:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             function = f"{function}.{node.name}".lstrip(".")
             if not isinstance(node, ast.ClassDef):
-                why_function = _returns([node]) == "str | None"
+                why_function = _returns([node]) in ("str | None", "Ignored | None")
         if isinstance(node, ast.stmt):
             self.look(node, function, why_function, above)
         elif isinstance(node, ast.Call) and _called(node) in PASSING:
@@ -275,7 +283,11 @@ class _Finder:
             self.add_guarded(node, _refusal_text(node.exc), function, above)
         elif (ignored := _ignored(node)) is not None:
             self.add_guarded(node, f"ignored, {_text(ignored.args[1])}", function, above)
-        elif why_function and isinstance(node, ast.Return) and _is_text(node.value):
+        elif (
+            why_function
+            and isinstance(node, ast.Return)
+            and (_is_text(node.value) or _is_member(node.value))
+        ):
             self.add_guarded(node, _text(node.value), function, above)
         elif isinstance(node, ast.Return) and function.split(".")[-1] in VERDICTS:
             self.add_verdict(node, function, above)
@@ -305,7 +317,7 @@ class _Finder:
             call.args[0] = condition
 
         reason = call.args[1]
-        text = reason.attr if isinstance(reason, ast.Attribute) else ast.unparse(reason)
+        text = _text(reason)
         parts = conjuncts(call.args[0])
         replace = _replacer(node, above)
         self.sites.append(

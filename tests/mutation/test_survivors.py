@@ -19,7 +19,7 @@ from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.rng import SeededRng
 from mpcsim.rpc.statements import shares_hash
 from mpcsim.runner import LocalRun
-from mpcsim.trace import MessageIgnored
+from mpcsim.trace import Ignored, MessageIgnored
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -151,7 +151,7 @@ class Ears:
     """A listener that keeps why messages were ignored."""
 
     def __init__(self) -> None:
-        self.why: list[str] = []
+        self.why: list[Ignored] = []
 
     def __call__(self, event: object) -> None:
         if isinstance(event, MessageIgnored):
@@ -166,7 +166,7 @@ def test_a_message_of_kind_zero():
     party.start()
     message = Envelope(frost.FROST.number, 0, True, 2, 1, NAME, bytes(64))
     assert party.receive(2, message.encode()) == []
-    assert ears.why == ["unknown kind 0"]
+    assert ears.why == [Ignored.UNKNOWN_KIND]
 
 
 def test_a_stranger_cannot_end_a_session():
@@ -202,7 +202,7 @@ def test_a_message_outside_the_roles(kind, sender, receiver, payload):
     ears = run.parties[receiver].listener = Ears()
     data = message_from(run.parties[sender], kind, receiver, payload)
     assert run.parties[receiver].receive(sender, data) == []
-    assert ears.why == [f"{kind.__name__} does not go from party {sender} to party {receiver}"]
+    assert ears.why == [Ignored.WRONG_WAY]
     run.finish()
     judge(s, run)
 
@@ -222,8 +222,8 @@ def test_what_cannot_be_judged_yet_is_kept_once_and_up_to_a_limit(started):
     ]
     for data in (junk[0], *junk):
         assert party.receive(2, data) == []
-    limit = "too many that do not open yet" if started else "too many before the start"
-    assert ears.why == ["duplicate", limit]
+    limit = Ignored.TOO_MANY_UNOPENED if started else Ignored.TOO_MANY_EARLY
+    assert ears.why == [Ignored.DUPLICATE, limit]
     kept = party.snapshot()
     party.receive(2, junk[-1])
     assert party.snapshot() == kept
@@ -257,7 +257,7 @@ def test_nothing_is_heard_after_the_end():
         outputs = party.receive(sender, envelope.encode())
         assert bool(outputs) == (sender == 2)
         assert party.outcome.reported_by == 2
-    assert ears.why == ["the run is over"]
+    assert ears.why == [Ignored.OVER]
 
 
 # ------------------------------------------------------------------ nonces

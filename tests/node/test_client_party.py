@@ -12,7 +12,7 @@ import pytest
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
-from mpcsim.errors import Aborted, Reason
+from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.protocol import Done, Party, Send, Waiting
 from mpcsim.protocol.envelope import Envelope
@@ -386,17 +386,17 @@ def test_a_suspension_that_the_gateway_does_not_know_of_yet_is_told():
     ("aborted", "text"),
     [
         (
-            Aborted(Reason.SIGNATURE_SHARE_INVALID, "round 3 (aggregate)", frozenset({3})),
+            Aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), frozenset({3})),
             "signature share does not match the signer's commitments; party 3 (institution); "
             "stop working with it",
         ),
         (
-            Aborted(Reason.ECHO_MISMATCH, "round 3 (aggregate)", suspects=frozenset({3, 2})),
+            Aborted(Reason.ECHO_MISMATCH, InRound(3, "aggregate"), suspects=frozenset({3, 2})),
             "a broadcast reached two parties with different content; "
             "one of parties 2 (operator), 3 (institution); try again",
         ),
         (
-            Aborted(Reason.SETUP_DISCARDED, "round 3 (aggregate)", detail="party 2"),
+            Aborted(Reason.SETUP_DISCARDED, InRound(3, "aggregate"), detail="party 2"),
             "the multiplication set-up with a peer was discarded while the session ran (party 2); "
             "nobody can be named; recover the key",
         ),

@@ -15,7 +15,7 @@ from mpcsim.protocol import Done, Party, Send, Waiting
 from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.runner import InFlight, LocalRun
-from mpcsim.trace import MessageIgnored
+from mpcsim.trace import Ignored, MessageIgnored
 from tests.helpers.adversary import favouring
 from tests.helpers.sessions import (
     RecordedRun,
@@ -267,7 +267,7 @@ class Ears:
     """A listener that keeps why messages were ignored."""
 
     def __init__(self) -> None:
-        self.why: list[str] = []
+        self.why: list[Ignored] = []
 
     def __call__(self, event: object) -> None:
         if isinstance(event, MessageIgnored):

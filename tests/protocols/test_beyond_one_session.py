@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import Aborted, Blame, Consequence, InvalidEncoding, Reason, UsageError
+from mpcsim.errors import Aborted, Blame, Consequence, InRound, InvalidEncoding, Reason, UsageError
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Prepared, Waiting
 from mpcsim.protocol.envelope import Envelope
@@ -375,7 +375,7 @@ def test_an_abort_after_the_first_phase_says_so():
     outcomes = run(parties)
     assert outcomes[2].reason is Reason.CONFIRMATION_MISMATCH
     assert outcomes[2].prepared
-    assert not Aborted(Reason.CONFIRMATION_MISMATCH, "").prepared
+    assert not Aborted(Reason.CONFIRMATION_MISMATCH, InRound(5, "activate")).prepared
 
 
 def test_prepared_comes_before_the_confirmation_goes_out():

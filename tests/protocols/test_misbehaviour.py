@@ -18,7 +18,17 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from mpcsim.encoding import Message
-from mpcsim.errors import Aborted, Blame, Consequence, InvalidEncoding, Reason, UsageError
+from mpcsim.errors import (
+    Aborted,
+    Blame,
+    Consequence,
+    InRound,
+    InvalidEncoding,
+    OnReceipt,
+    Reason,
+    UsageError,
+    Where,
+)
 from mpcsim.hashing import Tag
 from mpcsim.mta.base import direction_sid
 from mpcsim.primitives.commitment import opens
@@ -42,13 +52,14 @@ class Scenario:
 
     session: str
     cheat: Callable[[Session], Adversary]
-    step: str
+    where: Where
     consequence: Consequence
     blame: Blame
     culprits: frozenset[int] = frozenset({CHEATER})
     suspects: frozenset[int] = frozenset()
     evidence: tuple[str, ...] = ()
     """Kinds of message that the evidence must contain, as the cheater sent them."""
+    about: frozenset[int] = frozenset({CHEATER})
     accuser: int = ACCUSER
     detail: str = field(default="", kw_only=True)
 
@@ -242,7 +253,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.MALFORMED_MESSAGE: Scenario(
         "frost-2",
         malformed,
-        "receiving from party 2",
+        OnReceipt(2, "SignatureShare"),
         BAN,
         PUBLIC,
         evidence=("SignatureShare",),
@@ -251,7 +262,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.CONFLICTING_MESSAGE: Scenario(
         "frost-3",
         two_versions,
-        "receiving from party 2",
+        OnReceipt(2, "Commitments"),
         RETRY,
         NOBODY,
         culprits=NONE,
@@ -262,17 +273,18 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.PEER_ABORTED: Scenario(
         "ecdsa-3",
         altered("Respond", ".Gamma_u + G", to={1}),
-        "receiving from party 1",
+        OnReceipt(1, "AbortNotice"),
         RETRY,
         NOBODY,
         culprits=NONE,
+        about=frozenset({1}),
         accuser=3,
         detail="party 1 reports GAMMA_U_MISMATCH",
     ),
     Reason.SESSION_MISMATCH: Scenario(
         "frost-2",
         altered("Commitments", ".context first bit flipped"),
-        "round 2 (sign)",
+        InRound(2, "sign"),
         RETRY,
         NOBODY,
         culprits=NONE,
@@ -281,7 +293,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.ECHO_MISMATCH: Scenario(
         "dkg-ed25519",
         altered("Commit", ".nonce first bit flipped", to={1}),
-        "round 3 (deal)",
+        InRound(3, "deal"),
         RETRY,
         NOBODY,
         culprits=NONE,
@@ -292,7 +304,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.COMMITMENT_OPENING: Scenario(
         "dkg-ed25519",
         altered("Reveal", ".blinding first bit flipped"),
-        "round 3 (deal)",
+        InRound(3, "deal"),
         RETRY,
         TRANSPORT,
         evidence=("Commit", "Reveal"),
@@ -300,7 +312,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.THRESHOLD_MISMATCH: Scenario(
         "dkg-ed25519",
         consistently(one_more_coefficient),
-        "round 3 (deal)",
+        InRound(3, "deal"),
         RETRY,
         TRANSPORT,
         evidence=("Commit", "Reveal"),
@@ -309,7 +321,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.PROOF_OF_KNOWLEDGE: Scenario(
         "dkg-ed25519",
         altered("Reveal", ".proof.z + 1"),
-        "round 3 (deal)",
+        InRound(3, "deal"),
         RETRY,
         TRANSPORT,
         evidence=("Commit", "Reveal"),
@@ -317,18 +329,24 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.SHARE_INCONSISTENT: Scenario(
         "dkg-ed25519",
         altered("Deal", ".share + 1"),
-        "round 4 (finish)",
+        InRound(4, "finish"),
         BAN,
         PRIVATE,
         evidence=("Reveal", "Deal"),
     ),
     Reason.DEGENERATE_KEY: Scenario(
-        "dkg-ed25519", cancelling_key, "round 4 (finish)", RETRY, NOBODY, culprits=NONE
+        "dkg-ed25519",
+        cancelling_key,
+        InRound(4, "finish"),
+        RETRY,
+        NOBODY,
+        culprits=NONE,
+        about=NONE,
     ),
     Reason.WRONG_CONSTANT_TERM: Scenario(
         "reshare-ed25519",
         another_constant_term,
-        "round 3 (deal)",
+        InRound(3, "deal"),
         BAN,
         PUBLIC,
         evidence=("Reveal",),
@@ -336,7 +354,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.CONFIRMATION_MISMATCH: Scenario(
         "reshare-ed25519",
         altered("Confirm", ".digest first bit flipped"),
-        "round 5 (activate)",
+        InRound(5, "activate"),
         RETRY,
         PRIVATE,
         evidence=("Confirm",),
@@ -344,7 +362,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.CHANNEL_KEY_INVALID: Scenario(
         "dkg-ed25519",
         consistently(low_order_key),
-        "round 3 (deal)",
+        InRound(3, "deal"),
         RETRY,
         TRANSPORT,
         evidence=("Reveal",),
@@ -352,7 +370,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.BASE_OT_DEGENERATE: Scenario(
         "dkg-secp256k1",
         annihilating_offer,
-        "round 3 (deal)",
+        InRound(3, "deal"),
         RETRY,
         TRANSPORT,
         evidence=("MultiplicationOffer",),
@@ -361,7 +379,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.OT_EXTENSION_CHECK: Scenario(
         "ecdsa-2",
         altered("Offer", ".offer.t first bit flipped"),
-        "round 3 (respond)",
+        InRound(3, "respond"),
         Consequence.BAN_AND_DISCARD_OT,
         PRIVATE,
         evidence=("Offer",),
@@ -369,7 +387,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.SETUP_DISCARDED: Scenario(
         "ecdsa-2, same shares",
         attack_in_another_session,
-        "round 3 (respond)",
+        InRound(3, "respond"),
         RETRY,
         NOBODY,
         culprits=NONE,
@@ -378,7 +396,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.MULTIPLICATION_CHECK: Scenario(
         "ecdsa-2",
         altered("Respond", ".reply.mu first bit flipped"),
-        "round 4 (share)",
+        InRound(4, "share"),
         BAN,
         PRIVATE,
         evidence=("Respond",),
@@ -386,7 +404,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.GAMMA_U_MISMATCH: Scenario(
         "ecdsa-3",
         altered("Respond", ".Gamma_u + G"),
-        "round 4 (share)",
+        InRound(4, "share"),
         BAN,
         PRIVATE,
         evidence=("Respond",),
@@ -394,7 +412,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.GAMMA_V_MISMATCH: Scenario(
         "ecdsa-3",
         altered("Respond", ".Gamma_v + G"),
-        "round 4 (share)",
+        InRound(4, "share"),
         BAN,
         PRIVATE,
         evidence=("Respond",),
@@ -402,19 +420,19 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.PUBLIC_KEY_MISMATCH: Scenario(
         "ecdsa-2",
         another_key_share,
-        "round 4 (share)",
+        InRound(4, "share"),
         BAN,
         PRIVATE,
         suspects=frozenset({CHEATER}),
         evidence=("Respond",),
     ),
     Reason.DEGENERATE_NONCE: Scenario(
-        "ecdsa-2", cancelling_nonce, "round 4 (share)", RETRY, NOBODY, culprits=NONE
+        "ecdsa-2", cancelling_nonce, InRound(4, "share"), RETRY, NOBODY, culprits=NONE, about=NONE
     ),
     Reason.ZERO_DENOMINATOR: Scenario(
         "ecdsa-2",
         annihilating_share,
-        "round 5 (assemble)",
+        InRound(5, "assemble"),
         BAN,
         PRIVATE,
         suspects=frozenset({CHEATER}),
@@ -423,7 +441,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.SIGNATURE_INVALID: Scenario(
         "ecdsa-2",
         altered("SignatureShare", ".w_i + 1"),
-        "round 5 (assemble)",
+        InRound(5, "assemble"),
         BAN,
         PRIVATE,
         suspects=frozenset({CHEATER}),
@@ -432,7 +450,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.SIGNATURE_SHARE_INVALID: Scenario(
         "frost-3",
         altered("SignatureShare", ".share + 1"),
-        "round 3 (aggregate)",
+        InRound(3, "aggregate"),
         BAN,
         PUBLIC,
         evidence=("Commitments", "SignatureShare"),
@@ -445,6 +463,7 @@ AMONG_SEVERAL: dict[Reason, Scenario] = {
         SCENARIOS[Reason.ECHO_MISMATCH],
         accuser=3,
         suspects=frozenset({1, 2}),
+        about=frozenset({1}),
         detail="broadcast of party 2 as seen by party 1",
     ),
     Reason.PUBLIC_KEY_MISMATCH: replace(
@@ -452,6 +471,7 @@ AMONG_SEVERAL: dict[Reason, Scenario] = {
         session="ecdsa-3",
         culprits=NONE,
         suspects=frozenset({2, 3}),
+        about=frozenset({2, 3}),
         consequence=RETRY,
         blame=NOBODY,
     ),
@@ -460,6 +480,7 @@ AMONG_SEVERAL: dict[Reason, Scenario] = {
         session="ecdsa-3",
         culprits=NONE,
         suspects=frozenset({2, 3}),
+        about=frozenset({2, 3}),
         consequence=RETRY,
         blame=NOBODY,
     ),
@@ -468,6 +489,7 @@ AMONG_SEVERAL: dict[Reason, Scenario] = {
         session="ecdsa-3",
         culprits=NONE,
         suspects=frozenset({2, 3}),
+        about=frozenset({2, 3}),
         consequence=RETRY,
         blame=NOBODY,
     ),
@@ -508,7 +530,8 @@ def check_scenario(reason: Reason, scenario: Scenario) -> None:
     assert aborted.reason is reason
     assert aborted.culprits == scenario.culprits
     assert aborted.suspects == scenario.suspects
-    assert aborted.step == scenario.step
+    assert aborted.where == scenario.where
+    assert aborted.about == scenario.about
     assert aborted.detail == scenario.detail
     assert aborted.consequence is scenario.consequence
     assert aborted.blame is scenario.blame
@@ -521,7 +544,7 @@ def check_scenario(reason: Reason, scenario: Scenario) -> None:
     assert evidence <= received
     assert set(scenario.evidence) <= {kind for kind, _ in evidence}
     assert aborted.reason.text in str(aborted)
-    assert aborted.step in str(aborted)
+    assert str(aborted.where) in str(aborted)
 
 
 @pytest.mark.parametrize("reason", SCENARIOS, ids=lambda reason: reason.name)
@@ -598,7 +621,7 @@ def test_ot_state_is_discarded_after_an_extension_attack():
 )
 def test_other_aborts_keep_the_share(reason):
     share = keys("secp256k1")[1]
-    assert share.after(Aborted(reason, "", frozenset({2}))) == share
+    assert share.after(Aborted(reason, InRound(3, "respond"), frozenset({2}))) == share
 
 
 def test_everyone_hears_of_an_abort():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mpcsim.errors import Aborted, Reason
+from mpcsim.errors import Aborted, OnReceipt, Reason
 from mpcsim.protocol import Done, Output, Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.testing.scenarios import Scenario
@@ -85,7 +85,8 @@ class Impatient(Around):
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         if data in self.seen and not self.party.outcome:
-            self.instead = Aborted(Reason.CONFLICTING_MESSAGE, "replay", frozenset({sender}))
+            where = OnReceipt(sender, self.party.kind_of(data))
+            self.instead = Aborted(Reason.CONFLICTING_MESSAGE, where, frozenset({sender}))
         self.seen.add(data)
         return self.party.receive(sender, data)
 

@@ -2,19 +2,19 @@
 
 import pytest
 
-from mpcsim.errors import Aborted, Consequence, Reason
+from mpcsim.errors import Aborted, Consequence, InRound, OnReceipt, Reason
 
 
 @pytest.mark.parametrize(
     ("aborted", "text"),
     [
         (
-            Aborted(Reason.OT_EXTENSION_CHECK, "round 3 (respond)", frozenset({2})),
+            Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2})),
             "aborted in round 3 (respond): OT-extension correlation check fails; party 2; "
             "ban and discard OT",
         ),
         (
-            Aborted(Reason.MALFORMED_MESSAGE, "receiving from party 2", detail="Deal: empty"),
+            Aborted(Reason.MALFORMED_MESSAGE, OnReceipt(2, "Deal"), detail="Deal: empty"),
             "aborted while receiving from party 2: message does not decode (Deal: empty); "
             "nobody can be named; retry",
         ),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim import keyshare
-from mpcsim.errors import Aborted, InvalidEncoding, Reason, UsageError
+from mpcsim.errors import Aborted, InRound, InvalidEncoding, Reason, UsageError
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta.schemes import mta_scheme
 from tests.helpers.keys import keys
@@ -68,7 +68,9 @@ def test_the_share_after_an_abort():
     share = keys("secp256k1")[1]
     with pytest.raises(UsageError, match="not a peer"):
         share.without_multiplication(9)
-    after = share.after(Aborted(Reason.OT_EXTENSION_CHECK, "", frozenset({2, 3})))
+    after = share.after(
+        Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2, 3}))
+    )
     assert KeyShare.from_bytes(after.to_bytes()) == after
     assert not any(after.usable(j) for j in (2, 3))
     assert "redacted" in repr(share)

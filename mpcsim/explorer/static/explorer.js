@@ -748,9 +748,8 @@ class Explorer {
         if (way) parts.push(`M${way.x0} ${way.y0} L${way.x1} ${way.y1}`);
         continue;
       }
-      const party = segment.where.match(/^party (\d+)$/);
-      if (!party) continue;
-      const cx = x.get(Number(party[1]));
+      if (segment.party === null) continue;
+      const cx = x.get(segment.party);
       parts.push(`M${cx} ${y(segment.start_ms)} L${cx} ${y(segment.end_ms)}`);
     }
     return parts.join(" ");

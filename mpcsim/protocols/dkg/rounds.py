@@ -151,6 +151,7 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
         check(
             message.context == setup.context(),
             Reason.SESSION_MISMATCH,
+            about={j},
             detail=f"party {j} runs another session",
         )
     # COMPUTE

@@ -135,6 +135,7 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
         check(
             message.context == setup.context(),
             Reason.SESSION_MISMATCH,
+            about={j},
             detail=f"party {j} signs something else, or with other shares",
         )
     # COMPUTE

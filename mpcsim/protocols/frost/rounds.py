@@ -85,6 +85,7 @@ def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Tur
         check(
             received.context == keep.context,
             Reason.SESSION_MISMATCH,
+            about={j},
             detail=f"party {j} signs something else, or with other shares or signers",
         )
     # COMPUTE
@@ -114,6 +115,7 @@ def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> 
             shares[j].seen == keep.seen,
             Reason.ECHO_MISMATCH,
             suspects=others,
+            about={j},
             detail=f"commitments as seen by party {j}",
         )
     # COMPUTE

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
+from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import cause_of, last_event, origin_of
 from mpcsim.sim.traces.flight import PARTS, RESOLUTION_MS, Segment, flight, label
@@ -118,41 +119,43 @@ def critical_path(trace: Trace) -> CriticalPath:
     backwards: list[Segment] = []
     now = trace.finished_ms
 
-    def gap(until: float, where: str, what: str, part: str) -> None:
+    def gap(until: float, party: PartyId | None, what: str, part: str) -> None:
         """Time between a cause and what it led to."""
         nonlocal now
         if now > until + RESOLUTION_MS:
-            backwards.append(Segment(where, what, until, now, {part: now - until}))
+            where = "nobody" if party is None else f"party {party}"
+            parts = {part: now - until}
+            backwards.append(Segment(where, what, until, now, parts, party=party))
         now = min(now, until)
 
     step: MessageRecord | WorkRecord | None = last_event(trace)
     if step is not None:
         end = step.end_ms if isinstance(step, WorkRecord) else step.received_ms or 0.0
-        gap(end, "nobody", "the run waited", "idle")
+        gap(end, None, "the run waited", "idle")
     while step is not None:
         if isinstance(step, WorkRecord):
-            where = f"party {step.party}"
             spent = now - step.start_ms
             # Work of no duration is on the path, too: it says what led to what.
             backwards.append(
                 Segment(
-                    where,
+                    f"party {step.party}",
                     step.name,
                     step.start_ms,
                     now,
                     {"compute": spent} if spent else {},
                     None,
                     step.number,
+                    step.party,
                 )
             )
             now = step.start_ms
             cause = cause_of(trace, step)
             if cause is None:
-                gap(0.0, where, step.name, "contention")
+                gap(0.0, step.party, step.name, "contention")
             elif isinstance(cause, WorkRecord):
-                gap(cause.end_ms, where, step.name, "contention")
+                gap(cause.end_ms, step.party, step.name, "contention")
             else:
-                gap(cause.received_ms or 0.0, where, step.name, "contention")
+                gap(cause.received_ms or 0.0, step.party, step.name, "contention")
             step = cause
         else:
             legs = flight(trace, step)
@@ -163,7 +166,7 @@ def critical_path(trace: Trace) -> CriticalPath:
                 until = by.received_ms or 0.0
             else:
                 until = 0.0 if by is None else by.end_ms
-            gap(until, f"party {step.sender}", f"before {label(step)}", "idle")
+            gap(until, step.sender, f"before {label(step)}", "idle")
             step = by
-    gap(0.0, "nobody", "the run waited", "idle")
+    gap(0.0, None, "the run waited", "idle")
     return CriticalPath(trace.name, tuple(reversed(backwards)), trace.finished_ms)

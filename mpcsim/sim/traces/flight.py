@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mpcsim.ids import PartyId
 from mpcsim.sim.traces.records import Hop, MessageRecord
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Segment:
     """Where the time went (``PARTS``); adds up to ``end_ms - start_ms``."""
     message: int | None = None
     work: int | None = None
+    party: PartyId | None = None
+    """Whose work or wait it is; None: a message was under way, or nothing happened."""
 
     @property
     def duration_ms(self) -> float:

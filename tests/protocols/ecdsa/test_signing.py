@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import ORDER
 from mpcsim.bench.protocols import round_trips
-from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.kernels import PLAIN
 from mpcsim.mta.ot import OtMta
 from mpcsim.mta.schemes import mta_scheme
@@ -186,14 +186,14 @@ def test_resumed_at_every_point_gives_the_same_signature():
 
 def test_a_failed_ot_check_costs_the_pair_its_setup():
     shares = keys("secp256k1")
-    aborted = Aborted(Reason.OT_EXTENSION_CHECK, "round 3", frozenset({2}))
+    aborted = Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2}))
     share = shares[1].after(aborted)
     assert share.peers[2].multiplication is None
     assert share.peers[3].multiplication is not None
     with pytest.raises(UsageError, match="party 2 was discarded"):
         ecdsa.setup(share, (1, 2), bytes(32))
     ecdsa.setup(share, (1, 3), bytes(32))
-    harmless = Aborted(Reason.SIGNATURE_INVALID, "round 5", frozenset({2}))
+    harmless = Aborted(Reason.SIGNATURE_INVALID, InRound(5, "assemble"), frozenset({2}))
     assert shares[1].after(harmless) == shares[1]
 
 
