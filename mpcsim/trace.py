@@ -81,8 +81,7 @@ class Ignored(Enum):
     DOES_NOT_OPEN = "does not open"
     DUPLICATE = "duplicate"
     LATE_VARIANT = "late, and not what it was"
-    TOO_MANY_UNOPENED = "too many that do not open yet"
-    TOO_MANY_EARLY = "too many before the start"
+    TOO_MANY = "too many that cannot be judged yet"
 
 
 @dataclass(frozen=True)

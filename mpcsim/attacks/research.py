@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
@@ -287,18 +287,9 @@ def _namespaces() -> dict[str, dict[str, Any]]:
 
 
 def _lenient(off: frozenset[Reason]) -> Callable[..., None]:
-    def lenient_check(
-        condition: bool,
-        reason: Reason,
-        culprit: int | None = None,
-        *,
-        suspects: Iterable[int] = (),
-        about: Iterable[int] = (),
-        detail: str = "",
-    ) -> None:
+    def lenient_check(condition: bool, reason: Reason, *args: Any, **options: Any) -> None:
         """``check``, but for the reasons that are off."""
-        held = condition or reason in off
-        check(held, reason, culprit, suspects=suspects, about=about, detail=detail)
+        check(condition or reason in off, reason, *args, **options)
 
     return lenient_check
 

@@ -282,13 +282,14 @@ def across_protocols(build: Build) -> Finding:
 class Impatient(Party[Any, Any]):
     """A research party that takes every message that is early or comes twice for an attack."""
 
-    def _accept(self, sender: PartyId, envelope: Envelope) -> None:
-        if 1 <= envelope.kind <= len(self._kinds):
-            round_, sends = self._kinds[envelope.kind - 1]
+    def _accept(self, sender: PartyId, data: bytes) -> None:
+        kind = Envelope.decode(data).kind
+        if 1 <= kind <= len(self._kinds):
+            round_, sends = self._kinds[kind - 1]
             early = round_.number >= self._current.number
             if early or sender in self.inbox.values.get(sends.message, {}):
                 raise CheckFailed(Reason.CONFLICTING_MESSAGE, {sender}, detail="out of order")
-        super()._accept(sender, envelope)
+        super()._accept(sender, data)
 
 
 def disorder(build: Build) -> Finding:

@@ -1,7 +1,8 @@
 """What a receiver checks of each message, and how that came out in a run.
 
-A failed check ends a run, and the party's ``Aborted`` says which it was; so the outcome of every
-check follows from how far its party came and why it stopped.
+A failed check ends a run, and the party's ``Aborted`` says which it was (where, for what reason,
+about whose messages); so the outcome of every check follows from how far its party came and why it
+stopped.
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
         ),
     },
 }
-"""By protocol and kind of message, in the order in which receivers make them."""
+"""By protocol and kind of message, in the order in which receivers make them. Kind, round and
+reason say which check of the protocol a line tells of."""
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,8 @@ class Order:
         state = progress.state
         if isinstance(state, Aborted) and isinstance(state.where, OnReceipt):
             for at in self._of_party[party]:
-                if (message := self.steps[at].message) is not None and _ends(state, message):
+                message = self.steps[at].message
+                if message and state.where == OnReceipt(message.sender, message.kind):
                     return at
         works = [
             w
@@ -167,11 +168,10 @@ class Order:
         return self._latest(party, ending.at_ms)
 
 
-def _ends(aborted: Aborted, message: MessageRecord) -> bool:
-    """Whether a party gave up on receipt of a message."""
-    return aborted.where == OnReceipt(message.sender, message.kind)
-
-
 def spoiled(state: object, message: MessageRecord) -> bool:
     """Whether a party gave up on receipt of a message because of what it was."""
-    return isinstance(state, Aborted) and state.reported_by is None and _ends(state, message)
+    return (
+        isinstance(state, Aborted)
+        and state.reported_by is None
+        and state.where == OnReceipt(message.sender, message.kind)
+    )

@@ -171,7 +171,7 @@ class Party(Generic[S, R]):
         """Peers that seal everything: from the start, or once they sent something sealed."""
         self._log: list[tuple[PartyId, bytes]] = []
         """What was taken, or came before the start: a snapshot replays it."""
-        self._unopened: list[tuple[PartyId, Envelope]] = []
+        self._unopened: list[tuple[PartyId, bytes]] = []
         """What may open once the parties have agreed on secrets."""
         self._forged: set[PartyId] = set()
         self._gave_up: dict[PartyId, str] = {}
@@ -242,10 +242,10 @@ class Party(Generic[S, R]):
         if why := self._foreign(PartyId(sender), envelope):
             return self._ignore(sender, why, data)
         if self.phase is Phase.NOT_STARTED:
-            self._keep_until_start(envelope.sender, data)
+            self._keep(self._log, envelope.sender, data)
             return []
         outputs: list[Output[R]] = []
-        if self._guarded(envelope.sender, envelope, outputs):
+        if self._guarded(envelope.sender, data, outputs):
             outputs += self._advance()
         return outputs
 
@@ -287,8 +287,7 @@ class Party(Generic[S, R]):
             setup,
             (len(self._log) + len(self._unopened)).to_bytes(4, "big"),
         ]
-        unopened = [(sender, envelope.encode()) for sender, envelope in self._unopened]
-        for sender, data in self._log + unopened:
+        for sender, data in self._log + self._unopened:
             parts += [sender.to_bytes(2, "big"), len(data).to_bytes(4, "big"), data]
         content = b"".join(parts)
         return content + tagged_hash(Tag.STORED, content)
@@ -381,22 +380,22 @@ class Party(Generic[S, R]):
             return Ignored.WRONG_WAY
         return None
 
-    def _guarded(self, sender: PartyId, envelope: Envelope, outputs: list[Output[R]]) -> bool:
+    def _guarded(self, sender: PartyId, data: bytes, outputs: list[Output[R]]) -> bool:
         """Accept one message; False if that ended the run."""
         try:
-            self._accept(sender, envelope)
+            self._accept(sender, data)
         except CheckFailed as failed:
-            outputs += self._abort(failed, OnReceipt(sender, self.kind_of(envelope.encode())))
+            outputs += self._abort(failed, OnReceipt(sender, self.kind_of(data)))
             return False
         return True
 
-    def _accept(self, sender: PartyId, envelope: Envelope) -> None:
-        data = envelope.encode()
+    def _accept(self, sender: PartyId, data: bytes) -> None:
+        envelope = Envelope.decode(data)
         payload = envelope.body
         if envelope.sealed:
             opened = self._open(sender, envelope)
             if opened is None and self._may_open_later(envelope):
-                self._keep_unopened(sender, envelope)
+                self._keep(self._unopened, sender, data)
                 return
             if opened is None:
                 self._forged.add(sender)
@@ -478,24 +477,15 @@ class Party(Generic[S, R]):
         always = envelope.kind == ABORT_KIND or self._kinds[envelope.kind - 1][1].sealed
         return always and self.phase is Phase.AGREEING
 
-    def _keep_unopened(self, sender: PartyId, envelope: Envelope) -> None:
-        kept = [e for s, e in self._unopened if s == sender and e.kind == envelope.kind]
-        if envelope in kept:
-            self._ignore(sender, Ignored.DUPLICATE, envelope.encode())
-        elif len(kept) == MAX_UNOPENED:
-            self._ignore(sender, Ignored.TOO_MANY_UNOPENED, envelope.encode())
-        else:
-            self._unopened.append((sender, envelope))
-
-    def _keep_until_start(self, sender: PartyId, data: bytes) -> None:
-        kind = Envelope.decode(data).kind
-        kept = [d for s, d in self._log if s == sender and Envelope.decode(d).kind == kind]
-        if data in kept:
+    def _keep(self, kept: list[tuple[PartyId, bytes]], sender: PartyId, data: bytes) -> None:
+        """Keep for later what cannot be judged yet, once and up to a limit."""
+        alike = [d for s, d in kept if s == sender and self.kind_of(d) == self.kind_of(data)]
+        if data in alike:
             self._ignore(sender, Ignored.DUPLICATE, data)
-        elif len(kept) == MAX_UNOPENED:
-            self._ignore(sender, Ignored.TOO_MANY_EARLY, data)
+        elif len(alike) == MAX_UNOPENED:
+            self._ignore(sender, Ignored.TOO_MANY, data)
         else:
-            self._log.append((sender, data))
+            kept.append((sender, data))
 
     def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
         try:

@@ -222,8 +222,7 @@ def test_what_cannot_be_judged_yet_is_kept_once_and_up_to_a_limit(started):
     ]
     for data in (junk[0], *junk):
         assert party.receive(2, data) == []
-    limit = Ignored.TOO_MANY_UNOPENED if started else Ignored.TOO_MANY_EARLY
-    assert ears.why == [Ignored.DUPLICATE, limit]
+    assert ears.why == [Ignored.DUPLICATE, Ignored.TOO_MANY]
     kept = party.snapshot()
     party.receive(2, junk[-1])
     assert party.snapshot() == kept
