@@ -13,8 +13,8 @@ import pytest
 from mpcsim import errors
 from mpcsim.errors import Reason
 from mpcsim.explorer.checks import CHECKS, EVERY, ON_RECEIPT
-from mpcsim.explorer.model import DEFINITIONS
 from mpcsim.protocol import Party
+from mpcsim.protocols.signing import PROTOCOLS
 from tests.helpers.sessions import Session, run_with, session
 
 SESSIONS = ("dkg-secp256k1", "reshare-secp256k1", "ecdsa-3", "frost-2")
@@ -107,4 +107,4 @@ def test_what_is_checked_of_every_message_on_receipt():
 
 
 def test_every_protocol_is_watched():
-    assert {session(name).definition.name for name in SESSIONS} == set(DEFINITIONS)
+    assert {session(name).definition.name for name in SESSIONS} == set(PROTOCOLS)
