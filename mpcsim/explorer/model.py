@@ -42,8 +42,8 @@ from mpcsim.protocol import Round
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
-from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import Ignored
 
 

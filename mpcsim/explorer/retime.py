@@ -25,8 +25,8 @@ from mpcsim.sim.network.transport import SEGMENT_HEADER_BYTES, Connection, segme
 from mpcsim.sim.replay import MessageGraph, Step, record
 from mpcsim.sim.run.compute import RoundWork
 from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
-from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import StepFinished, StepStarted
 
 _NUMBER_BYTES: Final = 4

@@ -19,7 +19,7 @@ from mpcsim.runner import Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
 from mpcsim.sim.simulation import Simulation
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.trace import Trace
 
 OPERATIONS: Final = ("generate", "sign", "recover")
 

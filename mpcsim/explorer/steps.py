@@ -9,9 +9,9 @@ from mpcsim.explorer.checks import Progress
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Done
 from mpcsim.protocol.party import AbortNotice
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.flight import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, WorkRecord
-from mpcsim.sim.traces.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,15 @@ All of the drawing is in ``static/explorer.js``; here the view goes out and comm
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import traitlets
 
 from mpcsim.errors import MpcError, UsageError
+from mpcsim.explorer.exploration import Exploration
 from mpcsim.explorer.model import as_json
 from mpcsim.explorer.views import Detail
-
-if TYPE_CHECKING:
-    from mpcsim.explorer.explorer import Explorer
 
 STATIC = Path(__file__).parent / "static"
 
@@ -40,7 +38,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     answered = traitlets.Int(0).tag(sync=True)
     """Number of the last command that was carried out or refused."""
 
-    def __init__(self, explorer: Explorer) -> None:
+    def __init__(self, explorer: Exploration) -> None:
         self._explorer = explorer
         self._sent: dict[str, Detail] | None = None
         super().__init__()

@@ -12,8 +12,8 @@ from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.simulation import Policy, Result, Simulation
 from mpcsim.sim.sweep import signing_point, sweep
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
-from mpcsim.sim.traces.trace import Trace
 
 __all__ = [
     "Adversary",

@@ -35,8 +35,8 @@ from mpcsim.sim.run.compute import Compute, Measured
 from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun, check_resend
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Scope, Verdict
-from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import Listener, silent
 
 R = TypeVar("R")

@@ -19,7 +19,7 @@ from mpcsim.runner import InFlight, LocalRun, Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, MessageFault, Partition, Strike
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.trace import Trace
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing.deviation import Deviation
 from mpcsim.testing.invariants import BrokenInvariant, Invariant, own

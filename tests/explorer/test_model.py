@@ -8,6 +8,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.model import as_json, details, view
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.explorer.rules import check_sound
 from tests.helpers import traces
@@ -52,7 +53,7 @@ def test_traces_with_every_kind_of_trouble(name):
 @pytest.mark.parametrize("name", traces.NAMES)
 def test_traces_from_files(name):
     """Without what the parties returned, an abort has only its text."""
-    trace = from_jsonl(to_jsonl(traces.trace(name)))
+    trace = Trace(**vars(from_jsonl(to_jsonl(traces.trace(name)))))
     made = view(trace, network=STAR)
     check_sound(made)
     assert not made.aborts

@@ -8,7 +8,7 @@ from mpcsim.protocol import Party
 from mpcsim.runner import Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.trace import Trace
 from tests.helpers.sessions import Session
 
 

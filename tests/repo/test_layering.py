@@ -218,7 +218,7 @@ def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
         ("sim/sweep.py", "import node.app"),
         ("attacks/report.py", "from node.local import LocalService"),
         ("sim/network/a.py", "from mpcsim.sim.run import engine"),
-        ("sim/network/a.py", "from mpcsim.sim.traces.trace import Trace"),
+        ("sim/network/a.py", "from mpcsim.sim.trace import Trace"),
         ("sim/figures/a.py", "from mpcsim.sim.run.faults import delay"),
         ("sim/run/a.py", "from mpcsim.sim import simulation"),
         ("sim/run/a.py", "from mpcsim.sim import Simulation"),
@@ -251,7 +251,7 @@ def test_the_check_catches(tmp_path, name, source):
         ("bench/a.py", "import time\nfrom mpcsim.sim import world\nprint(open('x'))"),
         (
             "sim/run/a.py",
-            "from mpcsim.sim.traces.trace import Trace\nfrom mpcsim.sim.run.b import c",
+            "from mpcsim.sim.trace import Trace\nfrom mpcsim.sim.run.b import c",
         ),
         ("sim/traces/a.py", "def draw():\n    from mpcsim.sim import figures"),
         ("sim/__init__.py", "from mpcsim.sim.sweep import sweep"),

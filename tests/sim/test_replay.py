@@ -43,8 +43,8 @@ from mpcsim.sim.replay.arrays import PARTS
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop, duplicate
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.critical_path import critical_path
-from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import StepFinished, StepStarted, silent
 from tests.helpers.sessions import DEFINITIONS, session
 from tests.helpers.toy import TOY, toy_parties

@@ -19,8 +19,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK, DARK, GREY, VERMILLION, WHITE, party_colour
 from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.rich_display import milliseconds
-from mpcsim.sim.traces.records import Verdict
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import RunRecord, Verdict
 
 DPI = 100
 
@@ -83,7 +82,7 @@ def add_axes(
     return axes
 
 
-def add_title(figure: Figure, trace: Trace, what: str = "") -> float:
+def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
     """Title at the top left; returns its height in inches."""
     width, height = figure.get_size_inches()
     over = f" over {trace.network}" if trace.network else ""
@@ -124,7 +123,7 @@ def extent(figure: Figure, text: Text) -> Bbox:
     return box
 
 
-def party_colours(trace: Trace) -> dict[PartyId, str]:
+def party_colours(trace: RunRecord) -> dict[PartyId, str]:
     """The colour of every party of a trace."""
     parties = sorted(
         {e.party for e in trace.endings}
@@ -133,7 +132,7 @@ def party_colours(trace: Trace) -> dict[PartyId, str]:
     return {i: party_colour(i).line for i in parties}
 
 
-def party_sites(trace: Trace) -> dict[PartyId, str]:
+def party_sites(trace: RunRecord) -> dict[PartyId, str]:
     """Where each party sits, as far as the trace tells."""
     found = {work.party: work.site for work in trace.work}
     for message in trace.messages:
@@ -142,6 +141,6 @@ def party_sites(trace: Trace) -> dict[PartyId, str]:
     return found
 
 
-def horizon(trace: Trace) -> float:
+def horizon(trace: RunRecord) -> float:
     """Where the time axis ends; a run that took no time gets a millisecond."""
     return trace.finished_ms or 1.0

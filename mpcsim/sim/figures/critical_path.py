@@ -12,10 +12,10 @@ from mpcsim.sim.figures.canvas import add_axes, add_title, new_chart
 from mpcsim.sim.figures.style import FILLS, FONT
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces import critical_path as critical_paths
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import RunRecord
 
 
-def critical_path(trace: Trace) -> Figure:
+def critical_path(trace: RunRecord) -> Figure:
     """Where the time went, place by place, and in total.
 
     Above, one lane per party and link with the segments of the critical path in order of time;

@@ -20,12 +20,11 @@ from mpcsim.sim.figures.canvas import (
 )
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.flight import flight
-from mpcsim.sim.traces.records import MessageRecord
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import MessageRecord, RunRecord
 from mpcsim.sim.traces.waits import party_waits
 
 
-def gantt(trace: Trace) -> Figure:
+def gantt(trace: RunRecord) -> Figure:
     """One lane per party with its computing and waiting, and under it the messages it sent.
 
     A message's bar runs from sending to receipt and is split into where the time went, hop by
@@ -76,7 +75,7 @@ def gantt(trace: Trace) -> Figure:
     return figure
 
 
-def _gantt_kinds(trace: Trace) -> set[str]:
+def _gantt_kinds(trace: RunRecord) -> set[str]:
     used = {"compute"} if any(w.end_ms > w.start_ms for w in trace.work) else set[str]()
     for message in trace.messages:
         for segment in flight(trace, message):
@@ -93,13 +92,15 @@ def _gantt_kinds(trace: Trace) -> set[str]:
 _LANE: Final = {"message": "waiting", "contention": "contention", "unanswered": "unanswered"}
 
 
-def _draw_flight(axes: Axes, trace: Trace, message: MessageRecord, row: float, end: float) -> None:
+def _draw_flight(
+    axes: Axes, trace: RunRecord, message: MessageRecord, row: float, end: float
+) -> None:
     gid = f"message-{message.number}"
-    legs = flight(trace, message)
-    for segment in legs:
+    segments = flight(trace, message)
+    for segment in segments:
         draw_segment(axes, row, 0.5, segment, end, gid)
     if message.fate in ("dropped", "lost"):
-        x = min(legs[-1].end_ms if legs else message.sent_ms, end)
+        x = min(segments[-1].end_ms if segments else message.sent_ms, end)
         axes.plot(
             [x], [row], ls="none", marker="x", ms=7, mew=2, color=VERMILLION, zorder=7,
             clip_on=False, gid=f"cross-{message.number}",
@@ -107,7 +108,7 @@ def _draw_flight(axes: Axes, trace: Trace, message: MessageRecord, row: float, e
 
 
 def _draw_lane(
-    figure: Figure, axes: Axes, trace: Trace, party: PartyId, row: float, end: float
+    figure: Figure, axes: Axes, trace: RunRecord, party: PartyId, row: float, end: float
 ) -> None:
     ending = next((e for e in trace.endings if e.party == party), None)
     if ending is None:

@@ -28,10 +28,10 @@ from mpcsim.sim.figures.labels import place_labels
 from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.figures.ways import Way, forwarding_sites, labels_of, way_of
 from mpcsim.sim.rich_display import milliseconds
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import RunRecord
 
 
-def sequence_diagram(trace: Trace, *, gateway: bool = False) -> Figure:
+def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     """Lifelines with the messages between them; time runs downward, to scale.
 
     Arrows have the colour of their sender and slope with the time the message took; each is
@@ -138,7 +138,7 @@ def sequence_diagram(trace: Trace, *, gateway: bool = False) -> Figure:
     return figure
 
 
-def _shade_rounds(figure: Figure, axes: Axes, trace: Trace, end: float) -> None:
+def _shade_rounds(figure: Figure, axes: Axes, trace: RunRecord, end: float) -> None:
     first: dict[int, tuple[float, str]] = {}
     for work in trace.work:
         if work.round and (work.round not in first or work.start_ms < first[work.round][0]):

@@ -12,8 +12,7 @@ from mpcsim.sim.colours import BLACK
 from mpcsim.sim.figures.canvas import horizon
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.flight import RESOLUTION_MS
-from mpcsim.sim.traces.records import MessageRecord
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import MessageRecord, RunRecord
 
 STUB = 0.2
 """Length of a stub; neighbouring lifelines are 1 apart."""
@@ -43,14 +42,14 @@ class Label:
     colour: str = BLACK
 
 
-def forwarding_sites(trace: Trace, sites: Mapping[PartyId, str]) -> list[str]:
+def forwarding_sites(trace: RunRecord, sites: Mapping[PartyId, str]) -> list[str]:
     """Sites where messages pass through, by first appearance."""
     found = {hop.target: None for m in trace.messages for hop in m.hops[:-1]}
     return [site for site in found if site not in sites.values()]
 
 
 def way_of(
-    trace: Trace,
+    trace: RunRecord,
     message: MessageRecord,
     place: Mapping[PartyId | str, int],
     gateway: bool,
@@ -109,7 +108,7 @@ def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float,
     return kept
 
 
-def _usual_flight(trace: Trace) -> float:
+def _usual_flight(trace: RunRecord) -> float:
     took = [m.received_ms - m.sent_ms for m in trace.messages if m.received_ms is not None]
     return median(took) if took else horizon(trace) / 10
 

@@ -10,8 +10,9 @@ for many draws of latencies and losses at once, as arrays.
     >>> graph = record(sim.sign().trace)
     >>> print(graph.replay(Network.preset("seoul", access="lte"), 1_000_000))
 
-``graph`` is what is replayed; ``plan`` lays it out on a network, ``chunk`` works out the times of
-some thousand samples, ``tally`` their critical paths; ``results`` is what comes out.
+``steps`` is what is replayed; ``plan`` lays it out on a network, ``chunk`` works out the times of
+some thousand samples, ``tally`` their critical paths; ``results`` is what comes out. ``graph`` is
+the front door.
 
 The arithmetic is that of ``transport.Pipe`` and ``engine.VirtualRun``, operation by operation: fed
 with the same draws (``DrawTable``), both give the same times, bit by bit. Three things make it
@@ -23,8 +24,9 @@ All times are milliseconds.
 """
 
 from mpcsim.sim.replay.draws import ArraySource, DrawTable
-from mpcsim.sim.replay.graph import MessageGraph, Packet, Step, record
+from mpcsim.sim.replay.graph import MessageGraph, record
 from mpcsim.sim.replay.results import Explanation, Replay, Share
+from mpcsim.sim.replay.steps import Packet, Step
 
 __all__ = [
     "ArraySource",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from mpcsim.sim.network.transport import (
 from mpcsim.sim.replay.arrays import ZERO, Bools, Floats
 from mpcsim.sim.replay.draws import ArraySource
 from mpcsim.sim.replay.plan import Leg, Plan
-
-if TYPE_CHECKING:
-    from mpcsim.sim.replay.graph import Step
+from mpcsim.sim.replay.steps import Step
 
 SEGMENT_BITS: Final = (SEGMENT_BYTES + SEGMENT_HEADER_BYTES) * 8
 
@@ -67,8 +65,7 @@ class Chunk:
 
     def run(self) -> None:
         """Work out all times."""
-        graph = self.plan.graph
-        for number, step in enumerate(graph.steps):
+        for number, step in enumerate(self.plan.steps):
             start, joined = self._begin(step)
             self.joined.append(joined)
             cost = self.plan.costs_ms[number]

@@ -12,44 +12,16 @@ from mpcsim.ids import PartyId
 from mpcsim.protocol import Definition
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import (
-    whole,
-)
+from mpcsim.sim.network.transport import whole
 from mpcsim.sim.replay.chunk import Chunk
 from mpcsim.sim.replay.draws import ArraySource, Sampled
 from mpcsim.sim.replay.plan import Plan
 from mpcsim.sim.replay.results import Replay
+from mpcsim.sim.replay.steps import Packet, Step
 from mpcsim.sim.replay.tally import Tally
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
-from mpcsim.sim.traces.trace import Trace
-
-
-@dataclass(frozen=True)
-class Packet:
-    """One message of the graph."""
-
-    kind: str
-    sender: PartyId
-    receiver: PartyId
-    size: int
-    """Envelope in bytes; the transport adds its overhead."""
-    step: int
-    """Number of the step that sends it."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One round at one party. It runs when the party's last one is over and its needs are there."""
-
-    party: PartyId
-    protocol: str
-    round: int
-    name: str
-    needs: tuple[int, ...]
-    """Numbers of the messages it waits for."""
-    sends: tuple[int, ...]
-    """Numbers of the messages that leave at its end, in order."""
+from mpcsim.sim.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -97,7 +69,7 @@ class MessageGraph:
         """
         if not whole(samples, 1):
             raise UsageError(f"samples is {samples}: not a whole number from 1 on")
-        plan = Plan(self, network, costs or Free())
+        plan = Plan(self.steps, self.messages, network, costs or Free())
         chunk = plan.chunk(explain)
         finished = np.empty(samples)
         ends = {i: np.empty(samples) for i in self.parties} if parties else {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,12 +24,9 @@ from mpcsim.sim.network.transport import (
     wire_ms,
 )
 from mpcsim.sim.replay.arrays import Floats
+from mpcsim.sim.replay.steps import Packet, Step
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
-
-if TYPE_CHECKING:
-    from mpcsim.sim.replay.graph import MessageGraph
-
 
 CHUNK: Final = 8192
 """Samples worked on at a time: an array of them takes 64 kB."""
@@ -71,45 +68,52 @@ class Leg:
 class Plan:
     """A graph on a network: everything that is the same for all samples."""
 
-    def __init__(self, graph: MessageGraph, network: Network, compute: Compute) -> None:
+    def __init__(
+        self,
+        steps: tuple[Step, ...],
+        messages: tuple[Packet, ...],
+        network: Network,
+        compute: Compute,
+    ) -> None:
         if not isinstance(compute, Declared | Free):
             raise UsageError(
                 f"compute {compute.name} cannot be replayed: it differs from run to run "
                 "(compute.calibrate makes declared costs of it)"
             )
-        self.graph = graph
+        self.steps = steps
+        self.messages = messages
         self.compute = compute
         self.connection = network.connection
-        self.parties = graph.parties
+        self.parties = tuple(dict.fromkeys(step.party for step in steps))
         _check_cores(self.parties, network)
         self.costs_ms = [
             compute.round_ms(RoundWork(step.protocol, step.round, step.name, 0.0))
             * network.sites[network.placement[step.party]].cpu_factor
-            for step in graph.steps
+            for step in steps
         ]
-        self.ways: list[tuple[Leg, ...]] = [() for _ in graph.messages]
+        self.ways: list[tuple[Leg, ...]] = [() for _ in messages]
         self._lay_out(network)
 
     def _lay_out(self, network: Network) -> None:
         """The legs of every message."""
         flows: dict[tuple[PartyId, PartyId], list[int]] = {}
-        for number, packet in enumerate(self.graph.messages):
+        for number, packet in enumerate(self.messages):
             flows.setdefault((packet.sender, packet.receiver), []).append(number)
         rank: dict[int, int] = {}  # of a step among those of its party
         by_party: dict[PartyId, list[int]] = {}
-        for number, step in enumerate(self.graph.steps):
+        for number, step in enumerate(self.steps):
             mine = by_party.setdefault(step.party, [])
             rank[number] = len(mine)
             mine.append(number)
         connection = self.connection
         for (sender, receiver), numbers in flows.items():
-            sizes = [self.graph.messages[n].size + connection.overhead_bytes for n in numbers]
+            sizes = [self.messages[n].size + connection.overhead_bytes for n in numbers]
             tracked, waits = _window_plan([segments(size) for size in sizes], connection)
             route = network.route(sender, receiver)
             for nth, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
                 mine = by_party[sender]
-                now = rank[self.graph.messages[number].step]
-                before = rank[self.graph.messages[numbers[nth - 1]].step] if nth else now
+                now = rank[self.messages[number].step]
+                before = rank[self.messages[numbers[nth - 1]].step] if nth else now
                 count = segments(size)
                 self.ways[number] = tuple(
                     Leg(
@@ -139,7 +143,7 @@ class Plan:
         tracked = sum(leg.tracked for leg in legs)
         arrays = 4 * sum(leg.final for leg in legs) + 3 * tracked + len(self.parties)
         if explain:
-            arrays += 3 * len(legs) + 3 * tracked + 2 * len(self.graph.steps)
+            arrays += 3 * len(legs) + 3 * tracked + 2 * len(self.steps)
         fitting = max(64, CHUNK_BYTES // (8 * arrays))
         return min(CHUNK, 1 << (fitting.bit_length() - 1))
 

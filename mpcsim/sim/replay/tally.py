@@ -27,7 +27,7 @@ class Tally:
 
     def add(self, run: Chunk) -> None:
         """Walk back from the finishes of one chunk."""
-        n, graph = run.n, self._plan.graph
+        n, plan = run.n, self._plan
         on_links: dict[str, Bools] = {}
         on_parties: dict[PartyId, Bools] = {}
         on_steps: dict[int, Bools] = {}
@@ -37,11 +37,11 @@ class Tally:
             unclaimed &= ~last
             self._last[i] += np.count_nonzero(last)
             _mark(on_steps, run.last_step[i], last)
-        for number in reversed(range(len(graph.steps))):
+        for number in reversed(range(len(plan.steps))):
             on = on_steps.pop(number, None)
             if on is None or not (times := np.count_nonzero(on)):
                 continue
-            step = graph.steps[number]
+            step = plan.steps[number]
             _mark(on_parties, step.party, on)
             spent = times * self._plan.costs_ms[number]
             self._split["compute"] += spent
@@ -54,7 +54,7 @@ class Tally:
                 via = on & (run.arrivals[need] == run.starts[number])
                 if via.any():
                     on = on & ~via
-                    _mark(on_steps, graph.messages[need].step, via)
+                    _mark(on_steps, plan.messages[need].step, via)
                     for leg, parts in run.parts.get(need, ()):
                         _mark(on_links, str(leg.direction), via)
                         self._spend(leg, parts, via)

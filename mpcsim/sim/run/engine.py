@@ -24,8 +24,8 @@ from mpcsim.sim.network.transport import Draws, Pipe
 from mpcsim.sim.run.compute import Compute, Free, RoundWork, Stopwatch
 from mpcsim.sim.run.ending import Validate, conclude, inner_party
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
-from mpcsim.sim.traces.trace import Trace
 
 MAX_EVENTS = 1_000_000
 """Events before a run is given up as a bug; a session has a few hundred."""

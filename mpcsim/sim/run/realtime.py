@@ -47,8 +47,8 @@ from mpcsim.sim.run.ending import Validate, conclude, inner_party
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 from mpcsim.sim.run.loopback import End, Servers, kept_client
 from mpcsim.sim.run.own_loop import in_a_loop, in_a_thread
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
-from mpcsim.sim.traces.trace import Trace
 from mpcsim.trace import Event, Listener, StepFinished, StepStarted
 
 SPIN_MS: Final = 2.0

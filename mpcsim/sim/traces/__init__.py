@@ -1,5 +1,6 @@
-"""What comes out of a run: its trace, what the trace says, and files of it.
+"""What comes out of a run: its record, what the record says, and files of it.
 
-``records`` and ``trace`` are the data; ``flight``, ``causes``, ``waits``, ``summary``,
-``critical_path`` and ``frame`` evaluate them; ``jsonl`` and ``perfetto`` write files.
+``records`` is the data; ``flight``, ``causes``, ``waits``, ``summary``, ``critical_path`` and
+``frame`` evaluate it; ``jsonl`` and ``perfetto`` write files. ``mpcsim.sim.trace`` has all of them
+as methods.
 """

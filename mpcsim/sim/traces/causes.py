@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.traces.flight import RESOLUTION_MS, arrived
-from mpcsim.sim.traces.records import MessageRecord, WorkRecord
-
-if TYPE_CHECKING:
-    from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import MessageRecord, RunRecord, WorkRecord
 
 
-def sequential_delays(trace: Trace) -> int:
+def sequential_delays(trace: RunRecord) -> int:
     """Messages in the longest causal chain: each was sent only after the one before had come.
 
     A round needs the messages of earlier rounds that its party had by then, and its party's
@@ -50,7 +46,7 @@ def sequential_delays(trace: Trace) -> int:
     return max((depth(m) for found in incoming.values() for m in found), default=0)
 
 
-def origin_of(trace: Trace, message: MessageRecord) -> MessageRecord | WorkRecord | None:
+def origin_of(trace: RunRecord, message: MessageRecord) -> MessageRecord | WorkRecord | None:
     """What made a party send a message.
 
     Handling that takes no time leaves no work record. So a message sent after the end of its work
@@ -68,7 +64,7 @@ def origin_of(trace: Trace, message: MessageRecord) -> MessageRecord | WorkRecor
     return work
 
 
-def root_of(trace: Trace, work: WorkRecord) -> WorkRecord:
+def root_of(trace: RunRecord, work: WorkRecord) -> WorkRecord:
     """The handling of the message that let this work begin, or the work itself."""
     while work.cause and work.cause[0] == "work":
         before = trace.work[work.cause[1]]
@@ -78,7 +74,7 @@ def root_of(trace: Trace, work: WorkRecord) -> WorkRecord:
     return work
 
 
-def last_event(trace: Trace) -> MessageRecord | WorkRecord | None:
+def last_event(trace: RunRecord) -> MessageRecord | WorkRecord | None:
     """What ended the run: the last event of the party that ended last."""
     until = trace.finished_ms + RESOLUTION_MS
     last = {e.party for e in trace.endings if e.at_ms >= trace.finished_ms - RESOLUTION_MS}
@@ -98,7 +94,7 @@ def last_event(trace: Trace) -> MessageRecord | WorkRecord | None:
     return message if later else work
 
 
-def cause_of(trace: Trace, work: WorkRecord) -> MessageRecord | WorkRecord | None:
+def cause_of(trace: RunRecord, work: WorkRecord) -> MessageRecord | WorkRecord | None:
     """What a piece of work had to wait for last.
 
     A message that came while the party was busy is recorded as the cause of its handling, but

@@ -14,12 +14,10 @@ from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import cause_of, last_event, origin_of
 from mpcsim.sim.traces.flight import PARTS, RESOLUTION_MS, Segment, flight, label
 from mpcsim.sim.traces.frame import load_pandas
-from mpcsim.sim.traces.records import MessageRecord, WorkRecord
+from mpcsim.sim.traces.records import MessageRecord, RunRecord, WorkRecord
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from mpcsim.sim.traces.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class CriticalPath:
         return document(self.headline, self.tables())
 
 
-def critical_path(trace: Trace) -> CriticalPath:
+def critical_path(trace: RunRecord) -> CriticalPath:
     """From what ended the run back through its causes to the start.
 
     A run that was still waiting at its end has the path of the last thing that happened, and
@@ -158,8 +156,7 @@ def critical_path(trace: Trace) -> CriticalPath:
                 gap(cause.received_ms or 0.0, step.party, step.name, "contention")
             step = cause
         else:
-            legs = flight(trace, step)
-            backwards += reversed(legs)
+            backwards += reversed(flight(trace, step))
             now = step.sent_ms
             by = origin_of(trace, step)
             if isinstance(by, MessageRecord):

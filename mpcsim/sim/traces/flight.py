@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.traces.records import Hop, MessageRecord
-
-if TYPE_CHECKING:
-    from mpcsim.sim.traces.trace import Trace
-
+from mpcsim.sim.traces.records import Hop, MessageRecord, RunRecord
 
 RESOLUTION_MS: Final = 1e-9
 """Times closer than this are the same: a femtosecond of rounding is not a wait."""
@@ -44,7 +40,7 @@ def extra_ms(message: MessageRecord) -> float:
     return max(0.0, message.received_ms - message.hops[-1].transfer.arrived_ms)
 
 
-def arrived(trace: Trace, message: MessageRecord) -> bool:
+def arrived(trace: RunRecord, message: MessageRecord) -> bool:
     """Whether a message reached its receiver before the run was over."""
     return message.received_ms is not None and message.received_ms <= (
         trace.finished_ms + RESOLUTION_MS
@@ -91,7 +87,7 @@ def label(message: MessageRecord) -> str:
     return f"{message.kind} {message.sender} → {message.receiver}"
 
 
-def flight(trace: Trace, message: MessageRecord) -> list[Segment]:
+def flight(trace: RunRecord, message: MessageRecord) -> list[Segment]:
     """A message's way from sending to receipt, or as far as it came."""
     what, found, now = label(message), list[Segment](), message.sent_ms
 

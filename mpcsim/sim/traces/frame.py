@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.traces.flight import PARTS, flight, hop_parts
+from mpcsim.sim.traces.records import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mpcsim.sim.traces.trace import Trace
 
 FRAME_COLUMNS: Final[Mapping[str, str]] = {
     "event": "``work``, ``message`` (from sending to receipt) or ``leg`` (one hop of a message)",
@@ -40,7 +40,7 @@ FRAME_COLUMNS: Final[Mapping[str, str]] = {
 """Columns of ``to_frame`` and what they hold."""
 
 
-def to_frame(trace: Trace) -> pd.DataFrame:
+def to_frame(trace: RunRecord) -> pd.DataFrame:
     """The trace as a tidy table: one row per event, columns as in ``FRAME_COLUMNS``.
 
     Rows are in order of their start; a message comes before its legs. Whole numbers are of the
@@ -58,7 +58,7 @@ def to_frame(trace: Trace) -> pd.DataFrame:
     return frame.astype(kinds)
 
 
-def _frame_rows(trace: Trace) -> Iterator[dict[str, Any]]:
+def _frame_rows(trace: RunRecord) -> Iterator[dict[str, Any]]:
     for work in trace.work:
         cause = work.cause or (None, None)
         yield {

@@ -18,8 +18,15 @@ from typing import Any, Final
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.transport import Transfer
-from mpcsim.sim.traces.records import FORMAT, Ending, Hop, MessageRecord, Verdict, WorkRecord
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import (
+    FORMAT,
+    Ending,
+    Hop,
+    MessageRecord,
+    RunRecord,
+    Verdict,
+    WorkRecord,
+)
 
 VERSION: Final = 1
 FATES: Final = frozenset({"delivered", "dropped", "duplicate", "lost"})
@@ -29,7 +36,7 @@ STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 # ---------------------------------------------------------------------- writing
 
 
-def to_jsonl(trace: Trace) -> str:
+def to_jsonl(trace: RunRecord) -> str:
     """The trace as JSON Lines.
 
     Raises:
@@ -62,7 +69,7 @@ def to_jsonl(trace: Trace) -> str:
     )
 
 
-def save_jsonl(trace: Trace, path: str | Path) -> Path:
+def save_jsonl(trace: RunRecord, path: str | Path) -> Path:
     """Write the trace as JSON Lines; returns the path."""
     path = Path(path)
     path.write_text(to_jsonl(trace), encoding="utf-8", newline="\n")
@@ -76,7 +83,7 @@ def _flat(record: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------------- reading
 
 
-def load(path: str | Path) -> Trace:
+def load(path: str | Path) -> RunRecord:
     """Read a trace that ``save_jsonl`` wrote; it equals the original, without the outcomes.
 
     Raises:
@@ -92,7 +99,7 @@ def load(path: str | Path) -> Trace:
     return from_jsonl(text)
 
 
-def from_jsonl(text: str) -> Trace:
+def from_jsonl(text: str) -> RunRecord:
     """The trace in a JSON Lines text.
 
     Raises:
@@ -132,7 +139,7 @@ def from_jsonl(text: str) -> Trace:
                     f"comes from later work"
                 )
     endings = tuple(_ending(*next(body)) for _ in range(counts["endings"]))
-    trace = Trace(
+    trace = RunRecord(
         name=header.take("name", str),
         network=header.take("network", str),
         seed=header.take("seed", int),

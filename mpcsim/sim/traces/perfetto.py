@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.traces.flight import PARTS, arrived, extra_ms, hop_parts, label
-from mpcsim.sim.traces.records import FORMAT, MessageRecord
-
-if TYPE_CHECKING:
-    from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import FORMAT, MessageRecord, RunRecord
 
 
-def perfetto(trace: Trace) -> dict[str, Any]:
+def perfetto(trace: RunRecord) -> dict[str, Any]:
     """The trace in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
 
     Sites are processes, parties their threads. Work is complete events (``X``). Each message is an
@@ -88,7 +85,7 @@ def perfetto(trace: Trace) -> dict[str, Any]:
     }
 
 
-def save_perfetto(trace: Trace, path: str | Path) -> Path:
+def save_perfetto(trace: RunRecord, path: str | Path) -> Path:
     """Write the trace for ui.perfetto.dev and chrome://tracing; returns the path."""
     path = Path(path)
     text = json.dumps(perfetto(trace), ensure_ascii=False, allow_nan=False)
@@ -96,7 +93,7 @@ def save_perfetto(trace: Trace, path: str | Path) -> Path:
     return path
 
 
-def _sites(trace: Trace) -> list[str]:
+def _sites(trace: RunRecord) -> list[str]:
     """Sites of parties, then the others, by first appearance."""
     found = dict.fromkeys(_homes(trace).values())
     for message in trace.messages:
@@ -105,7 +102,7 @@ def _sites(trace: Trace) -> list[str]:
     return list(found)
 
 
-def _homes(trace: Trace) -> dict[PartyId, str]:
+def _homes(trace: RunRecord) -> dict[PartyId, str]:
     """Where each party sits, as far as the trace tells."""
     found: dict[PartyId, str] = {work.party: work.site for work in trace.work}
     for message in trace.messages:
@@ -150,7 +147,7 @@ class _Slots:
 
 
 def _message_events(
-    trace: Trace,
+    trace: RunRecord,
     message: MessageRecord,
     process: Mapping[str, int],
     home: Mapping[PartyId, str],

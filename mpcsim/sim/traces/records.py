@@ -1,19 +1,17 @@
-"""What a trace consists of: messages, work and endings. Plain data.
+"""The record of a run: messages, work and endings. Plain data.
 
 All times are milliseconds of the run's clock, from its start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.transport import Transfer
-
-if TYPE_CHECKING:
-    pass
 
 FORMAT: Final = "mpcsim-trace"
 """Names traces in files."""
@@ -35,7 +33,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Hop:
-    """One leg of a message's way."""
+    """One hop of a message's route."""
 
     source: str
     target: str
@@ -111,3 +109,28 @@ class Ending:
     """``done``, ``aborted`` or ``waiting``."""
     at_ms: float
     text: str = ""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything about one run."""
+
+    scope: ClassVar[Scope] = "protocol"
+    """A run has no vault to open: its times are not those of a REST call."""
+    name: str
+    """What was run, e.g. ``sign secp256k1``."""
+    network: str
+    seed: int
+    compute: str
+    clock: str
+    """``virtual`` or ``real``."""
+    verdict: Verdict
+    messages: tuple[MessageRecord, ...]
+    work: tuple[WorkRecord, ...]
+    endings: tuple[Ending, ...]
+    finished_ms: float
+    """When the last party ended, or when nothing more could happen."""
+    reproducible: bool = False
+    """The parties' secrets follow from a seed."""
+    outcomes: Mapping[PartyId, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What each party returned; not part of an exported trace."""

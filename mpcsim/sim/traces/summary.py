@@ -9,17 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.flight import arrived
-from mpcsim.sim.traces.records import MessageRecord, Scope, Verdict, WorkRecord
+from mpcsim.sim.traces.records import MessageRecord, RunRecord, Scope, Verdict, WorkRecord
 from mpcsim.sim.traces.waits import party_waits
-
-if TYPE_CHECKING:
-    from mpcsim.sim.traces.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -151,7 +148,7 @@ class Summary:
         return document(self.headline, self.tables(), notes=self.notes())
 
 
-def summary(trace: Trace) -> Summary:
+def summary(trace: RunRecord) -> Summary:
     """The figures of a run."""
     own = [m for m in trace.messages if not _copy(trace, m)]
     there = [m for m in own if arrived(trace, m) and m.fate != "lost"]
@@ -173,7 +170,7 @@ def summary(trace: Trace) -> Summary:
     )
 
 
-def _copy(trace: Trace, message: MessageRecord) -> bool:
+def _copy(trace: RunRecord, message: MessageRecord) -> bool:
     """Whether a fault made the message, not a party.
 
     The fate of a copy that a crashed receiver lost is ``lost``, so look at its way, too: a copy
@@ -186,14 +183,14 @@ def _copy(trace: Trace, message: MessageRecord) -> bool:
     return any(m.hops is message.hops or m.hops == message.hops for m in _before(trace, message))
 
 
-def _before(trace: Trace, message: MessageRecord) -> Iterator[MessageRecord]:
+def _before(trace: RunRecord, message: MessageRecord) -> Iterator[MessageRecord]:
     flow = (message.sender, message.receiver, message.sent_ms)
     for m in trace.messages[: message.number]:
         if (m.sender, m.receiver, m.sent_ms) == flow:
             yield m
 
 
-def _party(trace: Trace, own: Iterable[MessageRecord], party: PartyId) -> PartySummary:
+def _party(trace: RunRecord, own: Iterable[MessageRecord], party: PartyId) -> PartySummary:
     ending = next(e for e in trace.endings if e.party == party)
     work = [w for w in trace.work if w.party == party]
     end = ending.at_ms
@@ -223,7 +220,7 @@ def _party(trace: Trace, own: Iterable[MessageRecord], party: PartyId) -> PartyS
     )
 
 
-def _rounds(trace: Trace, own: Iterable[MessageRecord]) -> Iterator[RoundSummary]:
+def _rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSummary]:
     works: dict[int, list[WorkRecord]] = defaultdict(list)
     sent: dict[int, list[MessageRecord]] = defaultdict(list)
     for work in trace.work:

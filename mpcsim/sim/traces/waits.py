@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.traces.causes import root_of
 from mpcsim.sim.traces.flight import RESOLUTION_MS
-from mpcsim.sim.traces.records import MessageRecord
-
-if TYPE_CHECKING:
-    from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.traces.records import MessageRecord, RunRecord
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Wait:
         return self.end_ms - self.start_ms
 
 
-def party_waits(trace: Trace, party: int) -> list[Wait]:
+def party_waits(trace: RunRecord, party: int) -> list[Wait]:
     """A party's idle time up to its end, in order; handling messages meanwhile interrupts it.
 
     Raises:
@@ -82,7 +78,7 @@ def party_waits(trace: Trace, party: int) -> list[Wait]:
     return waits
 
 
-def _last_message(trace: Trace, party: PartyId, until_ms: float) -> MessageRecord | None:
+def _last_message(trace: RunRecord, party: PartyId, until_ms: float) -> MessageRecord | None:
     """The last message that reached a party."""
     found = [
         m

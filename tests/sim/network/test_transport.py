@@ -29,7 +29,7 @@ from mpcsim.sim.network.transport import (
     wire_ms,
 )
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.traces.trace import Trace
+from mpcsim.sim.trace import Trace
 from tests.helpers.toy import toy_parties
 
 SEGMENT_MS = 0.12

@@ -29,8 +29,8 @@ from mpcsim.sim.run.faults import (
     noise,
     partition,
 )
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
-from mpcsim.sim.traces.trace import Trace
 from tests.helpers.sessions import Session, dkg_session, frost_session, session
 from tests.helpers.toy import toy_parties
 from tests.helpers.virtual import mesh, virtual

@@ -40,8 +40,8 @@ from mpcsim.sim.run.faults import (
     partition,
 )
 from mpcsim.sim.run.realtime import RealRun, real_time, run_real_time
+from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict
-from mpcsim.sim.traces.trace import Trace
 
 Name = tuple[str, int, int]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.sim import Trace
+from mpcsim.sim.traces.critical_path import critical_path
 from mpcsim.sim.traces.jsonl import from_jsonl, load, save_jsonl, to_jsonl
 from mpcsim.sim.traces.perfetto import perfetto
 from mpcsim.sim.traces.records import FORMAT
@@ -54,7 +55,7 @@ def test_layout(tmp_path: Path) -> None:
 def test_floats_and_texts_are_exact(time: float, text: str, seed: int) -> None:
     found = replace(trace("two-party signature"), finished_ms=time, name=text, seed=seed)
     loaded = from_jsonl(to_jsonl(found))
-    assert loaded == found
+    assert Trace(**vars(loaded)) == found
     assert math.copysign(1, loaded.finished_ms) == math.copysign(1, time)
 
 
@@ -186,7 +187,7 @@ def test_any_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     except InvalidEncoding as error:
         refusal = str(error)
     else:
-        loaded.critical_path()  # whatever loads can be looked at
+        critical_path(loaded)  # whatever loads can be looked at
         assert from_jsonl(to_jsonl(loaded)) == loaded
         return
     assert refusal.startswith("line ")

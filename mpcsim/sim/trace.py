@@ -1,57 +1,31 @@
-"""The trace of a run: what was sent, computed and decided, and when.
+"""The trace of a run: its record, and what can be asked of it.
 
-What evaluates a trace knows it by its type alone, so this module may import all of that. Two
-imports wait until they are needed: figures, because matplotlib is optional, and ``jsonl``, which
-makes traces.
-
-All times are milliseconds of the run's clock, from its start.
+Figures are loaded when they are asked for: matplotlib is optional.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Waiting
-from mpcsim.sim.traces import critical_path, frame, perfetto, summary
-from mpcsim.sim.traces.picture import picture
-from mpcsim.sim.traces.records import Ending, MessageRecord, Scope, Verdict, WorkRecord
+from mpcsim.sim.traces import critical_path, frame, jsonl, perfetto, summary
+from mpcsim.sim.traces.critical_path import CriticalPath
+from mpcsim.sim.traces.records import RunRecord
+from mpcsim.sim.traces.summary import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from mpcsim.sim.traces.critical_path import CriticalPath
-    from mpcsim.sim.traces.summary import Summary
+MAX_DIAGRAM_MESSAGES = 80
+"""Traces with more messages are shown without a diagram."""
 
 
-@dataclass(frozen=True)
-class Trace:
-    """Everything about one run."""
-
-    scope: ClassVar[Scope] = "protocol"
-    """A run has no vault to open: its times are not those of a REST call."""
-    name: str
-    """What was run, e.g. ``sign secp256k1``."""
-    network: str
-    seed: int
-    compute: str
-    clock: str
-    """``virtual`` or ``real``."""
-    verdict: Verdict
-    messages: tuple[MessageRecord, ...]
-    work: tuple[WorkRecord, ...]
-    endings: tuple[Ending, ...]
-    finished_ms: float
-    """When the last party ended, or when nothing more could happen."""
-    reproducible: bool = False
-    """The parties' secrets follow from a seed."""
-    outcomes: Mapping[PartyId, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What each party returned; not part of an exported trace."""
+class Trace(RunRecord):
+    """Everything about one run: the record, with its analysis, figures and files as methods."""
 
     @property
     def aborted(self) -> Aborted | None:
@@ -105,8 +79,6 @@ class Trace:
 
     def save_jsonl(self, path: str | Path) -> Path:
         """Write the trace, without the outcomes, as JSON Lines; returns the path."""
-        from mpcsim.sim.traces import jsonl
-
         return jsonl.save_jsonl(self, path)
 
     def save_perfetto(self, path: str | Path) -> Path:
@@ -120,12 +92,21 @@ class Trace:
         Raises:
             InvalidEncoding: not a trace, of another version, or damaged; says in which line.
         """
-        from mpcsim.sim.traces import jsonl
-
-        return jsonl.load(path)
+        return cls(**vars(jsonl.load(path)))
 
     def __str__(self) -> str:
         return str(self.summary())
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_() + picture(self)
+
+
+def picture(trace: RunRecord) -> str:
+    """The sequence diagram as an HTML image with the SVG inside; a sentence where there is none."""
+    if len(trace.messages) > MAX_DIAGRAM_MESSAGES:
+        return f"<div>{len(trace.messages)} messages: too many for a diagram here</div>"
+    try:
+        from mpcsim.sim import figures
+    except ImportError:
+        return "<div>no diagram: matplotlib is not installed</div>"
+    return figures.html(figures.sequence_diagram(trace), f"sequence diagram of {trace.name}")
