@@ -37,6 +37,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from mpcsim.errors import MpcError, UsageError
+from mpcsim.sim.run.event_loop import in_event_loop
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def run(work: Coroutine[Any, Any, T], *, cpu_factor: float = 0.0) -> T:
         Deadlock: nothing can happen any more, and the coroutine still waits.
         TimeStandsStill: the clock cannot go on.
     """
-    if _in_a_loop():
+    if in_event_loop():
         work.close()
         raise UsageError("an event loop is running in this thread: use another thread")
     with asyncio.Runner(loop_factory=partial(VirtualLoop, cpu_factor=cpu_factor)) as runner:
@@ -317,14 +318,6 @@ class _Selector(selectors.DefaultSelector):
         if not found:
             raise TimeStandsStill(f"a thread has been at work for {wait_s:g} s")
         return found
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _described(task: asyncio.Task[Any]) -> str:

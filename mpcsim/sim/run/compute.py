@@ -23,27 +23,36 @@ class RoundWork:
     number: int
     name: str
     measured_ms: float
+    began_ms: float = 0.0
+    """By the clock that it was measured with."""
+
+
+def cpu_ms() -> float:
+    """CPU time of this process."""
+    return time.process_time_ns() / 1e6
 
 
 class Stopwatch:
-    """A listener that notes which rounds run, with their CPU time, and passes events on."""
+    """A listener that notes which rounds run, and how long, and passes events on."""
 
-    def __init__(self, onward: Listener) -> None:
+    def __init__(self, onward: Listener, clock_ms: Callable[[], float] = cpu_ms) -> None:
         self.onward = onward
         self.rounds: list[RoundWork] = []
+        self._clock_ms = clock_ms
         self._depth = 0
-        self._began = 0
+        self._began = 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StepStarted):
             if not self._depth:
-                self._began = time.process_time_ns()
+                self._began = self._clock_ms()
             self._depth += 1
         elif isinstance(event, StepFinished):
             self._depth -= 1
             if not self._depth:
-                elapsed = (time.process_time_ns() - self._began) / 1e6
-                self.rounds.append(RoundWork(event.protocol, event.round, event.step, elapsed))
+                took = self._clock_ms() - self._began
+                of = event.protocol, event.round, event.step
+                self.rounds.append(RoundWork(*of, took, self._began))
         self.onward(event)
 
     def take(self) -> list[RoundWork]:

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import permutations
 from typing import Any, Final
 
 import httpx
@@ -38,18 +38,16 @@ from starlette.routing import Route
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Prepared, Send
+from mpcsim.protocol import Send
 from mpcsim.runner import Participant
-from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
-from mpcsim.sim.network.topology import Direction, Network, Site
-from mpcsim.sim.network.transport import Draws, Pipe
-from mpcsim.sim.run.ending import Validate, conclude, inner_party
-from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
+from mpcsim.sim.network.draws import DrawSource, TransferKey
+from mpcsim.sim.network.topology import Network, Site
+from mpcsim.sim.run.ending import Validate
+from mpcsim.sim.run.event_loop import in_event_loop, run_in_thread
+from mpcsim.sim.run.faults import Crash, Fault
 from mpcsim.sim.run.loopback import End, Servers, kept_client
-from mpcsim.sim.run.own_loop import in_a_loop, in_a_thread
+from mpcsim.sim.run.session import Cause, FlowHop, InTransit, PlacedParty, SessionRun
 from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
-from mpcsim.trace import Event, Listener, StepFinished, StepStarted
 
 SPIN_MS: Final = 2.0
 """The last part of a wait is spent polling the clock: an event loop's timers are up to 1 ms late
@@ -57,7 +55,7 @@ SPIN_MS: Final = 2.0
 
 
 PAUSE_MS: Final = 2.0
-"""A message is posted this long after it was sent, or a quarter of its way, whichever is less: a
+"""A message is posted this long after it was sent, or a quarter of its hop, whichever is less: a
 party at the other end of the same moment computes first, and HTTP goes where nobody waits."""
 
 
@@ -98,8 +96,8 @@ def real_time(
         validate=validate,
         name=name,
     )
-    if in_a_loop():
-        return in_a_thread(run.run())
+    if in_event_loop():
+        return run_in_thread(run.run())
     return asyncio.run(run.run())
 
 
@@ -114,92 +112,42 @@ async def run_real_time(
 
 
 @dataclass
-class _Packet:
-    """A message on its way."""
-
-    number: int
-    key: TransferKey
-    body: bytes
-    burst: int
-    extra_ms: float
-    copies_ms: tuple[float, ...]
-
-
-@dataclass
 class _Arrival:
     """A message in a party's inbox."""
 
     number: int
     sender: PartyId
-    body: bytes
+    data: bytes
     at_ms: float
 
 
 @dataclass(eq=False)
-class _Lane:
-    """One hop of a flow: a kept connection, and what waits at its two ends."""
+class _HttpHop:
+    """A kept connection over HTTP, and what waits at its two ends."""
 
     end: End
     """Whose server it leads to."""
-    direction: Direction | None = None
-    """None, and no pipe, within a site."""
-    pipe: Pipe | None = None
-    service_ms: float = 0.0
-    """At its far end, before a message goes on."""
-    outgoing: asyncio.Queue[tuple[_Packet, float]] = field(default_factory=asyncio.Queue)
+    modelled: FlowHop | None
+    """None within a site."""
+    outgoing: asyncio.Queue[tuple[InTransit, float]] = field(default_factory=asyncio.Queue)
     """With the time at which it was given to the connection."""
-    held: asyncio.Queue[tuple[_Packet, bytes]] = field(default_factory=asyncio.Queue)
+    held: asyncio.Queue[tuple[InTransit, bytes]] = field(default_factory=asyncio.Queue)
     due_ms: dict[int, float] = field(default_factory=dict)
     """When a message may leave the far end, by its number."""
-    burst: int = -1
-    draws: Draws | None = None
 
 
-class _Node:
-    """A party at its site."""
+class _RealParty(PlacedParty):
+    """A party with an inbox."""
 
     def __init__(self, party: Participant[Any], site: Site, clock: Callable[[], float]) -> None:
-        inner = inner_party(party)
-        self.party = party
-        self.site = site
-        self.definition = inner.definition.name
-        self.session = inner.session_id.hex()[:8]
-        self.reproducible = inner.reproducible
-        self.watch = _Marks(inner.listener, clock)
-        inner.listener = self.watch
+        super().__init__(party, site, clock)
         self.inbox: asyncio.Queue[_Arrival | None] = asyncio.Queue()
-        self.last_work: int | None = None
-        self.busy_until = 0.0
-        self.burst = -1
-        self.ended_ms: float | None = None
 
 
-@dataclass
-class _Marks:
-    """A listener that notes when outermost rounds begin, and passes events on."""
-
-    onward: Listener
-    clock: Callable[[], float]
-    begun: list[tuple[StepStarted, float]] = field(default_factory=list)
-    _depth: int = 0
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, StepStarted):
-            if not self._depth:
-                self.begun.append((event, self.clock()))
-            self._depth += 1
-        elif isinstance(event, StepFinished):
-            self._depth -= 1
-        self.onward(event)
-
-    def take(self) -> list[tuple[StepStarted, float]]:
-        """The rounds begun since the last call."""
-        begun, self.begun = self.begun, []
-        return begun
-
-
-class RealRun:
+class RealRun(SessionRun[_RealParty]):
     """One session in real time."""
+
+    clock = "real"
 
     def __init__(
         self,
@@ -219,29 +167,20 @@ class RealRun:
         faults = tuple(faults)
         if any(isinstance(fault, Crash) for fault in faults):
             raise UsageError("crashes need virtual time: in real time a party is not killed")
-        self.network = network
-        self.seed = seed
+        super().__init__(
+            parties,
+            network,
+            lambda party, site: _RealParty(party, site, self._now),
+            seed=seed,
+            compute="real",
+            faults=faults,
+            draws=draws,
+            validate=validate,
+            name=name,
+        )
         self.deadline_s = deadline_s
-        self.validate = validate
-        self.name = name
-        self.prepared: dict[PartyId, Any] = {}
-        self._draws = draws or SeededDraws(seed)
-        self._faults = FaultPlan(faults, seed)
-        self._partitions = [fault for fault in faults if isinstance(fault, Partition)]
         self._began = time.perf_counter_ns()
-        self._nodes: dict[PartyId, _Node] = {}
-        for party in parties:
-            if party.me not in network.placement:
-                raise UsageError(f"party {party.me} has no site in this network")
-            site = network.sites[network.placement[party.me]]
-            self._nodes[party.me] = _Node(party, site, self._now)
-        self._lanes: dict[tuple[PartyId, PartyId, int], _Lane] = {}
-        self._hops: dict[tuple[PartyId, PartyId], int] = {}
-        self._flows: dict[tuple[PartyId, PartyId], int] = {}
-        self._packets: dict[int, _Packet] = {}
-        self._messages: list[MessageRecord] = []
-        self._work: list[WorkRecord] = []
-        self._bursts = count()
+        self._routes: dict[tuple[PartyId, PartyId], list[_HttpHop]] = {}
         self._open = 0
         """Starts and messages that may still lead to something; 0 is quiescence."""
         self._over: asyncio.Future[None]
@@ -256,9 +195,9 @@ class RealRun:
             try:
                 await self._connect(stack)
                 self._began = time.perf_counter_ns()
-                self._open = len(self._nodes)
-                for node in self._nodes.values():
-                    self._task(self._drive(node))
+                self._open = len(self._parties)
+                for placed in self._parties.values():
+                    self._task(self._drive(placed))
                 done, _ = await asyncio.wait({self._over}, timeout=self.deadline_s)
                 ended_ms = self._now() if done else self.deadline_s * 1000
             finally:
@@ -304,34 +243,20 @@ class RealRun:
         """Open servers and warm connections; what a cold one costs is the model's business."""
         servers = await stack.enter_async_context(Servers())
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # spares httpx loading certificates
-        for i in self._nodes:
+        for i in self._parties:
             await servers.open(i, self._app(i))
-        for i in self._nodes:
-            for j in self._nodes:
-                lanes = self._route(i, j) if i != j else []
-                self._hops[i, j] = len(lanes)
-                for hop, lane in enumerate(lanes):
-                    if lane.end not in servers.addresses:
-                        await servers.open(lane.end, self._app(lane.end))
-                    client = kept_client(servers.addresses[lane.end], unused)
-                    await stack.enter_async_context(client)
-                    (await client.get("/ready")).raise_for_status()
-                    self._lanes[i, j, hop] = lane
-                    self._task(self._post(lane, client))
-                    self._task(self._hold(lane))
-
-    def _route(self, sender: PartyId, receiver: PartyId) -> list[_Lane]:
-        """The lanes of a flow; one without delay within a site."""
-        connection = self.network.connection
-        lanes = []
-        for direction in self.network.route(sender, receiver):
-            pipe = connection.pipe(direction.mbit_per_s, direction.loss)
-            service = self.network.sites[direction.target].service_ms
-            lanes.append(_Lane(direction.target, direction, pipe, service))
-        if not lanes:
-            return [_Lane(receiver)]
-        lanes[-1].end, lanes[-1].service_ms = receiver, 0.0
-        return lanes
+        for i, j in permutations(self._parties, 2):
+            _, hops = self._flow(i, j)
+            ends: list[End] = [*(hop.direction.target for hop in hops[:-1]), j]
+            self._routes[i, j] = list(map(_HttpHop, ends, hops or [None]))
+            for hop in self._routes[i, j]:
+                if hop.end not in servers.addresses:
+                    await servers.open(hop.end, self._app(hop.end))
+                client = kept_client(servers.addresses[hop.end], unused)
+                await stack.enter_async_context(client)
+                (await client.get("/ready")).raise_for_status()
+                self._task(self._post(hop, client))
+                self._task(self._hold(hop))
 
     def _app(self, end: End) -> Starlette:
         """What a server answers."""
@@ -342,10 +267,10 @@ class RealRun:
         async def take(request: Request) -> Response:
             """Accept a message; what becomes of it is another task's work."""
             body = await request.body()
-            packet = self._packets.get(request.path_params["number"])
-            if packet is None or (lane := self._lane(packet)).end != end:
+            transit = self._transits.get(request.path_params["number"])
+            if transit is None or (hop := self._hop(transit)).end != end:
                 return Response(status_code=404)
-            lane.held.put_nowait((packet, body))
+            hop.held.put_nowait((transit, body))
             return Response(status_code=202)
 
         return Starlette(
@@ -355,216 +280,127 @@ class RealRun:
             ]
         )
 
-    def _lane(self, packet: _Packet) -> _Lane:
+    def _hop(self, transit: InTransit) -> _HttpHop:
         """Where a message is."""
-        return self._lanes[packet.key.sender, packet.key.receiver, packet.key.hop]
+        sender, receiver, _, at = transit.key
+        return self._routes[sender, receiver][at]
 
-    async def _post(self, lane: _Lane, client: httpx.AsyncClient) -> None:
+    async def _post(self, hop: _HttpHop, client: httpx.AsyncClient) -> None:
         """The near end of a connection: one request behind the other."""
         while True:
-            packet, given = await lane.outgoing.get()
-            due = self._transfer(lane, packet, given)
-            lane.due_ms[packet.number] = due
+            transit, given = await hop.outgoing.get()
+            due = given if hop.modelled is None else self._transfer(hop.modelled, transit, given)
+            hop.due_ms[transit.number] = due
             await self._until(given + min(PAUSE_MS, (due - given) / 4))
-            response = await client.post(f"/messages/{packet.number}", content=packet.body)
+            response = await client.post(f"/messages/{transit.number}", content=transit.data)
             response.raise_for_status()
 
-    async def _hold(self, lane: _Lane) -> None:
+    async def _hold(self, hop: _HttpHop) -> None:
         """The far end: let every message go on when it is due, in order."""
         while True:
-            packet, body = await lane.held.get()
-            await self._until(lane.due_ms.pop(packet.number))
-            packet.body = body
-            packet.key = packet.key._replace(hop=packet.key.hop + 1)
-            if packet.key.hop < self._hops[packet.key.sender, packet.key.receiver]:
-                self._forward(packet)
+            transit, data = await hop.held.get()
+            transit.data = data
+            await self._until(hop.due_ms.pop(transit.number))
+            sender, receiver, nth, at = transit.key
+            if at + 1 < len(self._routes[sender, receiver]):
+                transit.key = TransferKey(sender, receiver, nth, at + 1)
+                self._forward(transit)
             else:
-                self._arrive(packet)
+                self._arrive(transit)
 
     # ------------------------------------------------------------------ messages
 
-    def _send(self, node: _Node, send: Send, by: int | None) -> None:
-        sender = node.party.me
-        number = len(self._messages)
-        now = self._now()
-        self._messages.append(
-            MessageRecord(
-                number,
-                node.session,
-                node.definition,
-                send.round,
-                send.kind,
-                sender,
-                send.to,
-                len(send.data),
-                now,
-                None,
-                (),
-                by,
-            )
-        )
-        fate = self._faults.strike(send.kind, sender, send.to) if send.to in self._nodes else None
-        if (
-            fate is None
-            or fate.dropped
-            or any(p.separates(sender, send.to, now) for p in self._partitions)
-        ):
-            self._messages[number] = replace(self._messages[number], fate="dropped")
-            return
-        flow = (sender, send.to)
-        nth = self._flows[flow] = self._flows.get(flow, -1) + 1
-        self._open += 1 + len(fate.copies_ms)
-        packet = self._packets[number] = _Packet(
-            number,
-            TransferKey(sender, send.to, nth, 0),
-            send.data,
-            node.burst,
-            fate.extra_ms,
-            fate.copies_ms,
-        )
-        self._forward(packet)
+    def _send(self, placed: _RealParty, send: Send, when: float, by: int | None) -> None:
+        """Put a message on its route: now, whenever the round that made it was over."""
+        transit = self._dispatch(placed, send, self._now(), by, placed.burst)
+        if transit is not None:
+            self._open += 1 + len(transit.copies_ms)
+            self._forward(transit)
 
-    def _forward(self, packet: _Packet) -> None:
-        """Put a message on one hop of its way."""
-        self._lane(packet).outgoing.put_nowait((packet, self._now()))
+    def _forward(self, transit: InTransit) -> None:
+        """Put a message on one hop of its route."""
+        self._hop(transit).outgoing.put_nowait((transit, self._now()))
 
-    def _transfer(self, lane: _Lane, packet: _Packet, given: float) -> float:
-        """When a message may leave the far end of a lane, and a record of why."""
-        if lane.pipe is None or lane.direction is None:
-            return given
-        draws = self._draws(packet.key, lane.direction)
-        if lane.burst == packet.burst and lane.draws is not None:
-            # Packets of one burst meet the same queues.
-            draws = lane.draws._replace(loss=draws.loss)
-        lane.burst, lane.draws = packet.burst, draws
-        size = len(packet.body) + self.network.connection.overhead_bytes
-        transfer = lane.pipe.transfer(given, size, draws)
-        record = self._messages[packet.number]
-        hop = Hop(lane.direction.source, lane.direction.target, transfer, lane.service_ms)
-        self._messages[packet.number] = replace(record, hops=(*record.hops, hop))
-        return transfer.arrived_ms + lane.service_ms
-
-    def _arrive(self, packet: _Packet) -> None:
-        """A message has come to the end of its way."""
-        del self._packets[packet.number]
-        if packet.extra_ms or packet.copies_ms:
-            self._task(self._late(packet))
+    def _arrive(self, transit: InTransit) -> None:
+        """A message has come to the end of its route."""
+        self._landed(transit, None)
+        if transit.extra_ms or transit.copies_ms:
+            self._task(self._late(transit))
         else:
-            self._deliver(packet, packet.number)
+            self._deliver(transit, transit.number)
 
-    async def _late(self, packet: _Packet) -> None:
+    async def _late(self, transit: InTransit) -> None:
         """What faults add: a delay, and copies."""
-        await self._until(self._now() + packet.extra_ms)
-        arrived = self._deliver(packet, packet.number)
+        await self._until(self._now() + transit.extra_ms)
+        arrived = self._deliver(transit, transit.number)
         copies = []
-        for later in packet.copies_ms:
+        for later in transit.copies_ms:
             number = len(self._messages)
             copies.append((arrived + later, number))
-            record = self._messages[packet.number]
+            record = self._messages[transit.number]
             copy = replace(record, number=number, received_ms=None, fate="duplicate")
             self._messages.append(copy)
         for when, number in sorted(copies):
             await self._until(when)
-            self._deliver(packet, number)
+            self._deliver(transit, number)
 
-    def _deliver(self, packet: _Packet, number: int) -> float:
+    def _deliver(self, transit: InTransit, number: int) -> float:
         """Put a message into its receiver's inbox; returns when that was."""
         now = self._now()
         self._messages[number] = replace(self._messages[number], received_ms=now)
-        arrival = _Arrival(number, packet.key.sender, packet.body, now)
-        self._nodes[packet.key.receiver].inbox.put_nowait(arrival)
+        arrival = _Arrival(number, transit.key.sender, transit.data, now)
+        self._parties[transit.key.receiver].inbox.put_nowait(arrival)
         return now
 
     # ------------------------------------------------------------------ parties
 
-    async def _drive(self, node: _Node) -> None:
+    async def _drive(self, placed: _RealParty) -> None:
         """A party's task: start, then one message behind the other."""
-        node.inbox.put_nowait(None)
+        placed.inbox.put_nowait(None)
         while True:
-            await self._perform(node, await node.inbox.get())
+            await self._perform(placed, await placed.inbox.get())
             self._settle()
 
-    async def _perform(self, node: _Node, arrival: _Arrival | None) -> None:
+    async def _perform(self, placed: _RealParty, arrival: _Arrival | None) -> None:
         """Let a party work on its start or on a message, and send what comes of it."""
         began = self._now()
         if arrival is None:
-            outputs = node.party.start()
+            outputs = placed.party.start()
         else:
-            outputs = node.party.receive(arrival.sender, arrival.body)
+            outputs = placed.party.receive(arrival.sender, arrival.data)
         ended = self._now()
-        factor = node.site.cpu_factor
+        factor = max(1.0, placed.site.cpu_factor)
         if factor > 1:
             ended = began + (ended - began) * factor
             await self._until(ended)
-        by = self._note(node, arrival, began, ended, max(1.0, factor))
-        for output in outputs:
-            if isinstance(output, Send):
-                self._send(node, output, by.get(output.round, node.last_work))
-            elif isinstance(output, Prepared):
-                self.prepared[node.party.me] = output.result
-            else:
-                node.ended_ms = ended
+        self._put_out(placed, outputs, self._noted(placed, arrival, began, ended, factor), ended)
 
-    def _note(
-        self, node: _Node, arrival: _Arrival | None, began: float, ended: float, factor: float
-    ) -> dict[int, int]:
-        """Record a piece of work: opening the message, then every round with what it sends.
+    def _noted(
+        self,
+        placed: _RealParty,
+        arrival: _Arrival | None,
+        began: float,
+        ended: float,
+        factor: float,
+    ) -> dict[int, tuple[float, int]]:
+        """Record what was done: opening the message, then every round with what it sends.
 
         Returns:
-            The number of the work record of each round.
+            The end of each round, and the number of its record.
         """
-        rounds = [(step, began + (at - began) * factor) for step, at in node.watch.take()]
-        cause: tuple[str, int] | None = None
-        if arrival is not None:
-            cause = ("message", arrival.number)
-        if arrival is None or arrival.at_ms > node.busy_until or node.last_work is None:
-            node.burst = next(self._bursts)
+        rounds = placed.watch.take()
+        cause: Cause | None = None if arrival is None else ("message", arrival.number)
+        if arrival is None or arrival.at_ms > placed.busy_until or placed.last_work is None:
+            placed.burst = next(self._bursts)
         elif rounds:
-            cause = ("work", node.last_work)
-        first = rounds[0][1] if rounds else ended
-        pieces: list[tuple[StepStarted | None, float]] = [(None, began)] if first > began else []
-        pieces += rounds
-        by: dict[int, int] = {}
-        for (step, start), end in zip(pieces, [at for _, at in pieces[1:]] + [ended], strict=True):
-            node.last_work = len(self._work)
-            self._work.append(
-                WorkRecord(
-                    node.last_work,
-                    node.party.me,
-                    node.site.name,
-                    step.protocol if step else "",
-                    step.round if step else 0,
-                    step.step if step else "handle message",
-                    start,
-                    end,
-                    cause,
-                )
-            )
-            cause = ("work", node.last_work)
-            if step:
-                by[step.round] = node.last_work
-        node.busy_until = ended
-        return by
-
-    # ------------------------------------------------------------------ the end
-
-    def _trace(self, ended_ms: float) -> Trace:
-        verdict, endings, outcomes = conclude(
-            {i: (node.party, node.ended_ms) for i, node in self._nodes.items()},
-            ended_ms,
-            self.validate,
-        )
-        return Trace(
-            self.name,
-            self.network.name,
-            self.seed,
-            "real",
-            "real",
-            verdict,
-            tuple(self._messages),
-            tuple(self._work),
-            endings,
-            max(ending.at_ms for ending in endings),
-            any(node.reproducible for node in self._nodes.values()),
-            outcomes,
-        )
+            cause = ("work", placed.last_work)
+        starts = [began + (work.began_ms - began) * factor for work in rounds]
+        first = starts[0] if rounds else ended
+        if first > began:
+            cause = self._note(placed, None, began, first, cause)
+        ends: dict[int, tuple[float, int]] = {}
+        for work, start, end in zip(rounds, starts, [*starts[1:], ended], strict=True):
+            cause = self._note(placed, work, start, end, cause)
+            ends[work.number] = end, cause[1]
+        placed.busy_until = ended
+        return ends

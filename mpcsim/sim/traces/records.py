@@ -64,7 +64,7 @@ class MessageRecord:
     fate: str = "delivered"
     """``delivered``, ``dropped``, ``duplicate`` or ``lost`` (the receiver was down)."""
 
-    def landed(self, received_ms: float, hops: tuple[Hop, ...]) -> MessageRecord:
+    def landed(self, received_ms: float | None, hops: tuple[Hop, ...]) -> MessageRecord:
         """The record of the same message, arrived (as ``replace`` would make it, only faster)."""
         return MessageRecord(
             self.number,

@@ -27,7 +27,7 @@ from mpcsim.protocols import dkg
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run import own_loop, realtime
+from mpcsim.sim.run import event_loop, realtime
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import (
     Crash,
@@ -327,7 +327,7 @@ def test_the_deadline_ends_a_run(ed: dict[PartyId, KeyShare], inside: bool) -> N
 def test_an_interrupt_ends_a_run_in_a_thread(
     ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(own_loop.Future):  # type: ignore[type-arg]
+    class Interrupted(event_loop.Future):  # type: ignore[type-arg]
         def result(self, timeout: float | None = None) -> Any:
             time.sleep(0.3)
             raise KeyboardInterrupt
@@ -335,7 +335,7 @@ def test_an_interrupt_ends_a_run_in_a_thread(
     async def notebook() -> Trace:
         return sign(ed, FAR, deadline_s=1e6)
 
-    monkeypatch.setattr(own_loop, "Future", Interrupted)
+    monkeypatch.setattr(event_loop, "Future", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(notebook())
 

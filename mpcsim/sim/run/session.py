@@ -1,0 +1,276 @@
+"""What a session is in virtual and in real time alike: its parties, their messages, its records.
+
+All times are milliseconds of the session's clock, from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, ClassVar, Generic, TypeVar
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.protocol import Output, Prepared, Send
+from mpcsim.runner import Participant
+from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
+from mpcsim.sim.network.topology import Direction, Network, Site
+from mpcsim.sim.network.transport import Draws, Pipe
+from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
+from mpcsim.sim.run.ending import Validate, conclude, inner_party
+from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
+from mpcsim.sim.trace import Trace
+from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
+
+Cause = tuple[str, int]
+"""``message`` or ``work``, and its number."""
+
+
+class PlacedParty:
+    """A party at its site: at most one piece of work at a time."""
+
+    def __init__(
+        self, party: Participant[Any], site: Site, clock_ms: Callable[[], float] = cpu_ms
+    ) -> None:
+        self.party = party
+        self.site = site
+        inner = inner_party(party)
+        self.session = inner.session_id.hex()[:8]
+        self.protocol = inner.definition.name
+        self.watch = Stopwatch(inner.listener, clock_ms)
+        inner.listener = self.watch
+        self.busy_until = 0.0
+        self.last_work: int | None = None
+        self.ended_ms: float | None = None
+        self.burst = -1
+        """Names the uninterrupted work it is doing, or did last."""
+
+
+@dataclass(eq=False)
+class FlowHop:
+    """One hop of a flow: its connection, and what the last message on it met."""
+
+    direction: Direction
+    pipe: Pipe
+    service_ms: float
+    """At its far end, before a message goes on."""
+    burst: int = -1
+    draws: Draws | None = None
+
+
+@dataclass(slots=True)
+class InTransit:
+    """A message under way."""
+
+    number: int
+    key: TransferKey
+    """With the hop that it is on."""
+    data: bytes
+    route: tuple[FlowHop, ...]
+    burst: int
+    extra_ms: float
+    copies_ms: tuple[float, ...]
+    hops: list[Hop] = field(default_factory=list)
+    """Those behind it, and the one it is on."""
+
+
+P = TypeVar("P", bound=PlacedParty)
+
+
+class SessionRun(Generic[P]):
+    """One session, by whatever clock."""
+
+    clock: ClassVar[str]
+
+    def __init__(
+        self,
+        parties: Iterable[Participant[Any]],
+        network: Network,
+        place: Callable[[Participant[Any], Site], P],
+        *,
+        seed: int,
+        compute: str,
+        faults: tuple[Fault, ...],
+        draws: DrawSource | None,
+        validate: Validate,
+        name: str,
+    ) -> None:
+        """Place the parties.
+
+        Raises:
+            UsageError: no party, or one that is there twice or has no site.
+        """
+        self.network = network
+        self.seed = seed
+        self.validate = validate
+        self.name = name
+        self.prepared: dict[PartyId, Any] = {}
+        self._compute = compute
+        self._draws = draws or SeededDraws(seed)
+        self._faults = FaultPlan(faults, seed)
+        self._partitions = [fault for fault in faults if isinstance(fault, Partition)]
+        self._parties: dict[PartyId, P] = {}
+        for party in parties:
+            if party.me not in network.placement:
+                raise UsageError(f"party {party.me} has no site in this network")
+            if party.me in self._parties:
+                raise UsageError(f"party {party.me} is there twice")
+            self._parties[party.me] = place(party, network.sites[network.placement[party.me]])
+        if not self._parties:
+            raise UsageError("a run needs at least one party")
+        self._flows: dict[tuple[PartyId, PartyId], tuple[count[int], tuple[FlowHop, ...]]] = {}
+        self._bursts = count()
+        self._transits: dict[int, InTransit] = {}
+        """Messages under way, by number."""
+        self._messages: list[MessageRecord] = []
+        self._work: list[WorkRecord] = []
+
+    @property
+    def parties(self) -> dict[PartyId, Participant[Any]]:
+        """The parties as they stand now."""
+        return {i: placed.party for i, placed in self._parties.items()}
+
+    def _send(self, placed: P, send: Send, when: float, by: int | None) -> None:
+        """Put a message on its way."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ work
+
+    def _note(
+        self, placed: P, work: RoundWork | None, start: float, end: float, cause: Cause | None
+    ) -> Cause:
+        """Record a round, or the handling of a message; what comes of it has it as its cause."""
+        number = placed.last_work = len(self._work)
+        self._work.append(
+            WorkRecord(
+                number,
+                placed.party.me,
+                placed.site.name,
+                work.protocol if work else "",
+                work.number if work else 0,
+                work.name if work else "handle message",
+                start,
+                end,
+                cause,
+            )
+        )
+        return "work", number
+
+    def _put_out(
+        self,
+        placed: P,
+        outputs: Iterable[Output[Any]],
+        ends: Mapping[int, tuple[float, int]],
+        ended_ms: float,
+    ) -> None:
+        """What comes of a party's work.
+
+        Args:
+            ends: when each round was over, and the number of its record.
+        """
+        for output in outputs:
+            if isinstance(output, Send):
+                self._send(placed, output, *ends.get(output.round, (ended_ms, placed.last_work)))
+            elif isinstance(output, Prepared):
+                self.prepared[placed.party.me] = output.result
+            else:
+                placed.ended_ms = ended_ms
+
+    # ------------------------------------------------------------------ messages
+
+    def _flow(self, sender: PartyId, receiver: PartyId) -> tuple[count[int], tuple[FlowHop, ...]]:
+        """Numbers for the messages of a flow, and the hops of its route, with new connections."""
+        flow = self._flows.get((sender, receiver))
+        if flow is None:
+            route = self.network.route(sender, receiver)
+            pipes = [self.network.connection.pipe(d.mbit_per_s, d.loss) for d in route]
+            services = [self.network.sites[d.target].service_ms for d in route[:-1]]
+            hops = map(FlowHop, route, pipes, [*services, 0.0])
+            flow = self._flows[sender, receiver] = (count(), tuple(hops))
+        return flow
+
+    def _dispatch(
+        self, placed: P, send: Send, when: float, by: int | None, burst: int
+    ) -> InTransit | None:
+        """Record a message; None if a fault drops it, or it is for nobody."""
+        sender = placed.party.me
+        number = len(self._messages)
+        fate = self._faults.strike(send.kind, sender, send.to) if send.to in self._parties else None
+        dropped = (
+            fate is None
+            or fate.dropped
+            or any(p.separates(sender, send.to, when) for p in self._partitions)
+        )
+        self._messages.append(
+            MessageRecord(
+                number,
+                placed.session,
+                placed.protocol,
+                send.round,
+                send.kind,
+                sender,
+                send.to,
+                len(send.data),
+                when,
+                None,
+                (),
+                by,
+                "dropped" if dropped else "delivered",
+            )
+        )
+        if fate is None or dropped:
+            return None
+        numbers, hops = self._flow(sender, send.to)
+        key = TransferKey(sender, send.to, next(numbers), 0)
+        self._transits[number] = InTransit(
+            number, key, send.data, hops, burst, fate.extra_ms, fate.copies_ms
+        )
+        return self._transits[number]
+
+    def _transfer(self, hop: FlowHop, transit: InTransit, given_ms: float) -> float:
+        """Put a message on a hop; when it may leave the far end."""
+        draws = self._draws(transit.key, hop.direction)
+        if hop.burst == transit.burst and hop.draws is not None:
+            # Packets of one burst meet the same queues.
+            draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.loss)
+        hop.burst, hop.draws = transit.burst, draws
+        size = len(transit.data) + self.network.connection.overhead_bytes
+        transfer = hop.pipe.transfer(given_ms, size, draws)
+        source, target = hop.direction.source, hop.direction.target
+        transit.hops.append(Hop(source, target, transfer, hop.service_ms))
+        return transfer.arrived_ms + hop.service_ms
+
+    def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
+        """The record of a message at the end of its route."""
+        number = transit.number
+        del self._transits[number]
+        record = self._messages[number].landed(received_ms, tuple(transit.hops))
+        self._messages[number] = record
+        return record
+
+    # ------------------------------------------------------------------ the end
+
+    def _trace(self, ended_ms: float) -> Trace:
+        """What has happened so far; a run that is not over counts as stalled."""
+        for number, transit in self._transits.items():  # when the run was stopped
+            self._messages[number] = replace(self._messages[number], hops=tuple(transit.hops))
+        verdict, endings, outcomes = conclude(
+            {i: (placed.party, placed.ended_ms) for i, placed in self._parties.items()},
+            ended_ms,
+            self.validate,
+        )
+        return Trace(
+            self.name,
+            self.network.name,
+            self.seed,
+            self._compute,
+            self.clock,
+            verdict,
+            tuple(self._messages),
+            tuple(self._work),
+            endings,
+            max(ending.at_ms for ending in endings),
+            any(inner_party(party).reproducible for party in self.parties.values()),
+            outcomes,
+        )
