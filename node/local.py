@@ -58,12 +58,12 @@ from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.rpc.transport import AsgiTransport, Limits
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.conditions import begin_session
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.clock import Deadlock, TimeStandsStill, VirtualLoop
 from mpcsim.sim.run.faults import Fault
+from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
 from mpcsim.vault import INTERACTIVE, Argon2Cost
 from node.app import create_app
@@ -97,7 +97,7 @@ class LocalService:
     scope: ClassVar[Scope] = "rest"
     """What its times are the times of: whole REST calls, vault and registry included."""
     gateway: OpenGateway
-    """To be reached into: ``conditions``, ``links``, ``gateway``, ``credentials``."""
+    """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
     app: FastAPI
     """The node."""
     http: httpx.Client
@@ -313,7 +313,7 @@ class LocalService:
                 times.append(took)
         if not times:
             raise UsageError(f"repeat: {n} of {counted(n, 'call')} failed: {failure}")
-        network = self.gateway.conditions.network
+        network = self.gateway.network.model
         name = network.name if network else ""
         return CallTimes(np.array(times), pause_ms, name, self.clock, n - len(times), failure)
 
@@ -331,7 +331,7 @@ class LocalService:
         """
 
         async def changed() -> None:
-            self.gateway.conditions.change(network, faults, seed)
+            self.gateway.network.change(network, faults, seed)
 
         self.run(changed())
 
@@ -421,7 +421,7 @@ class LocalService:
         self.close()
 
     def __repr__(self) -> str:
-        network = self.gateway.conditions.network
+        network = self.gateway.network.model
         name = network.name if network else "none"
         return f"LocalService({self.clock} time, network {name}, scope {self.scope})"
 

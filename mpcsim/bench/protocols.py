@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted, silent
 from mpcsim.protocol import Done, Output, Party, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.runner import LocalRun, results, run
-from mpcsim.trace import Event, Listener, StepFinished, StepStarted, silent
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]
@@ -56,7 +56,7 @@ class StepClock:
         self.ns: Counter[str] = Counter()
         self._open: list[tuple[str, int, int]] = []
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: PartyEvent) -> None:
         now = time.perf_counter_ns()
         if isinstance(event, StepStarted):
             self._open.append((event.step, now, 0))

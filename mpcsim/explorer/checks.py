@@ -13,9 +13,9 @@ from typing import Final
 
 from mpcsim.errors import Aborted, InRound, OnReceipt, Reason
 from mpcsim.ids import PartyId
+from mpcsim.party_events import Ignored
 from mpcsim.protocol import Done
 from mpcsim.protocol.party import AbortNotice
-from mpcsim.trace import Ignored
 
 PASSED, FAILED, OPEN, IGNORED = "passed", "failed", "open", "ignored"
 

@@ -38,13 +38,13 @@ from mpcsim.explorer.views import (
     View,
 )
 from mpcsim.ids import ROLES, PartyId
+from mpcsim.party_events import Ignored
 from mpcsim.protocol import Round
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
-from mpcsim.trace import Ignored
 
 
 def as_json(value: Any) -> Any:

@@ -14,13 +14,13 @@ from typing import Any
 from mpcsim.encoding import Message, WireContext
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
+from mpcsim.party_events import MessageIgnored, PartyEvent, StepStarted
 from mpcsim.protocol import Delivery, Done, Output, Party, Send, Waiting
 from mpcsim.protocol.channel import unseal
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND, AbortNotice
 from mpcsim.runner import Participant
 from mpcsim.sim.run.ending import inner_party
-from mpcsim.trace import Event, MessageIgnored, StepStarted
 
 Flow = tuple[PartyId, PartyId, str]
 """Sender, receiver and kind of message."""
@@ -56,7 +56,7 @@ class Recording:
     start."""
     _opened: dict[Flow, Opened] = field(default_factory=dict, repr=False)
 
-    def listen(self, event: Event) -> None:
+    def listen(self, event: PartyEvent) -> None:
         """The listener of all parties."""
         if isinstance(event, StepStarted):
             self.steps.setdefault((PartyId(event.party), event.round), []).append(event.step)

@@ -18,6 +18,7 @@ from mpcsim.encoding import Message, WireContext
 from mpcsim.errors import UsageError
 from mpcsim.explorer.steps import handled
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.party_events import StepFinished, StepStarted
 from mpcsim.protocol import Definition, Done, Output, Party, Send, Waiting
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.topology import Link, Network, Site
@@ -27,7 +28,6 @@ from mpcsim.sim.run.compute import RoundWork
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
-from mpcsim.trace import StepFinished, StepStarted
 
 _NUMBER_BYTES: Final = 4
 

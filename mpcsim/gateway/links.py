@@ -101,14 +101,14 @@ class Link:
         began, compute = self._timer(), 0.0
         try:
             async with asyncio.timeout(self.timeout_s):
-                await carrier.carry(GATEWAY, party, len(data))
+                await carrier.delay(GATEWAY, party, len(data))
                 called = self._timer()
                 try:
                     reply = await self._ask(scope, data)
                 finally:
                     compute = self._timer() - called
                     carrier.handled(party)
-                await carrier.carry(party, GATEWAY, len(reply))
+                await carrier.delay(party, GATEWAY, len(reply))
         except TimeoutError:
             raise timed_out(party) from None
         finally:

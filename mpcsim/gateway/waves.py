@@ -131,7 +131,7 @@ class Waves:
                 if not answer.open and session.to_come <= 0:
                     session.open_at.discard(party)
             opening = None
-        return await self._carrier.strike(mail), records
+        return await self._carrier.apply_faults(mail), records
 
     async def _deliver(
         self,
@@ -144,7 +144,7 @@ class Waves:
         link = self._links[party]
         try:
             async with asyncio.timeout(link.timeout_s):
-                messages = await self._carrier.strike(box)
+                messages = await self._carrier.apply_faults(box)
         except TimeoutError:
             raise timed_out(party) from None
         try:

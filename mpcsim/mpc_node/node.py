@@ -44,6 +44,7 @@ from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
 from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.signing import signer
@@ -71,7 +72,6 @@ from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
 from mpcsim.rpc.standing import PAGE, Ask, Drop, End, Endorse, Holdings, ListHoldings
 from mpcsim.rpc.statements import SealKeyStatement, SignedRecord, Suspended
-from mpcsim.trace import Listener, silent
 from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
 
 LOG = logging.getLogger(__name__)

@@ -39,12 +39,7 @@ from mpcsim.errors import (
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.keyshare import KeyShare
-from mpcsim.protocol.channel import seal, unseal
-from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
-from mpcsim.protocol.outcome import Done, Output, Prepared, Send, Waiting
-from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
-from mpcsim.trace import (
+from mpcsim.party_events import (
     Ignored,
     Listener,
     MessageIgnored,
@@ -57,6 +52,11 @@ from mpcsim.trace import (
     StepStarted,
     silent,
 )
+from mpcsim.protocol.channel import seal, unseal
+from mpcsim.protocol.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocol.outcome import Done, Output, Prepared, Send, Waiting
+from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
 
 S = TypeVar("S", bound=Message)
 R = TypeVar("R")

@@ -15,10 +15,10 @@ from nacl.signing import VerifyKey
 
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng
-from mpcsim.trace import Listener, silent
 
 PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
     definition.name: definition

@@ -1,7 +1,7 @@
 """The port for whatever carries bytes between the ends of the service.
 
 By itself nothing takes time here and nothing gets lost. The simulator fills the port with networks
-and faults (``mpcsim.sim.conditions``).
+and faults (``mpcsim.sim.simulated_network``).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Carrier(Protocol):
         """Whether nothing takes time, for now."""
         ...
 
-    async def carry(self, source: End, target: End, size: int) -> None:
+    async def delay(self, source: End, target: End, size: int) -> None:
         """Take as long as ``size`` bytes need from one end of a link to the other."""
         ...
 
-    async def strike(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+    async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """What is left of messages that travel together."""
         ...
 
@@ -51,10 +51,10 @@ class Direct:
 
     instant = True
 
-    async def carry(self, source: End, target: End, size: int) -> None:
+    async def delay(self, source: End, target: End, size: int) -> None:
         """See ``Carrier``."""
 
-    async def strike(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+    async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """See ``Carrier``."""
         return tuple(data for _, data in messages)
 

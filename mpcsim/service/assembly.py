@@ -30,6 +30,7 @@ from mpcsim.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.mpc_node.sweeping import sweeping
+from mpcsim.party_events import Listener, silent
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.grants import GrantIssuer
@@ -39,10 +40,9 @@ from mpcsim.rpc.transport import HttpTransport, Limits
 from mpcsim.service.data_folder import LinkSecret, claimed, prepare, read_link, store_file
 from mpcsim.service.deployment import belong
 from mpcsim.service.transit import Transit
-from mpcsim.sim.conditions import Conditions
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Fault
-from mpcsim.trace import Listener, silent
+from mpcsim.sim.simulated_network import SimulatedNetwork
 
 
 @dataclass
@@ -57,7 +57,7 @@ class OpenGateway:
     links: dict[PartyId, Link] = field(repr=False)
     smart_accounts: SmartAccounts = field(repr=False)
     """The smart-account flow; its chain is there once it has been asked for."""
-    conditions: Conditions = field(repr=False)
+    network: SimulatedNetwork = field(repr=False)
     """Networks and faults; change them at any time."""
     _opened: ExitStack = field(repr=False)
 
@@ -142,7 +142,7 @@ def open_gateway(
             secrets = {party: read_link(data, REGISTRY, party) for party in MPC_NODES}
             for secret in secrets.values():
                 belong(registry, REGISTRY, secret.deployment)
-        conditions = Conditions(network, faults, seed)
+        simulated = SimulatedNetwork(network, faults, seed)
         links: dict[PartyId, Link] = {}
         for party, secret in secrets.items():
             port: MpcNodePort
@@ -163,7 +163,7 @@ def open_gateway(
             else:
                 port = _distant(party, mpc_nodes[party], link_timeout_s)
             grants = GrantIssuer(party, secret.key, _part(rng, f"{ROLES[party]} grants"), now)
-            links[party] = Link(port, grants, conditions, timer=timer, timeout_s=link_timeout_s)
+            links[party] = Link(port, grants, simulated, timer=timer, timeout_s=link_timeout_s)
         sessions = Sessions(
             links,
             clock=clock,
@@ -176,7 +176,7 @@ def open_gateway(
         meeting = Meeting(links, activation, clock)
         if mpc_nodes is None:
             _at_once(meeting.hold())
-        waves = Waves(sessions, links, conditions)
+        waves = Waves(sessions, links, simulated)
         suspensions = Suspensions(registry, links, sessions)
         gateway = Gateway(registry, links, sessions, waves, activation, suspensions, meeting)
         issuer = TokenIssuer(registry.signing_key(), now)
@@ -189,7 +189,7 @@ def open_gateway(
             token_lifetime_s=token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
         )
-        app.add_middleware(Transit, carrier=conditions)
+        app.add_middleware(Transit, carrier=simulated)
         return OpenGateway(
             app,
             gateway,
@@ -197,7 +197,7 @@ def open_gateway(
             token_lifetime_s,
             links,
             accounts,
-            conditions,
+            simulated,
             opened.pop_all(),
         )
 

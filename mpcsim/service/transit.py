@@ -41,7 +41,7 @@ class Transit:
             if message["type"] == "http.request":
                 size += len(message.get("body", b""))
                 if not message.get("more_body", False):
-                    await self._carrier.carry(CLIENT, GATEWAY, size)
+                    await self._carrier.delay(CLIENT, GATEWAY, size)
             return message
 
         async def returning(message: Message) -> None:
@@ -50,12 +50,12 @@ class Transit:
                 start = message
                 return
             if start["status"] < 400:
-                await self._carrier.carry(GATEWAY, CLIENT, len(message["body"]))
+                await self._carrier.delay(GATEWAY, CLIENT, len(message["body"]))
             await send(start)
             await send(message)
 
         if scope["method"] == "GET":  # nobody reads its body
-            await self._carrier.carry(CLIENT, GATEWAY, 0)
+            await self._carrier.delay(CLIENT, GATEWAY, 0)
             await self._app(scope, receive, returning)
         else:
             await self._app(scope, arriving, returning)

@@ -1,17 +1,19 @@
 """The simulator: real protocol parties over modelled networks, in virtual or in real time.
 
-``simulation`` is the front door and ``sweep`` walks a grid of simulations. Below them: ``network``
-says how long messages take; ``run`` runs the parties, with their compute, faults and adversaries;
-``traces`` is what comes out, ``figures`` its pictures; ``replay`` repeats the timing of a run a
-million times.
+``simulation`` is the front door; ``sweep`` walks a grid, and ``experiments`` are what it may run
+there. Below them: ``network`` says how long messages take; ``run`` runs the parties, with their
+compute, faults and adversaries; ``traces`` is what comes out, ``figures`` its pictures, ``trace``
+both as methods; ``replay`` repeats the timing of a run a million times. ``simulated_network`` puts
+networks and faults on the links of a running service.
 """
 
+from mpcsim.sim.experiments import signing_point
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.simulation import Policy, Result, Simulation
-from mpcsim.sim.sweep import signing_point, sweep
+from mpcsim.sim.sweep import sweep
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Party
 from mpcsim.protocol.party import AbortNotice
 from mpcsim.protocols import dkg, reshare
@@ -37,7 +38,6 @@ from mpcsim.sim.run.engine import VirtualRun, check_resend
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Scope, Verdict
-from mpcsim.trace import Listener, silent
 
 R = TypeVar("R")
 

@@ -18,7 +18,7 @@ from mpcsim.protocol import Done, Party, Waiting
 from mpcsim.runner import InFlight, LocalRun, Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, MessageFault, Partition, Strike
+from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault, Partition
 from mpcsim.sim.trace import Trace
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing.deviation import Deviation
@@ -223,7 +223,7 @@ class _Table:
         """Start, deliver everything, note how all stand."""
         for party in self._run.parties.values():
             self._act(party.me, partial(self._start, party))
-        self._strike_new()
+        self._apply_faults()
         self._crash_due()
         while self._run.in_flight or self._held or self._replays:
             self._replay_due()
@@ -259,15 +259,15 @@ class _Table:
         message = self._run.in_flight[index]
         self._seen = len(self._run.in_flight) - 1
         self._act(message.send.to, partial(self._run.deliver, index))
-        self._strike_new()
+        self._apply_faults()
 
-    def _strike_new(self) -> None:
+    def _apply_faults(self) -> None:
         """Let message faults have their way with what was just sent."""
         flying = self._run.in_flight
         new, self._run.in_flight = flying[self._seen :], flying[: self._seen]
         for message in new:
             kind, sender, to = message.send.kind, message.sender, message.send.to
-            fate = self._plan.strike(kind, sender, to)
+            fate = self._plan.fate(kind, sender, to)
             what = f"{kind} from party {sender} to party {to}"
             if fate.dropped:
                 self.found.silence = True
@@ -394,9 +394,9 @@ def fault_sentence(fault: Fault) -> str:
         what += f" from party {fault.sender}"
     if fault.receiver:
         what += f" to party {fault.receiver}"
-    verb = {Strike.DROP: "lost", Strike.DELAY: "held back", Strike.DUPLICATE: "doubled"}
+    verb = {Effect.DROP: "lost", Effect.DELAY: "held back", Effect.DUPLICATE: "doubled"}
     chance = f" with probability {fault.probability:g}" if fault.probability < 1 else ""
-    return f"the network {verb[fault.strike]} {what}{chance}"
+    return f"the network {verb[fault.effect]} {what}{chance}"
 
 
 def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *positional: str) -> str:
@@ -415,7 +415,7 @@ def _code(value: Any) -> str:
     if isinstance(value, Invariant):
         return value.name
     if isinstance(value, MessageFault):
-        shown = [f"Strike.{value.strike.name}"]
+        shown = [f"Effect.{value.effect.name}"]
         for name in ("kind", "sender", "receiver", "nth"):
             if getattr(value, name) is not None:
                 shown.append(f"{name}={getattr(value, name)!r}")

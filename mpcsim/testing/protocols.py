@@ -1,7 +1,7 @@
 """Everything about runs of protocols in one place, as the snippets of failures import it."""
 
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.faults import Crash, MessageFault, Partition, Strike, delay, drop, duplicate
+from mpcsim.sim.run.faults import Crash, Effect, MessageFault, Partition, delay, drop, duplicate
 from mpcsim.testing.deviation import Deviation, changes
 from mpcsim.testing.protocol_checks import agreement, blame_is_right, no_exception, no_hang
 from mpcsim.testing.protocol_run import (
@@ -30,7 +30,7 @@ __all__ = [
     "ProtocolRun",
     "Replay",
     "Scenario",
-    "Strike",
+    "Effect",
     "agreement",
     "blame_is_right",
     "changes",

@@ -15,7 +15,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.faults import Crash, Fault, MessageFault, Partition, Strike, partition
+from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, partition
 from mpcsim.testing.api_calls import (
     api_call_sequences,
     api_calls,
@@ -185,10 +185,10 @@ def fault_plans(
     kinds = [None, *(sends.kind for _, sends in scenario.definition.kinds())]
     party = st.sampled_from(scenario.members)
     anyone = st.one_of(st.none(), party)
-    strikes = [Strike.DUPLICATE, Strike.DELAY, *([Strike.DROP] if lossy else [])]
+    effects = [Effect.DUPLICATE, Effect.DELAY, *([Effect.DROP] if lossy else [])]
     message = st.builds(
         MessageFault,
-        st.sampled_from(strikes),
+        st.sampled_from(effects),
         st.sampled_from(kinds),
         sender=anyone,
         receiver=anyone,

@@ -241,7 +241,7 @@ def test_who_is_being_served_is_not_silent():
 
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        gateway.conditions.change(faults=[delay(200)])
+        gateway.network.change(faults=[delay(200)])
         signing = asyncio.create_task(client.sign(share))
         while not gateway.gateway.sessions._sessions:
             await asyncio.sleep(0)

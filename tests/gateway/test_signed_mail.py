@@ -34,7 +34,7 @@ class Corrupt:
     """Signed messages so far, of all sessions."""
     forged: int = 0
 
-    async def strike(self, messages):
+    async def apply_faults(self, messages):
         kept = []
         for envelope, data in messages:
             if envelope.sealed or envelope.sender not in MPC_NODES:
@@ -94,7 +94,7 @@ FORGED = [altered, stripped, cut_short, signed_by_another, replayed, readdressed
 def corrupt(house, forge, victim, *, instead):
     """Have the house's gateway cheat."""
     cheat = Corrupt(forge, victim, instead)
-    house.gateway.conditions.strike = cheat.strike
+    house.gateway.network.apply_faults = cheat.apply_faults
     return cheat
 
 
@@ -136,7 +136,7 @@ def test_who_gets_forged_messages_alone_waits_and_blames_nobody(forge, victim, c
         assert cheat.forged
         await settled(house)
         assert not any(shares_of(house.gateway).values())
-        del house.gateway.conditions.strike
+        del house.gateway.network.apply_faults
         await house.sign(await house.generate(curve))
 
     run(work)
@@ -154,7 +154,7 @@ def test_a_recovery_without_genuine_messages_leaves_the_key_as_it_is(forge):
         await settled(house)
         assert shares_of(house.gateway) == before
         await house.sign(record)
-        del house.gateway.conditions.strike
+        del house.gateway.network.apply_faults
         await house.sign(await house.recover("ed25519"))
 
     run(work)
@@ -167,11 +167,11 @@ def test_everything_else_is_as_it_was():
     async def work(house):
         passed = []
 
-        async def strike(messages):
+        async def apply_faults(messages):
             passed.extend(messages)
             return tuple(data for _, data in messages)
 
-        house.gateway.conditions.strike = strike
+        house.gateway.network.apply_faults = apply_faults
         known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
         for curve in ("ed25519", "secp256k1"):
             await house.generate(curve)

@@ -9,6 +9,7 @@ from mpcsim.errors import InvalidEncoding, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import MAX_PARTIES, MPC_NODES
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.party_events import Ignored, MessageIgnored
 from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND, MAX_UNOPENED, AbortNotice
@@ -19,7 +20,6 @@ from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.rng import SeededRng
 from mpcsim.rpc.statements import shares_hash
 from mpcsim.runner import LocalRun
-from mpcsim.trace import Ignored, MessageIgnored
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,

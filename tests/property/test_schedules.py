@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcsim.ids import PartyId
+from mpcsim.party_events import Ignored, MessageIgnored
 from mpcsim.protocol import Done, Party, Send, Waiting
 from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.runner import InFlight, LocalRun
-from mpcsim.trace import Ignored, MessageIgnored
 from tests.helpers.adversary import favouring
 from tests.helpers.sessions import (
     RecordedRun,

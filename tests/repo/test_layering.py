@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.helpers.repo import ROOT
 LAYERS: list[list[str]] = [
     [
         *("errors", "ids", "hashing", "rng", "params", "platforms", "settings", "strict_json"),
-        "trace",
+        "party_events",
     ],
     ["kernels"],
     ["algebra"],
@@ -37,13 +38,14 @@ SIM_LAYERS: list[list[str]] = [
     ["colours", "rich_display"],
     ["network"],
     ["traces"],
-    ["figures", "run"],
+    ["figures"],
+    ["trace"],
+    ["run"],
     ["replay", "call_times"],
-    ["simulation", "conditions"],
+    ["simulation", "simulated_network"],
     ["sweep"],
+    ["experiments"],
 ]
-# A trace has methods that draw it; they load the figures, and matplotlib, when called.
-UPWARDS_IN_SIM = {("traces", "figures")}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SIM_LEVEL = {name: level for level, names in enumerate(SIM_LAYERS) for name in names}
 
@@ -60,19 +62,17 @@ BANNED_CALLS = {"open", "print"}
 # The one place where randomness enters.
 ALLOWED_IMPORTS = {"rng": {"secrets"}}
 
-# The package's own __init__ runs before every module, so it counts as below the bottom layer:
-# it imports nothing of mpcsim.
+# The package's own __init__ is the front door, above everything: nothing in mpcsim imports what it
+# offers. It runs before every module, so it loads nothing of mpcsim until it is asked.
 ROOT_MODULE = "__init__"
+OWN_ATTRIBUTES = {"__version__"}
 
 
 def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Line and dotted parts of everything imported; ``package`` resolves relative imports.
 
-    What is imported for type checkers only does not count.
+    Imports count alike in the module, inside functions, and for type checkers only.
     """
-    for node in list(ast.walk(tree)):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -82,6 +82,10 @@ def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, list[str]]
             base = base + (node.module.split(".") if node.module else [])
             for alias in node.names:
                 yield node.lineno, [*base, alias.name]
+
+
+def for_type_checkers(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def banned_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -111,6 +115,7 @@ def check_file(path: Path, package: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=where)
 
     if own == ROOT_MODULE:
+        tree.body = [node for node in tree.body if not for_type_checkers(node)]
         level = -1
     elif own in LEVEL:
         level = LEVEL[own]
@@ -134,7 +139,9 @@ def check_file(path: Path, package: Path) -> Iterator[str]:
             if target not in LEVEL:
                 if target in siblings:
                     yield f"{where}:{line}: {target!r} is in no layer; add it to LAYERS"
-                continue  # an attribute of the package, such as __version__
+                elif target not in OWN_ATTRIBUTES:
+                    yield f"{where}:{line}: {own} must not import {target} from mpcsim itself"
+                continue
             allowed = LEVEL[target] < level or (LEVEL[target] == level and level in SIBLINGS)
             if not allowed:
                 yield f"{where}:{line}: {own} must not import {target} (not in a lower layer)"
@@ -159,7 +166,7 @@ def check_sim(where: str, part: str, target: list[str], sim: Path) -> Iterator[s
         yield f"{where}: 'sim/{own}' is in no layer; add it to SIM_LAYERS"
         return
     for name in target:
-        if name == own or (own, name) in UPWARDS_IN_SIM:
+        if name == own:
             continue
         if name not in SIM_LEVEL:
             if name in top_names(sim):
@@ -176,9 +183,38 @@ def check_package(package: Path) -> list[str]:
     return list(dict.fromkeys(found for path in files for found in check_file(path, package)))
 
 
+def circle(package: Path) -> list[str]:
+    """Modules that import each other in a circle, whatever the kind of import; empty: none do.
+
+    That a module also runs the ``__init__`` of the packages it is in does not count.
+    """
+    paths: dict[str, Path] = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        paths[".".join(parts).removesuffix(f".{ROOT_MODULE}")] = path
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        graph[name] = needed = set()
+        for _, parts in imports(tree, list(path.relative_to(package.parent).parts[:-1])):
+            known = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+            needed.add(next((each for each in known if each in paths), name))
+        needed.discard(name)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
 def test_layering():
     found = check_package(ROOT / "mpcsim")
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("package", ["mpcsim", "node"])
+def test_no_modules_import_each_other_in_a_circle(package):
+    assert circle(ROOT / package) == []
 
 
 def test_the_table_names_everything_once():
@@ -194,13 +230,40 @@ def test_the_table_names_everything_once():
 # --- the check itself ---------------------------------------------------------------------------
 
 
-def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
+TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
+
+
+def written(tmp_path: Path, sources: dict[str, str]) -> Path:
     package = tmp_path / "mpcsim"
     for name, text in sources.items():
         path = package / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return check_package(package)
+    return package
+
+
+def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
+    return check_package(written(tmp_path, sources))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("from mpcsim.rpc.b import g", "from mpcsim.rpc.a import f"),
+        ("import mpcsim.rpc.b", "def g():\n    from . import a"),
+        ("from mpcsim.rpc import b", TYPED + "from mpcsim.rpc.a import f"),
+        (TYPED + "from .b import g", "def g():\n    import mpcsim.rpc.a"),
+        ("from .c import h", "from .a import f"),
+    ],
+)
+def test_circles_of_all_kinds_are_found(tmp_path, one, other):
+    sources = {"rpc/a.py": one, "rpc/b.py": other, "rpc/c/__init__.py": "from ..b import g"}
+    assert circle(written(tmp_path, sources))
+
+
+def test_a_package_and_its_modules_are_no_circle(tmp_path):
+    sources = {"rpc/__init__.py": "from mpcsim.rpc.a import f", "rpc/a.py": "from . import b"}
+    assert circle(written(tmp_path, sources | {"rpc/b.py": "import mpcsim.errors"})) == []
 
 
 @pytest.mark.parametrize(
@@ -219,6 +282,8 @@ def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
         ("attacks/report.py", "from node.local import LocalService"),
         ("sim/network/a.py", "from mpcsim.sim.run import engine"),
         ("sim/network/a.py", "from mpcsim.sim.trace import Trace"),
+        ("sim/traces/a.py", TYPED + "from mpcsim.sim.trace import Trace"),
+        ("sim/traces/a.py", "def draw():\n    from mpcsim.sim import figures"),
         ("sim/figures/a.py", "from mpcsim.sim.run.faults import delay"),
         ("sim/run/a.py", "from mpcsim.sim import simulation"),
         ("sim/run/a.py", "from mpcsim.sim import Simulation"),
@@ -233,6 +298,7 @@ def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
         ("novel/a.py", ""),
         ("novel.py", ""),
         ("__init__.py", "from mpcsim.errors import MpcError"),
+        ("algebra/a.py", "from mpcsim import Network"),
     ],
 )
 def test_the_check_catches(tmp_path, name, source):
@@ -253,12 +319,13 @@ def test_the_check_catches(tmp_path, name, source):
             "sim/run/a.py",
             "from mpcsim.sim.trace import Trace\nfrom mpcsim.sim.run.b import c",
         ),
-        ("sim/traces/a.py", "def draw():\n    from mpcsim.sim import figures"),
+        ("sim/trace.py", "def draw():\n    from mpcsim.sim import figures"),
         ("sim/__init__.py", "from mpcsim.sim.sweep import sweep"),
         ("cli.py", "from mpcsim.bench import run\nimport asyncio"),
         ("primitives/a.py", "commitment.open(x)"),
         ("primitives/a.py", "def open(c): return c\nopen(1)"),
         ("__init__.py", "from importlib.metadata import version"),
+        ("__init__.py", TYPED + "from mpcsim.sim import Simulation"),
     ],
 )
 def test_the_check_leaves_alone(tmp_path, name, source):

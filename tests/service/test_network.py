@@ -9,10 +9,10 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.service import open_gateway
-from mpcsim.sim.conditions import GATEWAY, Conditions, begin_session
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
+from mpcsim.sim.simulated_network import GATEWAY, SimulatedNetwork, begin_session
 from tests.helpers.gateway import Client, Clock, Failed, Stuck
 
 
@@ -36,13 +36,13 @@ async def timed(work):
 def test_a_network_takes_its_time_and_can_be_changed_under_way():
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        gateway.conditions.change(Network.preset("seoul", institution="frankfurt"))
+        gateway.network.change(Network.preset("seoul", institution="frankfurt"))
         near, _ = await timed(client.sign(share, signer=2))
         far, _ = await timed(client.sign(share, signer=3))
         # Seoul and Frankfurt are some 220 ms apart and back; nothing here is slower than seconds.
         assert 0.2 < far < 5
         assert far > near
-        gateway.conditions.change()
+        gateway.network.change()
         await client.check_works(share)
 
     run(work)
@@ -51,7 +51,7 @@ def test_a_network_takes_its_time_and_can_be_changed_under_way():
 def test_the_link_to_each_mpc_node_shows_in_server_timing():
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        gateway.conditions.change(Network.preset("seoul", institution="frankfurt"))
+        gateway.network.change(Network.preset("seoul", institution="frankfurt"))
         response = await client.post("sign", client.begin_sign(share, signer=3)[1])
         parts = [part.split(";dur=") for part in response.headers["server-timing"].split(", ")]
         spent = {name: float(ms) for name, ms in parts}
@@ -64,12 +64,12 @@ def test_the_link_to_each_mpc_node_shows_in_server_timing():
 def test_a_link_slower_than_the_gateways_patience_is_a_timeout():
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        gateway.conditions.change(Network.preset("seoul", institution="frankfurt"))
+        gateway.network.change(Network.preset("seoul", institution="frankfurt"))
         with pytest.raises(Failed) as failed:
             await client.sign(share, signer=3)
         assert (failed.value.status, failed.value.response.json()["party"]) == (504, 3)
         await client.sign(share, signer=2)
-        gateway.conditions.change()
+        gateway.network.change()
         await client.check_works(share)
 
     run(work, link_timeout_s=0.05)
@@ -102,11 +102,11 @@ def test_faults_give_clean_errors_and_a_working_key_afterwards(fault, kind):
 
     async def work(gateway, client):
         share = None if kind == "generate" else await client.generate("ed25519")
-        gateway.conditions.change(None, FAULTS[fault], seed=3)
+        gateway.network.change(None, FAULTS[fault], seed=3)
         with suppress(Failed, Stuck):
             await getattr(client, kind)(share if kind == "sign" else "ed25519")
         assert set(client.statuses) <= {200, 204, 404, 409, 410, 503, 504}
-        gateway.conditions.change()
+        gateway.network.change()
         clock.now += 100  # whatever nobody goes on with expires
         public_key = share and share.public_key.encode()
         working = await client.check_consistent("ed25519", public_key)
@@ -118,7 +118,7 @@ def test_faults_give_clean_errors_and_a_working_key_afterwards(fault, kind):
 @pytest.mark.parametrize("fault", HARMLESS)
 def test_duplicates_and_delays_do_no_harm(fault):
     async def work(gateway, client):
-        gateway.conditions.change(None, HARMLESS[fault], seed=1)
+        gateway.network.change(None, HARMLESS[fault], seed=1)
         await client.generate("ed25519")
         await client.check_works(await client.recover("ed25519"))
 
@@ -128,7 +128,7 @@ def test_duplicates_and_delays_do_no_harm(fault):
 def test_an_operator_that_is_down_leaves_the_institution():
     async def work(gateway, client):
         share = await client.generate("secp256k1")
-        gateway.conditions.change(None, [Crash(2)])
+        gateway.network.change(None, [Crash(2)])
         with pytest.raises(Failed) as failed:
             await client.sign(share, signer=2)
         assert failed.value.status == 503
@@ -139,7 +139,7 @@ def test_an_operator_that_is_down_leaves_the_institution():
 
 def test_the_same_seed_gives_the_same_faults():
     async def fates(gateway, client):
-        gateway.conditions.change(None, noise(drop=0.05), seed=5)
+        gateway.network.change(None, noise(drop=0.05), seed=5)
         found = []
         for number in range(12):
             try:
@@ -156,20 +156,20 @@ def test_the_same_seed_gives_the_same_faults():
 
 def test_a_holder_must_have_a_site():
     with closing(open_gateway()) as gateway:
-        before = gateway.conditions.network
+        before = gateway.network.model
         with pytest.raises(UsageError):
-            gateway.conditions.change(Network.mesh((1, 2), 5.0))
-        assert gateway.conditions.network is before
+            gateway.network.change(Network.mesh((1, 2), 5.0))
+        assert gateway.network.model is before
 
 
 def test_a_message_that_is_delayed_for_longer_is_one_too():
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        gateway.conditions.change(faults=[delay(60_000, receiver=2)])
+        gateway.network.change(faults=[delay(60_000, receiver=2)])
         with pytest.raises(Failed) as failed:
             await client.sign(share, signer=2)
         assert (failed.value.status, failed.value.response.json()["party"]) == (504, 2)
-        gateway.conditions.change()
+        gateway.network.change()
         await client.check_works(share)
 
     run(work, link_timeout_s=0.5)
@@ -182,7 +182,7 @@ def test_the_first_request_over_a_cold_connection_pays_the_handshakes():
     """One connection for all whom nobody told apart; an answer finds it open."""
 
     async def work():
-        conditions = Conditions(COLD)
+        network = SimulatedNetwork(COLD)
         for source, target, expected_ms in (
             (CLIENT, GATEWAY, 50),  # TCP and TLS 1.3: two round trips
             (GATEWAY, 2, 100),
@@ -191,27 +191,27 @@ def test_the_first_request_over_a_cold_connection_pays_the_handshakes():
             (CLIENT, GATEWAY, 10),
             (GATEWAY, 2, 20),
         ):
-            began = conditions.now_ms()
-            await conditions.carry(source, target, 1000)
-            assert conditions.now_ms() - began == pytest.approx(expected_ms, abs=0.01)
+            began = network.now_ms()
+            await network.delay(source, target, 1000)
+            assert network.now_ms() - began == pytest.approx(expected_ms, abs=0.01)
 
     virtual.run(work())
 
 
 def test_every_session_opens_its_own():
-    async def session(conditions):
+    async def session(network):
         begin_session()
         took = []
         for _ in range(2):
-            began = conditions.now_ms()
-            await asyncio.create_task(conditions.carry(CLIENT, GATEWAY, 1000))
-            took.append(conditions.now_ms() - began)
+            began = network.now_ms()
+            await asyncio.create_task(network.delay(CLIENT, GATEWAY, 1000))
+            took.append(network.now_ms() - began)
         return took
 
     async def work():
-        conditions = Conditions(COLD)
-        first = await asyncio.create_task(session(conditions))
-        others = await asyncio.gather(*(session(conditions) for _ in range(3)))
+        network = SimulatedNetwork(COLD)
+        first = await asyncio.create_task(session(network))
+        others = await asyncio.gather(*(session(network) for _ in range(3)))
         for took in (first, *others):
             assert took == pytest.approx([50, 10], abs=0.01)
 

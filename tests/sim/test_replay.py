@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
+from mpcsim.party_events import StepFinished, StepStarted, silent
 from mpcsim.protocol import Done, Output, Party, Send, Waiting
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import (
@@ -45,7 +46,6 @@ from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop, duplicate
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.critical_path import critical_path
-from mpcsim.trace import StepFinished, StepStarted, silent
 from tests.helpers.sessions import DEFINITIONS, session
 from tests.helpers.toy import TOY, toy_parties
 

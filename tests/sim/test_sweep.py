@@ -14,11 +14,12 @@ from dask.distributed import Client, LocalCluster
 from pandas.testing import assert_frame_equal
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.experiments import signing_point
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Declared
 from mpcsim.sim.run.faults import drop
-from mpcsim.sim.sweep import PointFailed, signing_point, sweep
+from mpcsim.sim.sweep import PointFailed, sweep
 from tests.helpers.points import dying_point, failing_point, process_point, product_point
 
 GRID = {"a": [1, 2, 3], "b": [0.5, 2.0]}

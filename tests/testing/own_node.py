@@ -112,10 +112,10 @@ class OwnNode(AsgiTarget):
             self.local.run(_done(self._link(part).node.restart))
 
     def lose(self, nth: int) -> None:
-        self.local.change(self.local.gateway.conditions.network, [drop(nth=nth)])
+        self.local.change(self.local.gateway.network.model, [drop(nth=nth)])
 
     def lose_nothing(self) -> None:
-        self.local.change(self.local.gateway.conditions.network)
+        self.local.change(self.local.gateway.network.model)
         self.local.wait(EXPIRY_MS)
 
     def close(self) -> None:

@@ -33,10 +33,10 @@ from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare
 from mpcsim.mta.schemes import mta_scheme
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing
 from mpcsim.rng import Rng
-from mpcsim.trace import Listener, silent
 
 DEFAULT_MTA = "ot/80"
 

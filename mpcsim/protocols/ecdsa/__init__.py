@@ -29,11 +29,11 @@ from mpcsim.encoding import WireContext
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, check_signers
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.rng import Rng
-from mpcsim.trace import Listener, silent
 
 __all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup"]
 

@@ -28,11 +28,11 @@ from mpcsim.encoding import WireContext
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, check_signers
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.frost.rounds import AGGREGATE, COMMIT, MAX_MESSAGE_BYTES, SIGN, FrostSetup
 from mpcsim.protocols.frost.steps import Ed25519Signature
 from mpcsim.rng import Rng
-from mpcsim.trace import Listener, silent
 
 
 def check_setup(agreed: FrostSetup, me: PartyId) -> None:

@@ -53,12 +53,12 @@ from mpcsim.keyshare import (
     check_record,
     quorum_problem,
 )
+from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
 from mpcsim.protocols.dkg.rounds import Dealing
 from mpcsim.protocols.reshare.rounds import ROUNDS
 from mpcsim.rng import Rng
-from mpcsim.trace import Listener, silent
 
 __all__ = ["RESHARE", "ReshareSetup", "party", "setup"]
 

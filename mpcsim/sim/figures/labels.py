@@ -12,16 +12,16 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from mpcsim.sim.colours import BLACK, VERMILLION, WHITE
+from mpcsim.sim.figures.arrows import Arrow, Label
 from mpcsim.sim.figures.canvas import extent
 from mpcsim.sim.figures.style import FONT
-from mpcsim.sim.figures.ways import Label, Way
 
 
 def place_labels(
     figure: Figure,
     axes: Axes,
     labels: Sequence[Label],
-    ways: Sequence[Way],
+    arrows: Sequence[Arrow],
     lifelines: Sequence[int],
     marks: Sequence[tuple[float, float]],
 ) -> None:
@@ -29,19 +29,19 @@ def place_labels(
     frame = axes.get_window_extent()
     crosses = [axes.transData.transform(mark) for mark in marks]
     strokes = {
-        id(way): [
+        id(arrow): [
             (axes.transData.transform(a), axes.transData.transform(b))
-            for a, b in pairwise(way.points)
+            for a, b in pairwise(arrow.points)
         ]
-        for way in ways
+        for arrow in arrows
     }
-    heads = {id(way): strokes[id(way)][-1][1] for way in ways if way.end == "stub"}
+    heads = {id(arrow): strokes[id(arrow)][-1][1] for arrow in arrows if arrow.end == "stub"}
     columns = [float(axes.transData.transform((x, 0))[0]) for x in lifelines]
     taken: list[Bbox] = []
     left_out = 0
 
     def length(label: Label) -> float:
-        return max(float(abs(b[0] - a[0])) for way in label.ways for a, b in strokes[id(way)])
+        return max(float(abs(b[0] - a[0])) for arrow in label.arrows for a, b in strokes[id(arrow)])
 
     for label in sorted(labels, key=length):
         text = axes.text(
@@ -59,12 +59,12 @@ def place_labels(
         )
         box = extent(figure, text)
         wide, high = box.width + 2, box.height + 2
-        own = {id(way) for way in label.ways}
+        own = {id(arrow) for arrow in label.arrows}
         others = [s for key, found in strokes.items() if key not in own for s in found]
         kept_clear = crosses + [head for key, head in heads.items() if key not in own]
         best: tuple[float, float, float, float, float] | None = None
-        for stroke in strokes[id(label.ways[0])]:
-            for anchor_x, y, x, aside in _spots(label.ways[0], stroke, wide):
+        for stroke in strokes[id(label.arrows[0])]:
+            for anchor_x, y, x, aside in _spots(label.arrows[0], stroke, wide):
                 for lift in range(-14, 15):
                     shift = lift * high / 2
                     cost = aside + (1.5 + abs(lift) if lift else 0)
@@ -104,10 +104,10 @@ def place_labels(
         )
 
 
-def _spots(way: Way, stroke: Any, wide: float) -> Iterator[tuple[float, float, float, float]]:
+def _spots(arrow: Arrow, stroke: Any, wide: float) -> Iterator[tuple[float, float, float, float]]:
     """Points of an arrow to write at, the middle of the label there, and how unwelcome it is."""
     (x0, y0), (x1, y1) = stroke
-    if way.end == "stub":  # too short for a label on it: points at its label
+    if arrow.end == "stub":  # too short for a label on it: points at its label
         yield x1, y1, x1 + copysign(wide / 2, x1 - x0), 0.0
     elif abs(x1 - x0) >= 4:
         for step in range(2, 39):

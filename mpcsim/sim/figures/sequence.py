@@ -15,6 +15,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import DARK, GREY, PALE, VERMILLION, WHITE
+from mpcsim.sim.figures.arrows import Arrow, arrow_of, forwarding_sites, labels_of
 from mpcsim.sim.figures.canvas import (
     DPI,
     add_axes,
@@ -26,7 +27,6 @@ from mpcsim.sim.figures.canvas import (
 )
 from mpcsim.sim.figures.labels import place_labels
 from mpcsim.sim.figures.style import FONT
-from mpcsim.sim.figures.ways import Way, forwarding_sites, labels_of, way_of
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces.records import RunRecord
 
@@ -48,9 +48,9 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     order[max(1, len(order) // 2) : max(1, len(order) // 2)] = forwarding
     place: dict[PartyId | str, int] = {name: at for at, name in enumerate(order)}
 
-    def drawn(tail_ms: float) -> list[Way]:
-        found = (way_of(trace, m, place, gateway, tail_ms) for m in trace.messages)
-        return [way for way in found if way is not None]
+    def drawn(tail_ms: float) -> list[Arrow]:
+        found = (arrow_of(trace, m, place, gateway, tail_ms) for m in trace.messages)
+        return [arrow for arrow in found if arrow is not None]
 
     labels = labels_of(drawn(0.0), colours)
 
@@ -65,8 +65,8 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     tall = min(13.0, max(2.6, 0.8 + 0.34 * lines))
     stubs = Counter[PartyId]()
     for label in labels:
-        if label.ways[0].end == "stub":
-            stubs[label.ways[0].message.sender] += label.text.count("\n") + 1
+        if label.arrows[0].end == "stub":
+            stubs[label.arrows[0].message.sender] += label.text.count("\n") + 1
     tail = 0.3 + 0.16 * max(stubs.values()) if stubs else 0.0
     figure = new_chart(width, 1.6 + foot + tall + tail)
     top = add_title(figure, trace) + 0.48
@@ -75,8 +75,8 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     axes.set_xlim(-0.22, max(1, len(order) - 1) + 0.22)
     tail_ms = end * 1.04 * tail / tall
     axes.set_ylim(end * 1.02 + tail_ms, -end * 0.02)
-    ways = drawn(tail_ms)
-    labels = labels_of(ways, colours)
+    arrows = drawn(tail_ms)
+    labels = labels_of(arrows, colours)
     axes.set_xticks([])
     axes.set_ylabel("time (ms)", fontsize=8.5, color=DARK)
 
@@ -130,11 +130,11 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
             fontsize=FONT,
             color=DARK if ending.status == "done" else VERMILLION,
         )
-    for way in ways:
-        _draw_way(axes, way, colours[way.message.sender])
-    marks = [w.points[-1] for w in ways if w.end == "cross"]
+    for arrow in arrows:
+        _draw_arrow(axes, arrow, colours[arrow.message.sender])
+    marks = [w.points[-1] for w in arrows if w.end == "cross"]
     marks += [(place[i], min(ending.at_ms, end)) for i, ending in endings.items()]
-    place_labels(figure, axes, labels, ways, list(place.values()), marks)
+    place_labels(figure, axes, labels, arrows, list(place.values()), marks)
     return figure
 
 
@@ -189,12 +189,12 @@ def _mark_ending(axes: Axes, x: float, y: float, status: str) -> None:
     axes.plot([x], [y], ls="none", zorder=6, clip_on=False, gid=f"ending-{status}", **style)
 
 
-def _draw_way(axes: Axes, way: Way, colour: str) -> None:
-    number, faint = way.message.number, way.message.fate == "duplicate"
-    style = ":" if faint else "-" if way.end == "arrow" else (0, (4, 2))
-    legs = [(a, b) for a, b in pairwise(way.points) if a != b]
-    for at, (start, stop) in enumerate(legs):
-        headless = way.end not in ("arrow", "stub") and at == len(legs) - 1
+def _draw_arrow(axes: Axes, arrow: Arrow, colour: str) -> None:
+    number, faint = arrow.message.number, arrow.message.fate == "duplicate"
+    style = ":" if faint else "-" if arrow.end == "head" else (0, (4, 2))
+    strokes = [(a, b) for a, b in pairwise(arrow.points) if a != b]
+    for at, (start, stop) in enumerate(strokes):
+        headless = arrow.end not in ("head", "stub") and at == len(strokes) - 1
         axes.add_patch(
             FancyArrowPatch(
                 start,
@@ -210,8 +210,8 @@ def _draw_way(axes: Axes, way: Way, colour: str) -> None:
                 gid=f"message-{number}-{at}",
             )
         )
-    if way.end == "cross":
-        x, y = way.points[-1]
+    if arrow.end == "cross":
+        x, y = arrow.points[-1]
         axes.plot(
             [x], [y], ls="none", marker="x", ms=8, mew=2, color=VERMILLION, zorder=7,
             gid=f"cross-{number}",

@@ -233,10 +233,13 @@ class Network:
             UsageError: bad or duplicate party ids, bad latency, rate or loss.
         """
         ids = party_ids(parties)
-        way = _latency(latency, "latency")
+        one_way = _latency(latency, "latency")
         sites = {f"site {i}": Site(f"site {i}") for i in ids}
         links = tuple(
-            Link(f"site {i}", f"site {j}", way, mbit_per_s, loss) for i in ids for j in ids if i < j
+            Link(f"site {i}", f"site {j}", one_way, mbit_per_s, loss)
+            for i in ids
+            for j in ids
+            if i < j
         )
         placement = {i: f"site {i}" for i in ids}
         return cls(sites, links, placement, connection or Connection(), name)
@@ -270,18 +273,18 @@ class Network:
             raise UsageError(unknown("setting of a preset", name, known))
         home = presets.region(region)
         hub = presets.region(gateway or home)
-        way = presets.access(access)
-        own_loss = way.loss if loss is None else loss
-        last_mile = way.latency.shifted(presets.region_latency(home, hub).mean_ms)
+        access_network = presets.access(access)
+        own_loss = access_network.loss if loss is None else loss
+        last_mile = access_network.latency.shifted(presets.region_latency(home, hub).mean_ms)
         sites = [Site("client"), Site("gateway"), Site("operator"), Site("institution")]
         links = [
             Link(
                 "client",
                 "gateway",
                 last_mile,
-                way.up_mbit_per_s,
+                access_network.up_mbit_per_s,
                 own_loss,
-                back_mbit_per_s=way.down_mbit_per_s,
+                back_mbit_per_s=access_network.down_mbit_per_s,
             )
         ]
         for site, where in (("operator", operator or home), ("institution", institution or home)):

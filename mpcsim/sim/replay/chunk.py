@@ -18,7 +18,7 @@ from mpcsim.sim.network.transport import (
 )
 from mpcsim.sim.replay.arrays import ZERO, Bools, Floats
 from mpcsim.sim.replay.draws import ArraySource
-from mpcsim.sim.replay.plan import Leg, Plan
+from mpcsim.sim.replay.plan import Plan, PlannedHop
 from mpcsim.sim.replay.steps import Step
 
 SEGMENT_BITS: Final = (SEGMENT_BYTES + SEGMENT_HEADER_BYTES) * 8
@@ -34,7 +34,7 @@ class _PipeState:
     used: Floats
     opened: Floats
     forward: Floats
-    burst: list[tuple[Leg, Bools | bool]] = field(default_factory=list)
+    burst: list[tuple[PlannedHop, Bools | bool]] = field(default_factory=list)
     """The transfers that the last one may share draws with, itself included, and in which samples
     each shares those of the one before it."""
     backward: dict[int, Floats] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Chunk:
         """For each step, the samples in which it directly follows the one before it."""
         self.previous: list[int | None] = []
         self.starts: list[Floats] = []
-        self.parts: dict[int, list[tuple[Leg, dict[str, Floats | float]]]] = {}
+        self.parts: dict[int, list[tuple[PlannedHop, dict[str, Floats | float]]]] = {}
         """Where the time of each message went, hop by hop; only if it is to be explained."""
         self._pipes: dict[tuple[PartyId, PartyId, int], _PipeState] = {}
         self._first_window: Floats = np.array([float(plan.connection.initial_window)])
@@ -77,8 +77,8 @@ class Chunk:
             self.last_step[step.party] = number
             for message in step.sends:
                 at = end
-                for leg in self.plan.ways[message]:
-                    at = self._transfer(leg, at)
+                for hop in self.plan.routes[message]:
+                    at = self._transfer(hop, at)
                 self.arrivals[message] = at
 
     @cached_property
@@ -107,36 +107,36 @@ class Chunk:
 
     # ------------------------------------------------------------------ one transfer
 
-    def _transfer(self, leg: Leg, given: Floats) -> Floats:
+    def _transfer(self, hop: PlannedHop, given: Floats) -> Floats:
         """When a message handed over at ``given`` is through: ``Pipe.transfer`` on arrays."""
-        pipe = self._pipes.get(leg.pipe)
+        pipe = self._pipes.get(hop.pipe)
         first = pipe is None
         if pipe is None:
             pipe = _PipeState(ZERO, ZERO, ZERO, ZERO, ZERO, ZERO)
-            self._pipes[leg.pipe] = pipe
-        forward = self._forward(leg, pipe)
+            self._pipes[hop.pipe] = pipe
+        forward = self._forward(hop, pipe)
         begun = now = given if first else np.maximum(given, pipe.free)
         handshake: Floats | float = 0.0
-        if leg.handshakes:
-            handshake = leg.handshakes * self._round_trip(pipe)
+        if hop.handshakes:
+            handshake = hop.handshakes * self._round_trip(pipe)
             now = now + handshake
         window_ms: Floats | float = 0.0
-        wire: Floats | float = leg.wire_ms
-        if leg.tracked:
-            self._open_window(leg, pipe, now, first)
-        if leg.waits:
+        wire: Floats | float = hop.wire_ms
+        if hop.tracked:
+            self._open_window(hop, pipe, now, first)
+        if hop.waits:
             ready = now
-            now, wire = self._send_windows(leg, pipe, now)
+            now, wire = self._send_windows(hop, pipe, now)
             if self.explain:
                 window_ms = now - ready - wire
         else:
-            if leg.tracked:
-                pipe.used = pipe.used + leg.count
-            now = now + leg.wire_ms
+            if hop.tracked:
+                pipe.used = pipe.used + hop.count
+            now = now + hop.wire_ms
         arrived = now + forward
         recovery: Floats | float = 0.0
-        if leg.levels is not None:
-            recovery, arrived = self._recover(leg, pipe, leg.levels, arrived)
+        if hop.levels is not None:
+            recovery, arrived = self._recover(hop, pipe, hop.levels, arrived)
         in_order = arrived if first else np.maximum(arrived, pipe.arrived)
         if self.explain:
             parts = {
@@ -146,22 +146,22 @@ class Chunk:
                 "transmission": wire,
                 "propagation": forward,
                 "recovery": recovery,
-                "service": leg.service_ms,
+                "service": hop.service_ms,
             }
-            self.parts.setdefault(leg.message, []).append((leg, parts))
-        if leg.final:
-            del self._pipes[leg.pipe]
+            self.parts.setdefault(hop.message, []).append((hop, parts))
+        if hop.final:
+            del self._pipes[hop.pipe]
         else:
             pipe.free, pipe.arrived = now, in_order
-        return in_order + leg.service_ms if leg.service_ms else in_order
+        return in_order + hop.service_ms if hop.service_ms else in_order
 
-    def _open_window(self, leg: Leg, pipe: _PipeState, now: Floats, first: bool) -> None:
+    def _open_window(self, hop: PlannedHop, pipe: _PipeState, now: Floats, first: bool) -> None:
         """The window that a transfer finds: begun again, opened anew, or as it was."""
         if first:
             pipe.window, pipe.used, pipe.opened = self._first_window, ZERO, now
             return
         rtt = self._round_trip(pipe)
-        grow = now >= pipe.opened + leg.first_segment_ms + rtt
+        grow = now >= pipe.opened + hop.first_segment_ms + rtt
         out = pipe.used * grow
         pipe.window = np.minimum(pipe.window + out, MAX_WINDOW)
         pipe.used = pipe.used - out
@@ -174,16 +174,18 @@ class Chunk:
                 pipe.used = np.where(reset, 0.0, pipe.used)
         pipe.opened = np.where(grow, now, pipe.opened)
 
-    def _send_windows(self, leg: Leg, pipe: _PipeState, now: Floats) -> tuple[Floats, Floats]:
+    def _send_windows(
+        self, hop: PlannedHop, pipe: _PipeState, now: Floats
+    ) -> tuple[Floats, Floats]:
         """Send a message window by window: when its last byte left, and its time on the wire.
 
         Samples that are through with it stay as they are: no segments left, no time passes.
         """
         rtt = self._round_trip(pipe)
-        bits_per_ms = leg.direction.mbit_per_s * 1000
+        bits_per_ms = hop.direction.mbit_per_s * 1000
         window, used, opened = pipe.window, pipe.used, pipe.opened
-        left: Floats = np.array([float(leg.count)])
-        bits: Floats = np.array([(leg.size + leg.count * SEGMENT_HEADER_BYTES) * 8.0])
+        left: Floats = np.array([float(hop.count)])
+        bits: Floats = np.array([(hop.size + hop.count * SEGMENT_HEADER_BYTES) * 8.0])
         wire = ZERO
         while True:
             sending = np.minimum(window - used, left)
@@ -196,7 +198,7 @@ class Chunk:
             if not going.any():
                 break
             bits = bits - sent
-            waited = opened + leg.first_segment_ms + rtt
+            waited = opened + hop.first_segment_ms + rtt
             if going.all():
                 now = opened = np.maximum(now, waited)
                 window, used = np.minimum(window + used, MAX_WINDOW), ZERO
@@ -209,10 +211,10 @@ class Chunk:
         return now, wire
 
     def _recover(
-        self, leg: Leg, pipe: _PipeState, levels: Floats, arrived: Floats
+        self, hop: PlannedHop, pipe: _PipeState, levels: Floats, arrived: Floats
     ) -> tuple[Floats | float, Floats]:
         """Time lost to losses, and the arrivals with it."""
-        uniform = self.source(leg.key, leg.direction, "loss", self.samples)
+        uniform = self.source(hop.key, hop.direction, "loss", self.samples)
         lost = np.flatnonzero(np.broadcast_to(uniform, (self.n,)) >= levels[0])
         if not lost.size:
             return 0.0, arrived
@@ -230,24 +232,24 @@ class Chunk:
 
     # ------------------------------------------------------------------ its draws
 
-    def _forward(self, leg: Leg, pipe: _PipeState) -> Floats:
+    def _forward(self, hop: PlannedHop, pipe: _PipeState) -> Floats:
         """Latency of a transfer: packets of one burst meet the same queues."""
-        shared = self._shared(leg)
+        shared = self._shared(hop)
         if shared is False:
             pipe.burst.clear()
             pipe.backward.clear()
-        pipe.burst.append((leg, shared))
+        pipe.burst.append((hop, shared))
         if shared is not True:
-            fresh = self.source(leg.key, leg.direction, "forward", self.samples)
+            fresh = self.source(hop.key, hop.direction, "forward", self.samples)
             pipe.forward = fresh if shared is False else np.where(shared, pipe.forward, fresh)
         return pipe.forward
 
-    def _shared(self, leg: Leg) -> Bools | bool:
+    def _shared(self, hop: PlannedHop) -> Bools | bool:
         """The samples in which a transfer is of the same burst as the one before it."""
-        if not leg.index:
+        if not hop.index:
             return False
         shared: Bools | bool = True
-        for step in leg.steps:
+        for step in hop.steps:
             joined = self.joined[step]
             if joined is False:
                 return False
@@ -262,11 +264,11 @@ class Chunk:
     def _backward(self, pipe: _PipeState, place: int) -> Floats:
         found = pipe.backward.get(place)
         if found is None:
-            leg, shared = pipe.burst[place]
+            hop, shared = pipe.burst[place]
             if shared is True:
                 found = self._backward(pipe, place - 1)
             else:
-                found = self.source(leg.key, leg.direction, "backward", self.samples)
+                found = self.source(hop.key, hop.direction, "backward", self.samples)
                 if shared is not False:
                     found = np.where(shared, self._backward(pipe, place - 1), found)
             pipe.backward[place] = found

@@ -35,8 +35,8 @@ CHUNK_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
-class Leg:
-    """One transfer: a message on one hop of its way."""
+class PlannedHop:
+    """One transfer: a message on one hop of its route."""
 
     message: int
     key: TransferKey
@@ -91,11 +91,11 @@ class Plan:
             * network.sites[network.placement[step.party]].cpu_factor
             for step in steps
         ]
-        self.ways: list[tuple[Leg, ...]] = [() for _ in messages]
+        self.routes: list[tuple[PlannedHop, ...]] = [() for _ in messages]
         self._lay_out(network)
 
     def _lay_out(self, network: Network) -> None:
-        """The legs of every message."""
+        """The hops of every message."""
         flows: dict[tuple[PartyId, PartyId], list[int]] = {}
         for number, packet in enumerate(self.messages):
             flows.setdefault((packet.sender, packet.receiver), []).append(number)
@@ -115,8 +115,8 @@ class Plan:
                 now = rank[self.messages[number].step]
                 before = rank[self.messages[numbers[nth - 1]].step] if nth else now
                 count = segments(size)
-                self.ways[number] = tuple(
-                    Leg(
+                self.routes[number] = tuple(
+                    PlannedHop(
                         number,
                         TransferKey(sender, receiver, nth, hop),
                         direction,
@@ -139,11 +139,11 @@ class Plan:
 
     def chunk(self, explain: bool) -> int:
         """Samples to work on at a time: a power of two, as many as the memory allows."""
-        legs = [leg for way in self.ways for leg in way]
-        tracked = sum(leg.tracked for leg in legs)
-        arrays = 4 * sum(leg.final for leg in legs) + 3 * tracked + len(self.parties)
+        hops = [hop for route in self.routes for hop in route]
+        tracked = sum(hop.tracked for hop in hops)
+        arrays = 4 * sum(hop.final for hop in hops) + 3 * tracked + len(self.parties)
         if explain:
-            arrays += 3 * len(legs) + 3 * tracked + 2 * len(self.steps)
+            arrays += 3 * len(hops) + 3 * tracked + 2 * len(self.steps)
         fitting = max(64, CHUNK_BYTES // (8 * arrays))
         return min(CHUNK, 1 << (fitting.bit_length() - 1))
 

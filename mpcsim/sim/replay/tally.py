@@ -10,7 +10,7 @@ import numpy as np
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.arrays import PARTS, Bools, Floats
 from mpcsim.sim.replay.chunk import Chunk
-from mpcsim.sim.replay.plan import Leg, Plan
+from mpcsim.sim.replay.plan import Plan, PlannedHop
 from mpcsim.sim.replay.results import Explanation, Share
 
 
@@ -20,7 +20,7 @@ class Tally:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._split = dict.fromkeys(PARTS, 0.0)
-        names = dict.fromkeys(str(leg.direction) for way in plan.ways for leg in way)
+        names = dict.fromkeys(str(hop.direction) for route in plan.routes for hop in route)
         self._links = {name: [0.0, 0.0] for name in names}
         self._parties = {i: [0.0, 0.0] for i in plan.parties}
         self._last = dict.fromkeys(plan.parties, 0.0)
@@ -55,15 +55,15 @@ class Tally:
                 if via.any():
                     on = on & ~via
                     _mark(on_steps, plan.messages[need].step, via)
-                    for leg, parts in run.parts.get(need, ()):
-                        _mark(on_links, str(leg.direction), via)
-                        self._spend(leg, parts, via)
+                    for hop, parts in run.parts.get(need, ()):
+                        _mark(on_links, str(hop.direction), via)
+                        self._spend(hop, parts, via)
         for name, on in on_links.items():
             self._links[name][0] += np.count_nonzero(on)
         for i, on in on_parties.items():
             self._parties[i][0] += np.count_nonzero(on)
 
-    def _spend(self, leg: Leg, parts: Mapping[str, Floats | float], via: Bools) -> None:
+    def _spend(self, hop: PlannedHop, parts: Mapping[str, Floats | float], via: Bools) -> None:
         times = int(np.count_nonzero(via))
         weights = via.astype(np.float64)
         for part, ms in parts.items():
@@ -73,7 +73,7 @@ class Tally:
                 spent = times * float(ms[0]) if ms.size == 1 else float(weights @ ms)
             self._split[part] += spent
             if part != "service":
-                self._links[str(leg.direction)][1] += spent
+                self._links[str(hop.direction)][1] += spent
 
     def explanation(self, samples: int) -> Explanation:
         """Averages over so many samples."""

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from mpcsim.errors import UsageError
-from mpcsim.trace import Event, Listener, StepFinished, StepStarted
+from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted
 
 RoundKey = tuple[str, str]
 """(protocol, round name)."""
@@ -42,7 +42,7 @@ class Stopwatch:
         self._depth = 0
         self._began = 0.0
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: PartyEvent) -> None:
         if isinstance(event, StepStarted):
             if not self._depth:
                 self._began = self._clock_ms()

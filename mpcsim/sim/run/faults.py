@@ -1,7 +1,7 @@
 """What a network or a machine may do to a session, as data.
 
 Faults are things that happen to honest parties; cheating is the other seam (``adversary``). A plan
-is a list of rules; each rule says which messages it strikes, and random ones draw from the run's
+is a list of rules; each rule says which messages it happens to, and random ones draw from the run's
 seed.
 """
 
@@ -18,7 +18,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 
 
-class Strike(Enum):
+class Effect(Enum):
     """What happens to a message."""
 
     DROP = "it never arrives"
@@ -28,9 +28,9 @@ class Strike(Enum):
 
 @dataclass(frozen=True)
 class MessageFault:
-    """Strikes every message that matches all the given criteria."""
+    """Happens to every message that matches all the given criteria."""
 
-    strike: Strike
+    effect: Effect
     kind: str | None = None
     sender: int | None = None
     receiver: int | None = None
@@ -117,24 +117,22 @@ class FaultPlan:
         self._matched = [0] * len(self._faults)
         self._chance = np.random.default_rng([seed & 0xFFFFFFFF, 0xFA])
 
-    def strike(self, kind: str, sender: int, receiver: int) -> Fate:
+    def fate(self, kind: str, sender: int, receiver: int) -> Fate:
         """The fate of a message; call it once for each, in the order of sending."""
         extra = 0.0
         copies: list[float] = []
         for index, fault in enumerate(self._faults):
-            if not self._strikes(index, fault, kind, sender, receiver):
+            if not self._hits(index, fault, kind, sender, receiver):
                 continue
-            if fault.strike is Strike.DROP:
+            if fault.effect is Effect.DROP:
                 return Fate(dropped=True)
-            if fault.strike is Strike.DELAY:
+            if fault.effect is Effect.DELAY:
                 extra += fault.delay_ms
             else:
                 copies.append(fault.delay_ms)
         return Fate(False, extra, tuple(copies))
 
-    def _strikes(
-        self, index: int, fault: MessageFault, kind: str, sender: int, receiver: int
-    ) -> bool:
+    def _hits(self, index: int, fault: MessageFault, kind: str, sender: int, receiver: int) -> bool:
         if fault.kind not in (None, kind) or fault.sender not in (None, sender):
             return False
         if fault.receiver not in (None, receiver):
@@ -147,17 +145,17 @@ class FaultPlan:
 
 def drop(kind: str | None = None, **criteria: int) -> MessageFault:
     """Messages that never arrive."""
-    return MessageFault(Strike.DROP, kind, **criteria)
+    return MessageFault(Effect.DROP, kind, **criteria)
 
 
 def delay(delay_ms: float, kind: str | None = None, **criteria: int) -> MessageFault:
     """Messages that arrive later, and so out of order."""
-    return MessageFault(Strike.DELAY, kind, delay_ms=delay_ms, **criteria)
+    return MessageFault(Effect.DELAY, kind, delay_ms=delay_ms, **criteria)
 
 
 def duplicate(kind: str | None = None, *, after_ms: float = 0.0, **criteria: int) -> MessageFault:
     """Messages that arrive twice."""
-    return MessageFault(Strike.DUPLICATE, kind, delay_ms=after_ms, **criteria)
+    return MessageFault(Effect.DUPLICATE, kind, delay_ms=after_ms, **criteria)
 
 
 def partition(
@@ -174,7 +172,7 @@ def noise(
 ) -> tuple[MessageFault, ...]:
     """Random trouble for every message, each kind with its own probability."""
     return (
-        MessageFault(Strike.DROP, probability=drop),
-        MessageFault(Strike.DUPLICATE, probability=duplicate, delay_ms=delay_ms),
-        MessageFault(Strike.DELAY, probability=delay, delay_ms=delay_ms),
+        MessageFault(Effect.DROP, probability=drop),
+        MessageFault(Effect.DUPLICATE, probability=duplicate, delay_ms=delay_ms),
+        MessageFault(Effect.DELAY, probability=delay, delay_ms=delay_ms),
     )

@@ -196,7 +196,7 @@ class SessionRun(Generic[P]):
         """Record a message; None if a fault drops it, or it is for nobody."""
         sender = placed.party.me
         number = len(self._messages)
-        fate = self._faults.strike(send.kind, sender, send.to) if send.to in self._parties else None
+        fate = self._faults.fate(send.kind, sender, send.to) if send.to in self._parties else None
         dropped = (
             fate is None
             or fate.dropped

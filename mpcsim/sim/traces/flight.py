@@ -109,6 +109,6 @@ def flight(trace: RunRecord, message: MessageRecord) -> list[Segment]:
     end = message.received_ms
     if end is not None and end > now + RESOLUTION_MS:
         part = "flight" if trace.clock != "virtual" else "fault"
-        way = f"party {message.sender} → party {message.receiver}"
-        add(here if message.hops else way, end, {part: end - now})
+        between = f"party {message.sender} → party {message.receiver}"
+        add(here if message.hops else between, end, {part: end - now})
     return found

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 FRAME_COLUMNS: Final[Mapping[str, str]] = {
-    "event": "``work``, ``message`` (from sending to receipt) or ``leg`` (one hop of a message)",
-    "number": "of the work or message record; a leg has its message's",
-    "leg": "hop of the message, counted from 0; missing for other events",
+    "event": "``work``, ``message`` (from sending to receipt) or ``hop`` (one hop of a message)",
+    "number": "of the work or message record; a hop has its message's",
+    "hop": "hop of the message, counted from 0; missing for other events",
     "protocol": "",
     "round": "0 for the handling of a message, and for notices of an abort",
     "name": "round's name, or kind of message",
     "party": "who works or sends",
     "peer": "who receives; missing for work",
-    "source": "site of the work, or where the message or the leg starts",
-    "target": "site where the message or the leg ends; missing for work, or if it went nowhere",
+    "source": "site of the work, or where the message or the hop starts",
+    "target": "site where the message or the hop ends; missing for work, or if it went nowhere",
     "start_ms": "from the run's start",
     "end_ms": "from the run's start; missing if it never arrived",
     "duration_ms": "",
@@ -43,7 +43,7 @@ FRAME_COLUMNS: Final[Mapping[str, str]] = {
 def to_frame(trace: RunRecord) -> pd.DataFrame:
     """The trace as a tidy table: one row per event, columns as in ``FRAME_COLUMNS``.
 
-    Rows are in order of their start; a message comes before its legs. Whole numbers are of the
+    Rows are in order of their start; a message comes before its hops. Whole numbers are of the
     nullable type ``Int64``.
 
     Raises:
@@ -52,7 +52,7 @@ def to_frame(trace: RunRecord) -> pd.DataFrame:
     pandas = load_pandas()
     rows = sorted(_frame_rows(trace), key=lambda row: row["start_ms"])
     frame = pandas.DataFrame(rows, columns=list(FRAME_COLUMNS))
-    numbers = ("number", "leg", "round", "party", "peer", "size_bytes", "cause_number")
+    numbers = ("number", "hop", "round", "party", "peer", "size_bytes", "cause_number")
     times = [name for name in FRAME_COLUMNS if name.endswith("_ms")]
     kinds = dict.fromkeys(numbers, "Int64") | dict.fromkeys(times, "float64")
     return frame.astype(kinds)
@@ -90,7 +90,7 @@ def _frame_rows(trace: RunRecord) -> Iterator[dict[str, Any]]:
             "cause_number": message.work,
         }
         end = message.received_ms
-        way = flight(trace, message)
+        segments = flight(trace, message)
         yield {
             **common,
             "event": "message",
@@ -99,14 +99,14 @@ def _frame_rows(trace: RunRecord) -> Iterator[dict[str, Any]]:
             "start_ms": message.sent_ms,
             "end_ms": end,
             "duration_ms": None if end is None else end - message.sent_ms,
-            **_columns([s.parts for s in way]),
+            **_columns([s.parts for s in segments]),
         }
         for at, hop in enumerate(message.hops):
             start, end = hop.transfer.given_ms, hop.transfer.arrived_ms
             yield {
                 **common,
-                "event": "leg",
-                "leg": at,
+                "event": "hop",
+                "hop": at,
                 "cause": "message",
                 "cause_number": message.number,
                 "source": hop.source,
@@ -124,9 +124,9 @@ def _columns(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {f"{name}_ms": fsum(p.get(name, 0.0) for p in parts) for name in names if name in PARTS}
 
 
-def load_pandas() -> Any:
+def load_pandas(what: str = "this") -> Any:
     try:
         import pandas
     except ImportError:
-        raise UsageError("this needs pandas: install mpcsim[workbench]") from None
+        raise UsageError(f"{what} needs pandas: install mpcsim[workbench]") from None
     return pandas

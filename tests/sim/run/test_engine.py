@@ -21,8 +21,8 @@ from mpcsim.sim.run.compute import Declared, Free, Measured, calibrate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import (
     Crash,
+    Effect,
     MessageFault,
-    Strike,
     delay,
     drop,
     duplicate,
@@ -520,7 +520,7 @@ def test_duplicates_change_nothing(name: str, after_ms: float) -> None:
     assert fates.count("duplicate") == fates.count("delivered") == len(plain.messages)
 
 
-def test_which_messages_a_rule_strikes() -> None:
+def test_which_messages_a_rule_hits() -> None:
     s = session("frost-3")
 
     def struck(fault: MessageFault) -> set[tuple[str, int, int]]:
@@ -530,7 +530,7 @@ def test_which_messages_a_rule_strikes() -> None:
     assert struck(drop("Commitments", sender=1)) == {("Commitments", 1, 2), ("Commitments", 1, 3)}
     assert struck(drop("Commitments", sender=1, nth=2)) == {("Commitments", 1, 3)}
     assert struck(drop(receiver=3, nth=1)) == {("Commitments", 1, 3)}
-    assert struck(MessageFault(Strike.DROP, probability=0.0)) == set()
+    assert struck(MessageFault(Effect.DROP, probability=0.0)) == set()
     assert len(struck(drop())) == 6
 
 
@@ -588,8 +588,8 @@ def test_several_crashes_of_one_party() -> None:
 
 def test_bad_faults_are_named() -> None:
     for act, text in (
-        (lambda: MessageFault(Strike.DROP, probability=1.5), "probability"),
-        (lambda: MessageFault(Strike.DROP, probability=math.nan), "probability"),
+        (lambda: MessageFault(Effect.DROP, probability=1.5), "probability"),
+        (lambda: MessageFault(Effect.DROP, probability=math.nan), "probability"),
         (lambda: delay(-1.0), "delay_ms"),
         (lambda: delay(math.inf), "delay_ms"),
         (lambda: drop(nth=0), "nth"),
@@ -695,7 +695,7 @@ some_times = st.floats(0, 500)
 fault = st.one_of(
     st.builds(
         MessageFault,
-        st.sampled_from(Strike),
+        st.sampled_from(Effect),
         st.none(),
         st.none() | parties,
         st.none() | parties,

@@ -31,9 +31,9 @@ from mpcsim.sim.run import event_loop, realtime
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import (
     Crash,
+    Effect,
     FaultPlan,
     MessageFault,
-    Strike,
     delay,
     drop,
     duplicate,
@@ -485,20 +485,20 @@ def test_crashes_need_virtual_time(ed: dict[PartyId, KeyShare]) -> None:
 
 def test_a_plan_counts_what_matches() -> None:
     plan = FaultPlan([drop("A", sender=1, nth=2), delay(5.0), duplicate("B", after_ms=2.0)], 0)
-    assert not plan.strike("A", 2, 1).dropped
-    assert not plan.strike("A", 1, 2).dropped
-    assert plan.strike("A", 1, 3).dropped
-    assert not plan.strike("A", 1, 2).dropped
-    fate = plan.strike("B", 1, 2)
+    assert not plan.fate("A", 2, 1).dropped
+    assert not plan.fate("A", 1, 2).dropped
+    assert plan.fate("A", 1, 3).dropped
+    assert not plan.fate("A", 1, 2).dropped
+    fate = plan.fate("B", 1, 2)
     assert (fate.dropped, fate.extra_ms, fate.copies_ms) == (False, 5.0, (2.0,))
 
 
 def test_a_plan_follows_its_seed() -> None:
-    faults = [MessageFault(Strike.DROP, probability=0.5)]
+    faults = [MessageFault(Effect.DROP, probability=0.5)]
 
     def fates(seed: int) -> list[bool]:
         plan = FaultPlan(faults, seed)
-        return [plan.strike("A", 1, 2).dropped for _ in range(64)]
+        return [plan.fate("A", 1, 2).dropped for _ in range(64)]
 
     assert fates(1) == fates(1) != fates(2)
     assert 10 < sum(fates(1)) < 54

@@ -82,7 +82,7 @@ def test_a_flight_adds_up(name: str) -> None:
     found = trace(name)
     for message in found.messages:
         if message.received_ms is not None:
-            parts = [ms for leg in flight(found, message) for ms in leg.parts.values()]
+            parts = [ms for hop in flight(found, message) for ms in hop.parts.values()]
             took = message.received_ms - message.sent_ms
             assert math.fsum(parts) == pytest.approx(took, abs=1e-6)
 
@@ -342,9 +342,9 @@ def test_frame(name: str) -> None:
     frame = to_frame(found)
     assert list(frame.columns) == list(FRAME_COLUMNS)
     assert frame["start_ms"].is_monotonic_increasing
-    legs = sum(len(m.hops) for m in found.messages)
+    hops = sum(len(m.hops) for m in found.messages)
     counts = frame["event"].value_counts().to_dict()
-    expected = {"work": len(found.work), "message": len(found.messages), "leg": legs}
+    expected = {"work": len(found.work), "message": len(found.messages), "hop": hops}
     assert counts == {event: n for event, n in expected.items() if n}
     messages = frame[frame["event"] == "message"].set_index("number")
     for message in found.messages:

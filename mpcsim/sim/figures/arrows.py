@@ -23,13 +23,13 @@ LATE = 0.05
 
 
 @dataclass(frozen=True)
-class Way:
-    """A message as drawn: points (lifeline, time), and how it ends."""
+class Arrow:
+    """A message as it is drawn: points (lifeline, time), and how it ends."""
 
     message: MessageRecord
     points: tuple[tuple[float, float], ...]
     end: str
-    """``arrow``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or ``stub``
+    """``head``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or ``stub``
     (sent just before the end)."""
 
 
@@ -38,7 +38,7 @@ class Label:
     """What is written at a message's arrow, or at several that take the same way."""
 
     text: str
-    ways: list[Way] = field(default_factory=list)
+    arrows: list[Arrow] = field(default_factory=list)
     colour: str = BLACK
 
 
@@ -48,13 +48,13 @@ def forwarding_sites(trace: RunRecord, sites: Mapping[PartyId, str]) -> list[str
     return [site for site in found if site not in sites.values()]
 
 
-def way_of(
+def arrow_of(
     trace: RunRecord,
     message: MessageRecord,
     place: Mapping[PartyId | str, int],
     gateway: bool,
     tail_ms: float,
-) -> Way | None:
+) -> Arrow | None:
     """Where a message is drawn; None if it was sent after the end.
 
     Args:
@@ -72,7 +72,7 @@ def way_of(
             x -= 0.5 if goal > start else -0.5
         share = (x - start) / (goal - start)
         lost_ms = min(message.sent_ms + share * _usual_flight(trace), end)
-        return Way(message, (*points, (x, lost_ms)), "cross")
+        return Arrow(message, (*points, (x, lost_ms)), "cross")
     if gateway:
         for hop in message.hops[:-1]:
             if hop.target in place:
@@ -89,14 +89,14 @@ def way_of(
     short = SHORT if message.sent_ms > (1 - LATE) * end else STUB / 2
     if len(cut) == 1 or (cut[-1] != points[len(cut) - 1] and abs(cut[-1][0] - start) < short):
         stop = (start + (STUB if goal > start else -STUB), end + 0.7 * tail_ms)
-        return Way(message, (*points[:1], stop), "stub")
+        return Arrow(message, (*points[:1], stop), "stub")
     if len(cut) < len(points) or cut[-1] != points[-1]:
-        return Way(message, tuple(cut), "open")
-    return Way(message, tuple(cut), "cross" if lost else "arrow")
+        return Arrow(message, tuple(cut), "open")
+    return Arrow(message, tuple(cut), "cross" if lost else "head")
 
 
 def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """The part of a way that lies before the end."""
+    """The part of an arrow that lies before the end."""
     kept = [points[0]]
     for (x0, t0), (x1, t1) in pairwise(points):
         if t1 > end + RESOLUTION_MS:
@@ -113,23 +113,23 @@ def _usual_flight(trace: RunRecord) -> float:
     return median(took) if took else horizon(trace) / 10
 
 
-def labels_of(ways: Iterable[Way], colours: Mapping[PartyId, str]) -> list[Label]:
+def labels_of(arrows: Iterable[Arrow], colours: Mapping[PartyId, str]) -> list[Label]:
     """One label for messages sent together along the same way; stubs of a kind share one, too."""
     found: dict[object, Label] = {}
-    stubs: dict[object, list[Way]] = {}
-    for way in ways:
-        m = way.message
-        if way.end == "stub":
-            stubs.setdefault((way.points, m.kind, m.size, m.fate), []).append(way)
+    stubs: dict[object, list[Arrow]] = {}
+    for arrow in arrows:
+        m = arrow.message
+        if arrow.end == "stub":
+            stubs.setdefault((arrow.points, m.kind, m.size, m.fate), []).append(arrow)
             continue
         note = {"dropped": " dropped", "duplicate": " (copy)", "lost": " lost"}.get(m.fate, "")
-        if way.end == "open":
+        if arrow.end == "open":
             note += " (under way)"
         text = f"{m.kind} {size(m.size)}{note}"
-        _add(found, (m.sender, m.receiver, m.sent_ms, note), text, [way], colours)
+        _add(found, (m.sender, m.receiver, m.sent_ms, note), text, [arrow], colours)
     for together in stubs.values():
         m = together[0].message
-        receivers = ", ".join(str(way.message.receiver) for way in together)
+        receivers = ", ".join(str(arrow.message.receiver) for arrow in together)
         text = f"{m.kind} {size(m.size)} to {receivers} (under way)"
         _add(found, together[0].points, text, together, colours)
     return list(found.values())
@@ -139,12 +139,12 @@ def _add(
     found: dict[object, Label],
     key: object,
     text: str,
-    ways: list[Way],
+    arrows: list[Arrow],
     colours: Mapping[PartyId, str],
 ) -> None:
     """Write one more line at what is drawn in one place."""
     if key in found:
         found[key].text += "\n" + text
     else:
-        found[key] = Label(text, [], colours[ways[0].message.sender])
-    found[key].ways += ways
+        found[key] = Label(text, [], colours[arrows[0].message.sender])
+    found[key].arrows += arrows

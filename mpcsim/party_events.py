@@ -114,7 +114,7 @@ class PartyAborted:
     aborted: Aborted
 
 
-Event = (
+PartyEvent = (
     PartyStarted
     | StepStarted
     | StepFinished
@@ -129,8 +129,8 @@ Event = (
 class Listener(Protocol):
     """Receives every event of a party, in order."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: PartyEvent) -> None: ...
 
 
-def silent(event: Event) -> None:
+def silent(event: PartyEvent) -> None:
     """The listener that discards."""

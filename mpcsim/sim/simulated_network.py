@@ -35,7 +35,7 @@ _KINDS: Final = {
 }
 
 
-_OPENED: Final[ContextVar[defaultdict[_Way, list[Pipe]] | None]] = ContextVar(
+_OPENED: Final[ContextVar[defaultdict[_Pool, list[Pipe]] | None]] = ContextVar(
     "_OPENED", default=None
 )
 """The connections of the present session."""
@@ -46,7 +46,7 @@ def begin_session() -> None:
     _OPENED.set(defaultdict(list))
 
 
-class Conditions:
+class SimulatedNetwork:
     """The network and the faults in force; may be changed while the gateway runs."""
 
     def __init__(
@@ -70,15 +70,15 @@ class Conditions:
             UsageError: a share holder has no site in the network, or a site has a setting that
                 has no effect here: ``cpu_factor`` or ``cores``.
         """
-        ways = {} if network is None else _ways(network)
-        self.network = network
+        pools = {} if network is None else _pools(network)
+        self.model = network
         self.faults = tuple(faults)
         self.seed = seed
         self.crashes = [fault for fault in self.faults if isinstance(fault, Crash)]
         self._partitions = [fault for fault in self.faults if isinstance(fault, Partition)]
         self._plan = FaultPlan(self.faults, seed)
         self._draws = SeededDraws(seed)
-        self._ways = ways
+        self._pools = pools
         self._since: float | None = None
         self._handled: defaultdict[PartyId, int] = defaultdict(int)
         self._back_ms: dict[int, float] = {}
@@ -94,19 +94,19 @@ class Conditions:
     @property
     def instant(self) -> bool:
         """Whether nothing takes time, for now."""
-        return self.network is None
+        return self.model is None
 
-    async def carry(self, source: End, target: End, size: int) -> None:
+    async def delay(self, source: End, target: End, size: int) -> None:
         """Take as long as ``size`` bytes need from one end of a link to the other."""
-        way = self._ways.get((source, target))
-        if way is None or self.network is None:
+        pool = self._pools.get((source, target))
+        if pool is None or self.model is None:
             return
         now = self.now_ms()
-        draws = self._draws(TransferKey(CLIENT, CLIENT, 0, 0), way.direction)
-        due = way.send(now, size + self.network.connection.overhead_bytes, draws)
+        draws = self._draws(TransferKey(CLIENT, CLIENT, 0, 0), pool.direction)
+        due = pool.send(now, size + self.model.connection.overhead_bytes, draws)
         await asyncio.sleep((due - now) / 1000)
 
-    async def strike(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+    async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """What message faults and partitions leave of messages that travel together."""
         if not self.faults:
             return tuple(data for _, data in messages)
@@ -117,7 +117,7 @@ class Conditions:
             sender, receiver = envelope.sender, envelope.receiver
             if any(p.separates(sender, receiver, now) for p in self._partitions):
                 continue
-            fate = self._plan.strike(_kind(envelope), sender, receiver)
+            fate = self._plan.fate(_kind(envelope), sender, receiver)
             if fate.dropped:
                 continue
             wait = max(wait, fate.extra_ms)
@@ -145,7 +145,7 @@ class Conditions:
 
 
 @dataclass(eq=False)
-class _Way:
+class _Pool:
     """One direction of a link, and its pool of connections."""
 
     direction: Direction
@@ -153,17 +153,17 @@ class _Way:
     connection: Connection
     answers: bool
     """Answers find their connection open."""
-    pool: list[Pipe] = field(default_factory=list)
+    pipes: list[Pipe] = field(default_factory=list)
 
     def send(self, now_ms: float, size: int, draws: Draws) -> float:
         """When a message handed over now has arrived and been forwarded."""
         opened = _OPENED.get() if self.connection.cold else None
-        pool = self.pool if opened is None else opened[self]
-        idle = (pipe for pipe in pool if pipe.arrived_ms <= now_ms)
+        pipes = self.pipes if opened is None else opened[self]
+        idle = (pipe for pipe in pipes if pipe.arrived_ms <= now_ms)
         pipe = next(idle, None)
         if pipe is None:
             pipe = self._open()
-            pool.append(pipe)
+            pipes.append(pipe)
         return pipe.transfer(now_ms, size, draws).arrived_ms + self.service_ms
 
     def _open(self) -> Pipe:
@@ -171,25 +171,25 @@ class _Way:
         return kept.pipe(self.direction.mbit_per_s, self.direction.loss)
 
 
-def _ways(network: Network) -> dict[tuple[End, End], _Way]:
+def _pools(network: Network) -> dict[tuple[End, End], _Pool]:
     """Each holder's link to the site in the middle, as its routes have it."""
     _check_sites(network)
-    ways: dict[tuple[End, End], _Way] = {}
+    pools: dict[tuple[End, End], _Pool] = {}
 
-    def way(source: End, target: End, direction: Direction, *, forwarded: bool) -> None:
+    def pool(source: End, target: End, direction: Direction, *, forwarded: bool) -> None:
         service_ms = network.sites[direction.target].service_ms if forwarded else 0.0
         answers = target == CLIENT or source in MPC_NODES
-        ways[source, target] = _Way(direction, service_ms, network.connection, answers)
+        pools[source, target] = _Pool(direction, service_ms, network.connection, answers)
 
     for party in MPC_NODES:
         there, back = network.route(CLIENT, party), network.route(party, CLIENT)
         if there:
-            way(GATEWAY, party, there[-1], forwarded=False)
-            way(party, GATEWAY, back[0], forwarded=True)
+            pool(GATEWAY, party, there[-1], forwarded=False)
+            pool(party, GATEWAY, back[0], forwarded=True)
         if len(there) > 1:
-            way(CLIENT, GATEWAY, there[0], forwarded=True)
-            way(GATEWAY, CLIENT, back[-1], forwarded=False)
-    return ways
+            pool(CLIENT, GATEWAY, there[0], forwarded=True)
+            pool(GATEWAY, CLIENT, back[-1], forwarded=False)
+    return pools
 
 
 def _check_sites(network: Network) -> None:
