@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+__all__ = ["Table", "counted", "document", "milliseconds", "size"]
+
 _CELL = "padding:2px 10px;border-bottom:1px solid #ddd;text-align:"
 
 

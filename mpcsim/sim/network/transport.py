@@ -28,6 +28,8 @@ from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
 
+__all__ = ["Connection", "Draws", "Pipe", "Transfer"]
+
 SEGMENT_BYTES: Final = 1448
 """Payload of a full segment (1500-byte MTU, IPv4, TCP timestamps)."""
 SEGMENT_HEADER_BYTES: Final = 52

@@ -40,6 +40,18 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND, AbortNotice
 from mpcsim.rng import SeededRng
 
+__all__ = [
+    "Adversary",
+    "Item",
+    "OneKind",
+    "Tamper",
+    "Tampered",
+    "deviating",
+    "honest",
+    "on",
+    "with_round",
+]
+
 Item = Message | bytes | Send
 """A message to encode and seal, a payload to seal as it is, or an envelope to send as it is."""
 Tampered = Item | None | list[Item]

@@ -17,6 +17,21 @@ import numpy as np
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 
+__all__ = [
+    "Crash",
+    "Effect",
+    "Fate",
+    "Fault",
+    "FaultPlan",
+    "MessageFault",
+    "Partition",
+    "delay",
+    "drop",
+    "duplicate",
+    "noise",
+    "partition",
+]
+
 
 class Effect(Enum):
     """What happens to a message."""

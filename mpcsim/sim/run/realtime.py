@@ -399,7 +399,7 @@ class RealRun(SessionRun[_RealParty]):
         if first > began:
             cause = self._note(placed, None, began, first, cause)
         ends: dict[int, tuple[float, int]] = {}
-        for work, start, end in zip(rounds, starts, [*starts[1:], ended], strict=True):
+        for work, start, end in zip(rounds, starts, [*starts[1:], ended], strict=False):
             cause = self._note(placed, work, start, end, cause)
             ends[work.number] = end, cause[1]
         placed.busy_until = ended

@@ -1,0 +1,36 @@
+"""Notebooks import from the simulator what its modules list as public."""
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import nbformat
+import pytest
+
+from tests.helpers.notebooks import notebooks
+
+MAGIC = re.compile(r"^[%!].*", re.MULTILINE)
+
+
+def imported(path: Path) -> set[tuple[str, str]]:
+    """Modules of the simulator, and the names that a notebook imports from them."""
+    cells = nbformat.read(path, as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    trees = [ast.parse(MAGIC.sub("", source)) for source in sources]
+    return {
+        (node.module, alias.name)
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mpcsim.sim")
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_what_notebooks_import_is_public(path):
+    for name, what in imported(path):
+        module = import_module(name)
+        part = isinstance(getattr(module, what), ModuleType)
+        assert part or what in getattr(module, "__all__", ()), f"{what} is not in {name}.__all__"
