@@ -196,26 +196,26 @@ def seen_network(trace: Trace) -> Network:
     """
     homes = {work.party: work.site for work in trace.work}
     services: dict[str, float] = {}
-    ways: dict[tuple[str, str], list[float]] = {}
+    latencies: dict[tuple[str, str], list[float]] = {}
     rates: dict[tuple[str, str], tuple[int, float]] = {}
     cold = False
     overhead = Connection().overhead_bytes
     for message in trace.messages:
         for hop in message.hops:
             low, high = sorted((hop.source, hop.target))
-            ways.setdefault((low, high), []).append(hop.transfer.propagation_ms)
+            latencies.setdefault((low, high), []).append(hop.transfer.propagation_ms)
             services[hop.target] = max(services.get(hop.target, 0.0), hop.service_ms)
             cold = cold or hop.transfer.handshake_ms > 0
             size = message.size + overhead
             bits = 8 * (size + segments(size) * SEGMENT_HEADER_BYTES)
             if size > rates.get((low, high), (0, 0.0))[0] and hop.transfer.transmission_ms > 0:
                 rates[low, high] = size, bits / (hop.transfer.transmission_ms * 1000)
-    names = dict.fromkeys([*homes.values(), *(end for pair in ways for end in pair)])
+    names = dict.fromkeys([*homes.values(), *(end for pair in latencies for end in pair)])
     if not {ending.party for ending in trace.endings} <= homes.keys():
         raise UsageError(f"{trace.name}: not every party did something; pass the network")
     links = tuple(
         Link(a, b, Constant(fmean(found)), rates.get((a, b), (0, float("inf")))[1])
-        for (a, b), found in ways.items()
+        for (a, b), found in latencies.items()
     )
     return Network(
         {name: Site(name, service_ms=services.get(name, 0.0)) for name in names},

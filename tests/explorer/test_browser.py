@@ -493,8 +493,8 @@ def arrows(page):
         const chips = [...document.querySelectorAll("rect.mx-chip")].map((c) => c.getBBox());
         const hidden = (x, y) => chips.some((c) =>
           c.x < x && x < c.x + c.width && c.y < y && y < c.y + c.height);
-        return [...document.querySelectorAll(".mx-way")].map((way) => {
-          const line = way.querySelector(".mx-line");
+        return [...document.querySelectorAll(".mx-arrow")].map((arrow) => {
+          const line = arrow.querySelector(".mx-line");
           const [x0, y0, x1, y1] = ["x1", "y1", "x2", "y2"].map((n) => +line.getAttribute(n));
           const length = Math.hypot(x1 - x0, y1 - y0), n = Math.ceil(length);
           let seen = 0;

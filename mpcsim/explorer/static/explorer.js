@@ -348,22 +348,22 @@ class Explorer {
   }
 
   tabKey(event) {
-    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!way) return;
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
     const all = [...this.tabs.children];
     const at = all.findIndex((tab) => tab.dataset.tab === this.tab);
-    const next = all[(at + way + all.length) % all.length];
+    const next = all[(at + by + all.length) % all.length];
     this.show(next.dataset.tab);
     next.focus();
     event.preventDefault();
     event.stopPropagation();
   }
 
-  neighbour(way) {
+  neighbour(by) {
     const all = this.view.messages;
     if (!all.length) return;
     const at = all.findIndex((m) => m.key === this.model.get("selected"));
-    const next = all[(at < 0 ? (way > 0 ? 0 : all.length - 1) : at + way + all.length) % all.length];
+    const next = all[(at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by + all.length) % all.length];
     this.choose(next.key);
     this.focusOn(next.key);
   }
@@ -545,24 +545,24 @@ class Explorer {
       const share = (Math.min(t, times[at]) - times[at - 1]) / (times[at] - times[at - 1]);
       return top + ((at - 1 + share) / (times.length - 1)) * height;
     };
-    const ways = view.messages.filter((m) => x.has(m.receiver)).map((message) => {
+    const arrows = view.messages.filter((m) => x.has(m.receiver)).map((message) => {
       const x0 = x.get(message.sender), y0 = y(message.sent_ms);
       const there = message.received_ms !== null && message.received_ms <= end + 1e-6;
-      const way = { message, x0, y0, x1: x.get(message.receiver), there,
+      const arrow = { message, x0, y0, x1: x.get(message.receiver), there,
         y1: y(message.received_ms ?? end), text: (message.altered ? "✎ " : "") + message.kind };
       if (message.received_ms === null) {
-        way.x1 = x0 + (way.x1 - x0) * 0.45;
-        way.y1 = Math.min(y0 + 24, top + height);
+        arrow.x1 = x0 + (arrow.x1 - x0) * 0.45;
+        arrow.y1 = Math.min(y0 + 24, top + height);
       } else if (!there) {  // cut where the run ends
         const share = (end - message.sent_ms) / (message.received_ms - message.sent_ms);
-        const w = this.labelWidth(way.text), reach = Math.abs(way.x1 - x0) * share;
-        way.y1 = top + height;
-        way.stub = reach < w / 2 + 12 || reach < w + 26 && way.y1 - y0 < 40;
-        if (!way.stub) way.x1 = x0 + (way.x1 - x0) * share;
+        const w = this.labelWidth(arrow.text), reach = Math.abs(arrow.x1 - x0) * share;
+        arrow.y1 = top + height;
+        arrow.stub = reach < w / 2 + 12 || reach < w + 26 && arrow.y1 - y0 < 40;
+        if (!arrow.stub) arrow.x1 = x0 + (arrow.x1 - x0) * share;
       }
-      return way;
+      return arrow;
     });
-    const plan = { width, height, top, left, right, x, y, end, even, times, ways };
+    const plan = { width, height, top, left, right, x, y, end, even, times, arrows };
     plan.tail = this.stubs(plan);
     plan.hidden = this.label(plan);
     return plan;
@@ -577,19 +577,19 @@ class Explorer {
   stubs(plan) {
     const bottom = plan.top + plan.height, length = 26, h = 17, row = 21;
     const rows = [];
-    for (const way of plan.ways.filter((each) => each.stub)) {
-      const right = way.x1 > way.x0;
-      way.text += ` → ${way.message.receiver}`;
-      const w = this.labelWidth(way.text);
-      const x = right ? Math.min(way.x0 + length, plan.width - 2 - w)
-        : Math.max(way.x0 - length - w, plan.left);
-      const from = Math.min(x, way.x0) - 4, to = Math.max(x + w, way.x0) + 4;
+    for (const arrow of plan.arrows.filter((each) => each.stub)) {
+      const right = arrow.x1 > arrow.x0;
+      arrow.text += ` → ${arrow.message.receiver}`;
+      const w = this.labelWidth(arrow.text);
+      const x = right ? Math.min(arrow.x0 + length, plan.width - 2 - w)
+        : Math.max(arrow.x0 - length - w, plan.left);
+      const from = Math.min(x, arrow.x0) - 4, to = Math.max(x + w, arrow.x0) + 4;
       let at = rows.findIndex((taken) => taken.every((each) => to < each.from || each.to < from));
       if (at < 0) at = rows.push([]) - 1;
       rows[at].push({ from, to });
-      way.x1 = right ? x - 1 : x + w + 1;
-      way.y1 = bottom + 16 + at * row;
-      way.label = { box: { x, y: way.y1 - h / 2, w, h }, cx: way.x1, cy: way.y1, lift: 0 };
+      arrow.x1 = right ? x - 1 : x + w + 1;
+      arrow.y1 = bottom + 16 + at * row;
+      arrow.label = { box: { x, y: arrow.y1 - h / 2, w, h }, cx: arrow.x1, cy: arrow.y1, lift: 0 };
     }
     return rows.length * row;
   }
@@ -599,13 +599,14 @@ class Explorer {
     const taken = [];
     const columns = [...plan.x.values()];
     let hidden = 0;
-    const lines = plan.ways;
-    for (const way of plan.ways.filter((each) => !each.stub).sort(
+    const lines = plan.arrows;
+    for (const arrow of plan.arrows.filter((each) => !each.stub).sort(
       (a, b) => Math.abs(a.x1 - a.x0) - Math.abs(b.x1 - b.x0))) {
-      const w = this.labelWidth(way.text), h = 17;
+      const w = this.labelWidth(arrow.text), h = 17;
       let best = null;
       for (let share = 0.12; share <= 0.881; share += 0.04) {
-        const cx = way.x0 + share * (way.x1 - way.x0), cy = way.y0 + share * (way.y1 - way.y0);
+        const cx = arrow.x0 + share * (arrow.x1 - arrow.x0);
+        const cy = arrow.y0 + share * (arrow.y1 - arrow.y0);
         for (const lift of [0, -1, 1, -2, 2, -3, 3, -4, 4]) {
           const box = { x: cx - w / 2, y: cy - h / 2 + lift * 9.5, w, h };
           let cost = 3 * Math.abs(share - 0.33) + (lift ? 1 + Math.abs(lift) : 0);
@@ -615,12 +616,12 @@ class Explorer {
           if (taken.some((other) => overlap(box, other))) continue;
           if (columns.some((c) => box.x - 8 < c && c < box.x + w + 8)) continue;
           for (const other of lines) {
-            if (other !== way && crosses(other, box)) cost += 1.1;
+            if (other !== arrow && crosses(other, box)) cost += 1.1;
           }
           if (!best || cost < best.cost) best = { cost, box, cx, cy, lift };
         }
       }
-      way.label = best;
+      arrow.label = best;
       if (best) taken.push({ x: best.box.x - 2, y: best.box.y - 1, w: w + 4, h: h + 2 });
       else hidden += 1;
     }
@@ -647,8 +648,8 @@ class Explorer {
     svg.append(draw("path", { d: this.critical(plan), class: "mx-critical" }));
     const ends = view.parties.map((party) => this.column(svg, plan, party));
     // All lines lie below all labels.
-    svg.append(...plan.ways.map((way) => this.arrow(way)), ...ends);
-    svg.append(...plan.ways.map((way) => this.chip(way)));
+    svg.append(...plan.arrows.map((arrow) => this.arrow(arrow)), ...ends);
+    svg.append(...plan.arrows.map((arrow) => this.chip(arrow)));
     this.line = draw("g", { class: "mx-nowline" },
       draw("line", { x1: left - 6, x2: width - 4 }), draw("path", { d: "M-7 -5 L0 0 L-7 5 z" }));
     svg.append(this.line);
@@ -744,8 +745,8 @@ class Explorer {
       if (segment.message !== null) {
         if (done.has(segment.message)) continue;
         done.add(segment.message);
-        const way = plan.ways.find((w) => w.message.number === segment.message);
-        if (way) parts.push(`M${way.x0} ${way.y0} L${way.x1} ${way.y1}`);
+        const arrow = plan.arrows.find((w) => w.message.number === segment.message);
+        if (arrow) parts.push(`M${arrow.x0} ${arrow.y0} L${arrow.x1} ${arrow.y1}`);
         continue;
       }
       if (segment.party === null) continue;
@@ -755,11 +756,11 @@ class Explorer {
     return parts.join(" ");
   }
 
-  arrow(way) {
-    const { message } = way;
+  arrow(arrow) {
+    const { message } = arrow;
     const lost = !["delivered", "duplicate"].includes(message.fate) || message.received_ms === null;
-    const ends = { x1: way.x0, y1: way.y0, x2: way.x1, y2: way.y1 };
-    const group = draw("g", { class: "mx-way", "data-number": message.number,
+    const ends = { x1: arrow.x0, y1: arrow.y0, x2: arrow.x1, y2: arrow.y1 };
+    const group = draw("g", { class: "mx-arrow", "data-number": message.number,
       "data-key": message.key, onclick: () => this.open(message.key) },
     draw("title", {}, `${message.kind} ${message.sender} → ${message.receiver}, ` +
       `${size(message.size)}, sent at ${ms(message.sent_ms)} ms`),
@@ -767,14 +768,14 @@ class Explorer {
     draw("line", { ...ends, class: "mx-line", "marker-end": lost ? null : `url(#${this.id}-head)` }));
     if (lost) {
       group.append(draw("path", { class: "mx-cross",
-        d: `M${way.x1 - 5} ${way.y1 - 5} l10 10 m0 -10 l-10 10` }));
+        d: `M${arrow.x1 - 5} ${arrow.y1 - 5} l10 10 m0 -10 l-10 10` }));
     }
     group.classList.toggle("altered", message.altered);
     return group;
   }
 
-  chip(way) {
-    const { message } = way;
+  chip(arrow) {
+    const { message } = arrow;
     const group = draw("g", { class: "mx-message", role: "button", tabindex: -1,
       "data-key": message.key, "data-number": message.number,
       "aria-label": `${message.kind} from party ${message.sender} to party ${message.receiver}, ` +
@@ -783,12 +784,12 @@ class Explorer {
         (message.altered ? ", altered" : "") + (message.critical ? ", on the critical path" : ""),
       onclick: () => this.open(message.key) });
     group.classList.toggle("altered", message.altered);
-    if (!way.label) {  // no room: a dot stands for the name
-      group.append(draw("circle", { cx: way.x0 + 0.5 * (way.x1 - way.x0),
-        cy: way.y0 + 0.5 * (way.y1 - way.y0), r: 5, class: "mx-chip" }));
+    if (!arrow.label) {  // no room: a dot stands for the name
+      group.append(draw("circle", { cx: arrow.x0 + 0.5 * (arrow.x1 - arrow.x0),
+        cy: arrow.y0 + 0.5 * (arrow.y1 - arrow.y0), r: 5, class: "mx-chip" }));
       return group;
     }
-    const { box, cx, cy, lift } = way.label;
+    const { box, cx, cy, lift } = arrow.label;
     if (lift) {
       group.append(draw("line", { x1: cx, y1: cy, x2: box.x + box.w / 2,
         y2: box.y + (lift > 0 ? 0 : box.h), class: "mx-leader" }));
@@ -796,7 +797,7 @@ class Explorer {
     group.append(
       draw("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 4, class: "mx-chip" }),
       draw("text", { x: box.x + box.w / 2, y: box.y + 12.5, "text-anchor": "middle",
-        class: "mx-chip-text" }, way.text));
+        class: "mx-chip-text" }, arrow.text));
     return group;
   }
 
@@ -818,7 +819,7 @@ class Explorer {
     });
     const shown = step ? view.steps[step - 1] : null;
     const selected = this.model.get("selected");
-    for (const group of this.canvas.querySelectorAll(".mx-message, .mx-way")) {
+    for (const group of this.canvas.querySelectorAll(".mx-message, .mx-arrow")) {
       const n = Number(group.dataset.number);
       const here = group.dataset.key === selected;
       const out = sent.has(n) || arrived.has(n);
@@ -1114,10 +1115,10 @@ class Explorer {
 }
 
 /** Whether an arrow meets a box. */
-function crosses(way, box) {
+function crosses(arrow, box) {
   let enter = 0, leave = 1;
-  for (const [a, b, low, high] of [[way.x0, way.x1, box.x, box.x + box.w],
-    [way.y0, way.y1, box.y, box.y + box.h]]) {
+  for (const [a, b, low, high] of [[arrow.x0, arrow.x1, box.x, box.x + box.w],
+    [arrow.y0, arrow.y1, box.y, box.y + box.h]]) {
     if (a === b) {
       if (a < low || a > high) return false;
       continue;

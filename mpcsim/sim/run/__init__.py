@@ -1,5 +1,6 @@
 """Running parties over a network: in virtual time (``engine``) and in real time (``realtime``).
 
-``compute`` says how long work takes, ``faults`` and ``adversary`` what goes wrong, ``ending`` what
-came of it. ``clock`` is virtual time for asyncio programs.
+``session`` is what both have in common. ``compute`` says how long work takes, ``faults`` and
+``adversary`` what goes wrong, ``ending`` what came of it. ``clock`` is virtual time for asyncio
+programs.
 """
