@@ -501,7 +501,7 @@ def arrows(page):
           for (let at = 0; at < n; at += 1) {
             seen += !hidden(x0 + (x1 - x0) * at / n, y0 + (y1 - y0) * at / n);
           }
-          return [way.dataset.key, seen, !hidden(x1, y1) && line.hasAttribute("marker-end")];
+          return [arrow.dataset.key, seen, !hidden(x1, y1) && line.hasAttribute("marker-end")];
         });
         """
     )
