@@ -31,7 +31,7 @@ from typing import Final
 
 from mpcsim.testing import protocol_checks, service_checks
 from mpcsim.testing.asgi import AsgiTarget
-from mpcsim.testing.invariants import BrokenInvariant, Invariant, invariant
+from mpcsim.testing.invariants import Invariant, invariant
 from mpcsim.testing.machine import WalletMachine, check_wallet_service, machine_for
 from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
 from mpcsim.testing.protocol_run import Order, Replay, run_over_network, run_protocol
@@ -43,7 +43,7 @@ from mpcsim.testing.service import (
     Request,
     Service,
 )
-from mpcsim.testing.story import Call, Failure
+from mpcsim.testing.story import BrokenInvariant, Call, Failure
 from mpcsim.testing.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
 from mpcsim.testing.walk import Walk
 

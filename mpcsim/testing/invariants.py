@@ -15,42 +15,12 @@ The kit checks its own by itself, and others where they are given::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+from typing import Generic, ParamSpec
 
 from mpcsim.errors import UsageError
-
-if TYPE_CHECKING:
-    from mpcsim.testing.story import Failure
+from mpcsim.testing.story import BrokenInvariant, is_told
 
 P = ParamSpec("P")
-
-
-class BrokenInvariant(AssertionError):
-    """An invariant does not hold. The text is the story of how it came about."""
-
-    name = ""
-    """Of the invariant, e.g. ``retired_share_never_signs``."""
-    statement = ""
-    """What should have held, in one sentence."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        """What was found instead."""
-        self.failure: Failure | None = None
-        """The story, with everything needed to see it again."""
-
-    def __str__(self) -> str:
-        return self.problem if self.failure is None else str(self.failure)
-
-
-def is_told(caught: Any) -> bool:
-    """For ``__tracebackhide__``: pytest leaves the kit's lines out of a traceback that has a story.
-
-    Args:
-        caught: pytest's ``ExceptionInfo``.
-    """
-    return isinstance(getattr(caught, "value", None), BrokenInvariant)
 
 
 __tracebackhide__ = is_told

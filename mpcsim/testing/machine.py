@@ -19,11 +19,11 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from mpcsim.rng import SystemRng
-from mpcsim.testing.invariants import BrokenInvariant, Invariant, is_told, own
+from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.profile import QUICK, Profile, Progress
 from mpcsim.testing.rules import Rule, rules
 from mpcsim.testing.shrink import shrink
-from mpcsim.testing.story import Call
+from mpcsim.testing.story import BrokenInvariant, Call, is_told
 from mpcsim.testing.target import Target
 from mpcsim.testing.walk import Walk
 

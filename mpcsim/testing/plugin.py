@@ -39,10 +39,11 @@ from typing import Any, Final, Protocol, TextIO, cast
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.testing.invariants import BrokenInvariant, Invariant, is_told
+from mpcsim.testing.invariants import Invariant
 from mpcsim.testing.machine import check_wallet_service, fresh_seed
 from mpcsim.testing.profile import PROFILES, QUICK, ROUND, Profile, Progress
 from mpcsim.testing.report import again, tell
+from mpcsim.testing.story import BrokenInvariant, is_told
 from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
 
 __tracebackhide__ = is_told

@@ -22,9 +22,9 @@ from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault,
 from mpcsim.sim.trace import Trace
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing.deviation import Deviation
-from mpcsim.testing.invariants import BrokenInvariant, Invariant, own
+from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.scenarios import Scenario
-from mpcsim.testing.story import Failure
+from mpcsim.testing.story import BrokenInvariant, Failure
 
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""

@@ -21,8 +21,7 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 
-from mpcsim.testing.invariants import BrokenInvariant
-from mpcsim.testing.story import Failure
+from mpcsim.testing.story import BrokenInvariant, Failure
 from mpcsim.testing.target import without_credentials
 
 KIT: Final = Path(__file__).parent

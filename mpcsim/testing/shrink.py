@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mpcsim.testing.api_calls import USERS
-from mpcsim.testing.invariants import BrokenInvariant
 from mpcsim.testing.model import CURVES
-from mpcsim.testing.story import Call
+from mpcsim.testing.story import BrokenInvariant, Call
 from mpcsim.testing.walk import HASH, PASSWORD
 
 Try = Callable[[Sequence[Call]], BrokenInvariant | None]

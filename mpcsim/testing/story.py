@@ -7,10 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mpcsim.testing.invariants import BrokenInvariant, is_told
-
-__tracebackhide__ = is_told
-
 
 @dataclass(frozen=True)
 class Call:
@@ -67,6 +63,37 @@ class Story:
     def code(self, owner: type, on: str = "walk") -> list[str]:
         """The calls as lines of Python."""
         return [step.call.code(on, owner) for step in self.steps]
+
+
+class BrokenInvariant(AssertionError):
+    """An invariant does not hold. The text is the story of how it came about."""
+
+    name = ""
+    """Of the invariant, e.g. ``retired_share_never_signs``."""
+    statement = ""
+    """What should have held, in one sentence."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        """What was found instead."""
+        self.failure: Failure | None = None
+        """The story, with everything needed to see it again."""
+
+    def __str__(self) -> str:
+        return self.problem if self.failure is None else str(self.failure)
+
+
+def is_told(caught: Any) -> bool:
+    """For ``__tracebackhide__``: pytest leaves the kit's lines out of a traceback that has a story.
+
+    Args:
+        caught: pytest's ``ExceptionInfo``.
+    """
+    return isinstance(getattr(caught, "value", None), BrokenInvariant)
+
+
+__tracebackhide__ = is_told
 
 
 WIDE: Final = 100

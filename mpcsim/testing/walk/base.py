@@ -10,10 +10,10 @@ from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import BrokenInvariant, Invariant, is_told, own
+from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.model import IssuedShare, Key, Model, User
 from mpcsim.testing.service import Answer, Request
-from mpcsim.testing.story import Call, Failure, Step, Story
+from mpcsim.testing.story import BrokenInvariant, Call, Failure, Step, Story, is_told
 from mpcsim.testing.target import Recipe, ShowsLogs, Target
 
 __tracebackhide__ = is_told

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import Key
 from mpcsim.testing.service import Answer, Request
-from mpcsim.testing.story import Call
+from mpcsim.testing.story import Call, is_told
 from mpcsim.testing.walk.base import (
     HASH,
     PASSWORD,

@@ -6,10 +6,9 @@ from typing import Any, Final, Literal
 
 from mpcsim.errors import UsageError
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.service import Request
-from mpcsim.testing.story import Call
+from mpcsim.testing.story import Call, is_told
 from mpcsim.testing.target import ExpiresTokens
 from mpcsim.testing.walk.base import (
     HASH,

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import User
 from mpcsim.testing.service import Answer, Request
+from mpcsim.testing.story import is_told
 from mpcsim.testing.walk.base import (
     BaseWalk,
     Skipped,

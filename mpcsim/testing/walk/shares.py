@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import is_told
 from mpcsim.testing.model import IssuedShare, User
 from mpcsim.testing.service import Answer
+from mpcsim.testing.story import is_told
 from mpcsim.testing.walk.base import (
     BaseWalk,
     share_name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.invariants import is_told
+from mpcsim.testing.story import is_told
 from mpcsim.testing.target import LosesMessages, Outages, Part, Restarts
 from mpcsim.testing.walk.base import (
     Skipped,
