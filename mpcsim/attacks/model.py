@@ -140,7 +140,7 @@ def ending(outcome: Done[Any] | Aborted | Waiting | None) -> Finding:
 # ---------------------------------------------------------------------- entries
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Attack:
     """One entry: what it is, and the code that runs it in either mode."""
 

@@ -47,6 +47,7 @@ class Gateway:
         registry: Registry,
         links: Mapping[PartyId, Link],
         sessions: Sessions,
+        *,
         waves: Waves,
         activation: Activation,
         suspensions: Suspensions,

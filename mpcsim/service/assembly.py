@@ -178,7 +178,15 @@ def open_gateway(
             _at_once(meeting.hold())
         waves = Waves(sessions, links, simulated)
         suspensions = Suspensions(registry, links, sessions)
-        gateway = Gateway(registry, links, sessions, waves, activation, suspensions, meeting)
+        gateway = Gateway(
+            registry,
+            links,
+            sessions,
+            waves=waves,
+            activation=activation,
+            suspensions=suspensions,
+            meeting=meeting,
+        )
         issuer = TokenIssuer(registry.signing_key(), now)
         verifier = TokenVerifier(issuer.jwks(), "gateway", now)
         accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))

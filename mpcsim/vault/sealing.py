@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -28,7 +29,6 @@ from mpcsim.vault.strings import (
     OLD_VERSION,
     SALT_BYTES,
     SHARE_VERSION,
-    VERSION,
     Argon2Cost,
     EncryptedShare,
     SecretStore,
@@ -109,11 +109,20 @@ def seal_share(
             raise UsageError(f"{what} of {lengths.pop()} bytes, expected {KEY_BYTES}")
     secret = bytearray(pw_key) + rng.bytes(KEY_BYTES)
     try:
-        share_key, confirmation = _derive(secret, key_id, curve, salt, cost, auth_keys, identities)
-        halves = seal_halves(secret, node_keys, key_id, user_id, rng)
+        store = SecretStore(
+            key_id=key_id,
+            curve=curve,
+            salt=salt,
+            cost=cost,
+            confirmation=bytes(KEY_BYTES),
+            halves=seal_halves(secret, node_keys, key_id, user_id, rng),
+            auth_keys=auth_keys,
+            identities=identities,
+        )
+        share_key, confirmation = _derive(secret, store)
+        store = replace(store, confirmation=confirmation)
     finally:
         wipe(secret)
-    store = SecretStore(key_id, curve, salt, cost, confirmation, halves, auth_keys, identities)
     nonce = rng.bytes(NONCE_BYTES)
     ciphertext = crypto_aead_xchacha20poly1305_ietf_encrypt(
         share, _associated_data(key_id, curve, user_id), nonce, share_key
@@ -156,46 +165,26 @@ def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _derive(
-    secret: bytearray,
-    key_id: str,
-    curve: str,
-    salt: bytes,
-    cost: Argon2Cost,
-    auth_keys: Mapping[PartyId, bytes],
-    identities: Mapping[PartyId, bytes],
-) -> tuple[bytes, bytes]:
-    """The share's key and the confirmation: HKDF-SHA256 without salt (RFC 5869).
-
-    Args:
-        auth_keys: and ``identities``: none for a store of ``OLD_VERSION``.
-    """
+def _derive(secret: bytearray, store: SecretStore) -> tuple[bytes, bytes]:
+    """The share's key and the store's confirmation: HKDF-SHA256 without salt (RFC 5869)."""
     # bound here, not only in the associated data: the password check never opens the share
     info = tagged_hash(
         Tag.VAULT_KEYS,
-        bytes([VERSION if auth_keys else OLD_VERSION]),
-        key_id_bytes(key_id),
-        curve.encode(),
-        salt,
-        u32(cost.operations),
-        u32(cost.memory_kib),
-        *(auth_keys[j] for j in sorted(auth_keys)),
-        *(identities[j] for j in sorted(identities)),
+        bytes([store.version]),
+        key_id_bytes(store.key_id),
+        store.curve.encode(),
+        store.salt,
+        u32(store.cost.operations),
+        u32(store.cost.memory_kib),
+        *(store.auth_keys[j] for j in sorted(store.auth_keys)),
+        *(store.identities[j] for j in sorted(store.identities)),
     )
     okm = HKDF(SHA256(), 2 * KEY_BYTES, None, info).derive(secret)
     return okm[:KEY_BYTES], okm[KEY_BYTES:]
 
 
 def _share_key(store: SecretStore, key: VaultKey) -> bytes:
-    share_key, confirmation = _derive(
-        key.secret,
-        store.key_id,
-        store.curve,
-        store.salt,
-        store.cost,
-        store.auth_keys,
-        store.identities,
-    )
+    share_key, confirmation = _derive(key.secret, store)
     if not hmac.compare_digest(confirmation, store.confirmation):
         raise WrongKey("secret_store was altered, or its halves do not belong together")
     return share_key

@@ -12,7 +12,7 @@ from mpcsim.attacks.service.table import BY_ID, Goal, Row
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """An attack on the service, by whoever holds some components of it."""
 

@@ -68,21 +68,21 @@ NODE = "node"
 
 ENTRIES = (
     Entry(
-        "another message",
-        ((NODE, Goal.K),),
-        "signs once more with what a call brought",
-        another_message,
+        id="another message",
+        cells=((NODE, Goal.K),),
+        name="signs once more with what a call brought",
+        play=another_message,
     ),
     Entry(
-        "another key",
-        ((NODE, Goal.W),),
-        "says that a key of its own is the user's",
-        another_key,
+        id="another key",
+        cells=((NODE, Goal.W),),
+        name="says that a key of its own is the user's",
+        play=another_key,
     ),
     Entry(
-        "password in the call",
-        ((NODE, Goal.P),),
-        "reads the password",
-        password,
+        id="password in the call",
+        cells=((NODE, Goal.P),),
+        name="reads the password",
+        play=password,
     ),
 )

@@ -162,6 +162,7 @@ def signature_share(
     r_i: Scalar,
     sk_i: Scalar,
     phi_i: Scalar,
+    *,
     psi: Iterable[Scalar],
     cd_u: Iterable[Scalar],
     cd_v: Iterable[Scalar],

@@ -18,7 +18,7 @@ LEGEND_COLUMNS = 4
 
 
 def draw_bar(
-    axes: Axes, row: float, height: float, start: float, stop: float, kind: str, gid: str
+    axes: Axes, row: float, height: float, start: float, stop: float, *, kind: str, gid: str
 ) -> None:
     """One bar, filled as ``FILLS`` says of its kind."""
     fill = FILLS[kind]
@@ -44,7 +44,7 @@ def draw_segment(
     now = segment.start_ms
     for part, ms in segment.parts.items():
         if ms > 0 and now < end:
-            draw_bar(axes, row, height, now, min(now + ms, end), part, f"{gid}-{part}")
+            draw_bar(axes, row, height, now, min(now + ms, end), kind=part, gid=f"{gid}-{part}")
         now += ms
 
 

@@ -78,7 +78,7 @@ def critical_path(trace: RunRecord) -> Figure:
     total.set_xlabel("time (ms)", fontsize=8.5, color=DARK)
     now = 0.0
     for part, ms in parts.items():
-        draw_bar(total, 0, 0.7, now, now + ms, part, f"total-{part}")
+        draw_bar(total, 0, 0.7, now, now + ms, kind=part, gid=f"total-{part}")
         now += ms
     total.annotate(
         f"{milliseconds(path.total_ms)} ms",

@@ -116,9 +116,11 @@ def _draw_lane(
     for work in trace.work:
         if work.party == party and work.end_ms > work.start_ms and work.start_ms < end:
             stop = min(work.end_ms, end)
-            draw_bar(axes, row, 0.9, work.start_ms, stop, "compute", f"work-{work.number}")
+            draw_bar(axes, row, 0.9, work.start_ms, stop, kind="compute", gid=f"work-{work.number}")
     for wait in party_waits(trace, party):
-        draw_bar(axes, row, 0.9, wait.start_ms, wait.end_ms, _LANE[wait.why], f"wait-{party}")
+        draw_bar(
+            axes, row, 0.9, wait.start_ms, wait.end_ms, kind=_LANE[wait.why], gid=f"wait-{party}"
+        )
         axes.plot([wait.end_ms] * 2, [row - 0.45, row + 0.45], color=WHITE, lw=1, zorder=4)
         if wait.why == "message":
             texts = (f"waits for {wait.sender}", f"for {wait.sender}")
