@@ -834,7 +834,7 @@ def test_a_candidate_is_wiped(monkeypatch):
 
 
 def test_sealing_wipes_its_copy_and_leaves_the_callers(monkeypatch):
-    secrets = recorded(monkeypatch, sealing, "_derive")
+    secrets = recorded(monkeypatch, sealing, "seal_halves")
     pw_key = stretch(PASSWORD, SALT, CHEAP)
     sealed(pw_key=pw_key)
     with pytest.raises(UsageError):
