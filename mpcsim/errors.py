@@ -304,6 +304,7 @@ class CheckFailed(Exception):
         reason: Reason,
         culprits: Iterable[int] = (),
         suspects: Iterable[int] = (),
+        *,
         about: Iterable[int] = (),
         detail: str = "",
         evidence: Iterable[Evidence] = (),
@@ -335,7 +336,8 @@ def check(
 ) -> None:
     """Go on only if ``condition`` holds; otherwise the run aborts for ``reason``."""
     if not condition:
-        raise CheckFailed(reason, () if culprit is None else (culprit,), suspects, about, detail)
+        named = () if culprit is None else (culprit,)
+        raise CheckFailed(reason, named, suspects, about=about, detail=detail)
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
@@ -20,6 +21,7 @@ from mpcsim.vault import (
     open_share,
 )
 from node.errors import ApiError, BadRequest
+from node.models import StoredShare
 
 MAX_SHARE_BYTES: Final[Mapping[str, int]] = {"secp256k1": 1 << 15, "ed25519": 1 << 10}
 """More than twice what the client's share of a wallet's key takes."""
@@ -70,35 +72,49 @@ def check_identities(store: SecretStore, known: Mapping[PartyId, bytes]) -> None
             raise BadRequest(f"Invalid secret_store: it names another {role} than this node knows")
 
 
-def opened_share(
-    encrypted_share: EncryptedShare,
-    store: SecretStore,
-    key: VaultKey,
-    user_id: str,
-    key_id: str,
-    curve: str,
-) -> KeyShare:
-    """The share of that key.
+@dataclass(frozen=True)
+class SealedShare:
+    """A key share as its caller keeps it: well-formed, and otherwise anything."""
+
+    key_id: str
+    """Of the key that it is said to be of; ``curve`` likewise."""
+    encrypted_share: EncryptedShare
+    secret_store: SecretStore
+    curve: str
+
+    @classmethod
+    def parse(cls, stored: StoredShare) -> Self:
+        """
+        Raises:
+            BadRequest: as ``parse_store`` and ``parse_share``.
+        """
+        store, share = parse_store(stored.secret_store), parse_share(stored.encrypted_share)
+        return cls(stored.key_id, share, store, stored.curve)
+
+
+def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
+    """The share of the key that it is said to be of.
 
     Raises:
         BadRequest: it does not open, or is of another key or curve.
     """
-    if store.key_id != key_id:
+    store = sealed.secret_store
+    if store.key_id != sealed.key_id:
         raise BadRequest("Invalid secret_store: it is of another key")
     try:
-        data = open_share(encrypted_share, store, key, user_id)
+        data = open_share(sealed.encrypted_share, store, key, user_id)
         # Whoever knows the MPC nodes' public keys can seal anything.
         if len(data) > MAX_SHARE_BYTES.get(store.curve, 0):
             raise InvalidEncoding("too long")
         share = KeyShare.from_bytes(data, shape=(THRESHOLD, HOLDERS))
-        check_share(share, key_id)
+        check_share(share, sealed.key_id)
     except WrongKey:
         raise BadRequest(
             "Invalid encrypted_share: it does not open with this secret_store"
         ) from None
     except (InvalidEncoding, VaultError, UsageError):
         raise BadRequest("Invalid encrypted_share") from None
-    if share.record.curve_name != curve:
+    if share.record.curve_name != sealed.curve:
         raise BadRequest("Invalid curve")
     return share
 

@@ -131,7 +131,16 @@ class NewKeyRequest(Body):
     password: Password
 
 
-class SignRequest(Body):
+class StoredShare(Body):
+    """What a caller sends back of a stored key share record."""
+
+    key_id: KeyId
+    encrypted_share: EncryptedShare
+    secret_store: SecretStore
+    curve: Curve
+
+
+class SignRequest(StoredShare):
     """A stored key share record, and what to sign with it."""
 
     model_config = ConfigDict(
@@ -148,10 +157,6 @@ class SignRequest(Body):
         }
     )
 
-    key_id: KeyId
-    encrypted_share: EncryptedShare
-    secret_store: SecretStore
-    curve: Curve
     message: Annotated[
         str,
         Field(
@@ -187,13 +192,9 @@ class SignRequest(Body):
         return message
 
 
-class PublicKeyRequest(Body):
+class PublicKeyRequest(StoredShare):
     """A stored key share record and its password."""
 
-    key_id: KeyId
-    encrypted_share: EncryptedShare
-    secret_store: SecretStore
-    curve: Curve
     password: Password
 
 

@@ -175,10 +175,7 @@ async def sign(body: SignRequest, request: Request) -> Response:
     call = this_call(request)
     signature = await call.wallet.sign(
         call.caller,
-        key_id=body.key_id,
-        encrypted_share=body.encrypted_share,
-        secret_store=body.secret_store,
-        curve=body.curve,
+        body,
         message=bytes.fromhex(body.message),
         signer=body.signer,
         timing=call.timing,
@@ -196,13 +193,7 @@ async def public_key(body: PublicKeyRequest, request: Request) -> Response:
     """The public key of a share, from which blockchain addresses are derived."""
     call = this_call(request)
     found = await call.wallet.public_key(
-        call.caller,
-        key_id=body.key_id,
-        encrypted_share=body.encrypted_share,
-        secret_store=body.secret_store,
-        curve=body.curve,
-        password=body.password,
-        timing=call.timing,
+        call.caller, body, password=body.password, timing=call.timing
     )
     return json_answer(PublicKey(public_key=found))
 

@@ -46,7 +46,6 @@ from mpcsim.rpc.wire import (
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,
-    EncryptedShare,
     ReplyKey,
     SecretStore,
     VaultKey,
@@ -59,6 +58,7 @@ from mpcsim.vault import (
     seal_share,
 )
 from node.checks import (
+    SealedShare,
     agreed_record,
     check_cost,
     check_identities,
@@ -86,6 +86,7 @@ from node.models import (
     KeyShareRecord,
     KeyToken,
     RegisteredKeys,
+    StoredShare,
     UserInformation,
     WalletInformation,
 )
@@ -288,11 +289,8 @@ class Wallet:
     async def sign(
         self,
         caller: Caller,
+        stored: StoredShare,
         *,
-        key_id: str,
-        encrypted_share: str,
-        secret_store: str,
-        curve: Curve,
         message: bytes,
         signer: str | None,
         timing: Timing,
@@ -309,9 +307,9 @@ class Wallet:
             In hex: r, s, v with low s and v = 27 or 28 on secp256k1; R, S on ed25519. It has been
             verified under the share's public key.
         """
-        if curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
+        if stored.curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
             raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
-        share = await self._share(caller, key_id, encrypted_share, secret_store, curve, timing)
+        share = await self._share(caller, stored, timing)
         if signer is None:
             try:
                 return await self._sign_with(caller, OPERATOR, share, message, timing)
@@ -376,15 +374,7 @@ class Wallet:
     # ------------------------------------------------------------------ looking into the vault
 
     async def public_key(
-        self,
-        caller: Caller,
-        *,
-        key_id: str,
-        encrypted_share: str,
-        secret_store: str,
-        curve: Curve,
-        password: str,
-        timing: Timing,
+        self, caller: Caller, stored: StoredShare, *, password: str, timing: Timing
     ) -> str:
         """The public key of a share, in hex with ``0x``, for whoever knows its password.
 
@@ -392,13 +382,12 @@ class Wallet:
             BadRequest: strings that do not open, another curve, or a wrong password.
             NotFound: not a present key of this user.
         """
-        store = parse_store(secret_store)
-        sealed = parse_share(encrypted_share)
-        key, record = await self._open(caller, key_id, store, timing)
+        sealed = SealedShare.parse(stored)
+        key, record = await self._open(caller, sealed.key_id, sealed.secret_store, timing)
         with key:
             with timing.span("vault"):
-                share = self._opened(caller, sealed, store, key, record, curve)
-            matches = await self._matches(store, key, password, timing)
+                share = self._opened(caller, sealed, key, record)
+            matches = await self._matches(sealed.secret_store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
         return public_key_text(share.record)
@@ -425,47 +414,30 @@ class Wallet:
         """Whether a share is whole and opens with its secret store; otherwise as
         ``validate_password``."""
         store = parse_store(secret_store)
-        sealed = parse_share(encrypted_share)
+        sealed = SealedShare(store.key_id, parse_share(encrypted_share), store, store.curve)
         try:
             key, record = await self._open(caller, store.key_id, store, timing)
             with key, timing.span("vault"):
-                self._opened(caller, sealed, store, key, record, store.curve)
+                self._opened(caller, sealed, key, record)
         except (BadRequest, NotFound):
             return False
         return True
 
-    async def _share(
-        self,
-        caller: Caller,
-        key_id: str,
-        encrypted_share: str,
-        secret_store: str,
-        curve: Curve,
-        timing: Timing,
-    ) -> KeyShare:
-        store = parse_store(secret_store)
-        sealed = parse_share(encrypted_share)
-        key, record = await self._open(caller, key_id, store, timing)
+    async def _share(self, caller: Caller, stored: StoredShare, timing: Timing) -> KeyShare:
+        sealed = SealedShare.parse(stored)
+        key, record = await self._open(caller, sealed.key_id, sealed.secret_store, timing)
         with key, timing.span("vault"):
-            return self._opened(caller, sealed, store, key, record, curve)
+            return self._opened(caller, sealed, key, record)
 
     @staticmethod
-    def _opened(
-        caller: Caller,
-        sealed: EncryptedShare,
-        store: SecretStore,
-        key: VaultKey,
-        record: KeyRecord,
-        curve: str,
-    ) -> KeyShare:
+    def _opened(caller: Caller, sealed: SealedShare, key: VaultKey, record: KeyRecord) -> KeyShare:
         """The share in a vault, which is of the key that the record is of.
 
         Raises:
             BadRequest: it does not open, or is of another key or curve.
             ApiError: the MPC nodes' record is of other shares.
         """
-        user_id, key_id = caller.claims.user_id, record.key_id
-        share = opened_share(sealed, store, key, user_id, key_id, curve)
+        share = opened_share(sealed, key, caller.claims.user_id)
         check_named(share.record, record)
         return share
 

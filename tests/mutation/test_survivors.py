@@ -30,7 +30,7 @@ from mpcsim.vault import (
     rewrap_half,
     seal_share,
 )
-from node.checks import agreed_record, opened_share
+from node.checks import SealedShare, agreed_record, opened_share
 from node.errors import ApiError, BadRequest
 from tests.helpers.adversary import Adversary, on
 from tests.helpers.keys import keys, said_to_be_signed, session_id
@@ -307,9 +307,14 @@ def test_a_vault_made_for_another_key_than_the_share_in_it():
     """The share is of the key asked for; the halves were released for another one."""
     share = keys("ed25519")[1]
     key_id, other = share.record.epoch.hex(), "ab" * 32
-    assert opened_share(*vault(share, key_id), "alice", key_id, "ed25519") == share
+
+    def opened(made_for: str) -> KeyShare:
+        encrypted_share, store, key = vault(share, made_for)
+        return opened_share(SealedShare(key_id, encrypted_share, store, "ed25519"), key, "alice")
+
+    assert opened(key_id) == share
     with pytest.raises(BadRequest, match="it is of another key"):
-        opened_share(*vault(share, other), "alice", key_id, "ed25519")
+        opened(other)
 
 
 def test_a_key_that_is_no_wallets_key_is_not_recovered():

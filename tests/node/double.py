@@ -21,6 +21,7 @@ from node.models import (
     KeyToken,
     RegisteredKey,
     RegisteredKeys,
+    StoredShare,
     UserInformation,
     WalletEntry,
     WalletInformation,
@@ -102,9 +103,9 @@ class WalletDouble:
         return await self._record(caller, curve)
 
     async def sign(
-        self, caller: Caller, *, key_id: str, message: bytes, timing: Timing, **fields: Any
+        self, caller: Caller, stored: StoredShare, *, message: bytes, timing: Timing, **fields: Any
     ) -> str:
-        if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
+        if not await self._enter(caller) or stored.key_id != EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         self.signed.append({"message": message, **fields})
         with timing.span("vault"):
@@ -113,8 +114,8 @@ class WalletDouble:
             await asyncio.sleep(0)
         return EXAMPLE_SIGNATURE
 
-    async def public_key(self, caller: Caller, *, key_id: str, **fields: Any) -> str:
-        if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
+    async def public_key(self, caller: Caller, stored: StoredShare, **fields: Any) -> str:
+        if not await self._enter(caller) or stored.key_id != EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         return EXAMPLE_PUBLIC_KEY
 

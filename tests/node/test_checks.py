@@ -8,7 +8,7 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.vault import INTERACTIVE, Argon2Cost, EncryptedShare, SecretStore, VaultKey
 from node import checks
-from node.checks import check_cost, opened_share
+from node.checks import SealedShare, check_cost, opened_share
 from node.errors import BadRequest
 
 HALVES = {OPERATOR: bytes(144), INSTITUTION: bytes(144)}
@@ -30,5 +30,6 @@ def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
     decoded = []
     monkeypatch.setattr(KeyShare, "from_bytes", lambda *a, **k: decoded.append(a))
     with pytest.raises(BadRequest, match="encrypted_share"):
-        opened_share(share, store, VaultKey(bytearray(64)), "alice", "ab" * 32, "ed25519")
+        sealed = SealedShare("ab" * 32, share, store, "ed25519")
+        opened_share(sealed, VaultKey(bytearray(64)), "alice")
     assert not decoded

@@ -20,7 +20,7 @@ from node.errors import ApiError, OutcomeUnknown, Upstream
 from node.models import KeyShareRecord
 from node.records import Records, UnsignedRecord
 from node.timing import Timing
-from tests.node.wallets import PASSWORD, House, Pass, on, settled
+from tests.node.wallets import PASSWORD, House, Pass, on, settled, stored_share
 
 CURVE = "ed25519"
 
@@ -135,8 +135,7 @@ async def refusal(work: Any, kind: type[ApiError] = UnsignedRecord) -> str:
 @pytest.mark.parametrize("what", ["sign", "public key", "validate password", "validate share"])
 def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> None:
     async def work(scene: Scene) -> None:
-        house, strings = scene.house, scene.mine.model_dump(exclude={"public_key"})
-        sealed = {name: strings[name] for name in ("encrypted_share", "secret_store")}
+        house, mine = scene.house, scene.mine
         data, said = shown(scene, cheat)
 
         async def lie(name: str, go_on: Pass) -> Reply:
@@ -148,16 +147,19 @@ def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> No
         asked: dict[str, Callable[[], Any]] = {
             "sign": lambda: house.sign(scene.mine),
             "public key": lambda: house.wallet.public_key(
-                house.caller(), **strings, password=PASSWORD, timing=Timing()
+                house.caller(), stored_share(mine), password=PASSWORD, timing=Timing()
             ),
             "validate password": lambda: house.wallet.validate_password(
                 house.caller(),
-                secret_store=sealed["secret_store"],
+                secret_store=mine.secret_store,
                 password=PASSWORD,
                 timing=Timing(),
             ),
             "validate share": lambda: house.wallet.validate_share(
-                house.caller(), **sealed, timing=Timing()
+                house.caller(),
+                encrypted_share=mine.encrypted_share,
+                secret_store=mine.secret_store,
+                timing=Timing(),
             ),
         }
         if cheat == "another curve's":

@@ -33,7 +33,7 @@ from mpcsim.vault import (
     rewrap_half,
     seal_share,
 )
-from node.checks import opened_share
+from node.checks import SealedShare, opened_share
 from node.errors import (
     ApiError,
     BadRequest,
@@ -48,7 +48,7 @@ from node.timing import Timing
 from node.wallet import Caller
 from tests.helpers.adversary import on as on_kind
 from tests.helpers.keys import keys
-from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled
+from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled, stored_share
 
 CURVES = ("secp256k1", "ed25519")
 HASH = bytes(range(32))
@@ -140,8 +140,8 @@ def test_round_trips(stored, curve, requests):
         await house.client.nodes()  # once in a node's life
         house.transport.seen.clear()
         timing = Timing()
-        record = records[curve].model_dump(exclude={"public_key"})
-        await house.wallet.sign(house.caller(), **record, message=HASH, signer=None, timing=timing)
+        sealed = stored_share(records[curve])
+        await house.wallet.sign(house.caller(), sealed, message=HASH, signer=None, timing=timing)
         await settled(house)
         assert house.transport.seen == requests
         for span in ["vault", "compute", *(f"round{n}" for n in range(1, len(requests)))]:
@@ -343,9 +343,8 @@ def test_vaults_of_anyones_making():
             for i in MPC_NODES
         }
         with reply.combine(halves, publics) as key:
-            return opened_share(
-                EncryptedShare.from_text(texts[0]), store, key, "alice", asked_for, "ed25519"
-            )
+            share = EncryptedShare.from_text(texts[0])
+            return opened_share(SealedShare(asked_for, share, store, "ed25519"), key, "alice")
 
     other = "ab" * 32
     assert opened(held[1].to_bytes(), key_id, key_id) == held[1]
@@ -427,11 +426,11 @@ def test_recover_without_a_key(stored):
 def test_public_keys(stored):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         for record in records.values():
-            strings = record.model_dump(exclude={"public_key"})
 
-            async def ask(password: str, strings: Any = strings, **changed: Any) -> str:
+            async def ask(password: str, record: Any = record, **changed: Any) -> str:
+                sealed = stored_share(record, **changed)
                 return await house.wallet.public_key(
-                    house.caller(), **(strings | changed), password=password, timing=Timing()
+                    house.caller(), sealed, password=password, timing=Timing()
                 )
 
             assert await ask(PASSWORD) == record.public_key
@@ -894,13 +893,11 @@ def test_nothing_secret_in_errors_and_reprs(stored):
         assert caller.token not in repr(caller)
         secrets = [caller.token, PASSWORD, record.encrypted_share, record.secret_store]
         texts = [repr(record), repr(house.wallet)]
-        strings = record.model_dump(exclude={"public_key"})
         damaged = {"secret_store": record.secret_store[:-8], "encrypted_share": "AAAA" + "b" * 80}
         for member, text in damaged.items():
             with pytest.raises(ApiError) as caught:
-                await house.wallet.public_key(
-                    caller, **(strings | {member: text}), password=PASSWORD, timing=Timing()
-                )
+                sealed = stored_share(record, **{member: text})
+                await house.wallet.public_key(caller, sealed, password=PASSWORD, timing=Timing())
             texts += [repr(caught.value), str(caught.value.__cause__), str(caught.value)]
             secrets.append(text)
         assert not [(s, t) for s in secrets for t in texts if s in t]

@@ -15,7 +15,7 @@ from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import Argon2Cost
 from node.gateway import GatewayClient
-from node.models import KeyShareRecord
+from node.models import KeyShareRecord, StoredShare
 from node.timing import Timing
 from node.wallet import Caller, Wallet
 from tests.helpers.adversary import Adversary
@@ -26,6 +26,11 @@ PASSWORD = "correct horse"
 Pass = Callable[[], Awaitable[Reply]]
 Hook = Callable[[str, Pass], Awaitable[Reply]]
 """Gets ``verb`` (or path, of what is no MPC verb) and what lets the request through."""
+
+
+def stored_share(record: KeyShareRecord, **changed: Any) -> StoredShare:
+    """What a caller sends back of a record; ``changed`` replaces members of it."""
+    return StoredShare.model_construct(**(record.model_dump(exclude={"public_key"}) | changed))
 
 
 @dataclass
@@ -89,9 +94,12 @@ class House:
         **changed: Any,
     ) -> str:
         """Sign with a stored record; ``changed`` replaces members of it."""
-        stored = record.model_dump(exclude={"public_key"}) | changed
         return await self.wallet.sign(
-            self.caller(name), **stored, message=message, signer=signer, timing=Timing()
+            self.caller(name),
+            stored_share(record, **changed),
+            message=message,
+            signer=signer,
+            timing=Timing(),
         )
 
     async def __aenter__(self) -> House:

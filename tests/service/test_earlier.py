@@ -17,7 +17,7 @@ from node.models import KeyShareRecord
 from node.timing import Timing
 from tests.helpers.gateway import reopen, shares_of
 from tests.helpers.repo import ROOT
-from tests.node.wallets import PASSWORD, House
+from tests.node.wallets import PASSWORD, House, stored_share
 
 EARLIER = ROOT / "tests/service/earlier"
 STRINGS = {
@@ -60,7 +60,7 @@ async def check_works(house, strings, name):
         await house.sign(strings, name=name, signer=signer)
     found = await house.wallet.public_key(
         house.caller(name),
-        **strings.model_dump(exclude={"public_key"}),
+        stored_share(strings),
         password=PASSWORD,
         timing=Timing(),
     )

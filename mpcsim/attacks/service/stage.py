@@ -37,7 +37,7 @@ from mpcsim.vault import HALF_BYTES, Argon2Cost, ReplyKey, SealKey, SecretStore,
 from node.errors import ApiError
 from node.gateway import GatewayClient
 from node.local import VIRTUAL_START, LocalService
-from node.models import Curve
+from node.models import Curve, StoredShare
 from node.timing import Timing
 from node.trust import Trust
 from node.wallet import Caller, Wallet
@@ -489,10 +489,7 @@ class Thief(Wallet):
         """The same, while other things go on."""
         return await self.sign(
             self.caller,
-            key_id=strings["key_id"],
-            encrypted_share=strings["encrypted_share"],
-            secret_store=strings["secret_store"],
-            curve=strings["curve"],  # type: ignore[arg-type]
+            StoredShare.model_validate(strings),
             message=bytes.fromhex(HONEST),
             signer=ROLES[OPERATOR],
             timing=Timing(),
