@@ -42,6 +42,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,7 @@ from fastapi import FastAPI
 from mpcsim.errors import UsageError
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.rpc.transport import AsgiTransport, Limits
-from mpcsim.service import OpenGateway, open_gateway
+from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
@@ -135,7 +136,7 @@ class LocalService:
             folder: where the gateway's databases are; None keeps everything in memory.
             cost: of Argon2id, for new vaults.
             settings: of the node.
-            options: further ones of ``mpcsim.gateway.open_gateway``, such as ``queue``,
+            options: further ones of ``mpcsim.service.GatewayOptions``, such as ``queue``,
                 ``token_lifetime_s``, ``link_timeout_s``, ``listener``.
 
         Raises:
@@ -158,7 +159,8 @@ class LocalService:
             settings or Settings(waas_api_url="http://gateway"),
             cost,
             secrets_seed,
-            partial(open_gateway, folder, network=network, faults=faults, seed=seed, **options),
+            folder,
+            GatewayOptions(network=network, faults=faults, seed=seed, **options),
         )
         try:
             self._thread.run(opening)
@@ -173,7 +175,8 @@ class LocalService:
         settings: Settings,
         cost: Argon2Cost,
         secrets_seed: str | None,
-        opened: Callable[..., OpenGateway],
+        folder: Path | str | None,
+        options: GatewayOptions,
     ) -> None:
         loop = asyncio.get_running_loop()
         clock, now = loop.time, time.time
@@ -186,7 +189,8 @@ class LocalService:
         def rng(of: str) -> Rng:
             return SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, {of}")
 
-        self.gateway = opened(rng=rng("gateway"), clock=clock, timer=clock, now=now)
+        options = replace(options, rng=rng("gateway"), clock=clock, timer=clock, now=now)
+        self.gateway = open_gateway(folder, options)
         transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
         client = GatewayClient(transport, settings.mpc_node_keys)
         wallet = Wallet(client, rng=rng("node"), cost=cost, now=now)

@@ -19,7 +19,7 @@ from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.request_ids import configure_logs
-from mpcsim.service import open_gateway
+from mpcsim.service import GatewayOptions, open_gateway
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
 from mpcsim.system import HOST
@@ -98,12 +98,14 @@ def run(options: argparse.Namespace) -> int:
     configure_logs()
     gateway = open_gateway(
         options.data,
-        mpc_nodes=None if options.with_mpc_nodes else {p: _address(p) for p in MPC_NODES},
-        smart_accounts=_chain(),
-        network=parse(options.network),
-        queue=options.queue,
-        token_lifetime_s=options.token_lifetime,
-        lease_s=options.lease,
+        GatewayOptions(
+            mpc_nodes=None if options.with_mpc_nodes else {p: _address(p) for p in MPC_NODES},
+            smart_accounts=_chain(),
+            network=parse(options.network),
+            queue=options.queue,
+            token_lifetime_s=options.token_lifetime,
+            lease_s=options.lease,
+        ),
     )
     serve(gateway, options.host, gateway_port(), limits)
     return 0

@@ -8,8 +8,9 @@ called in this process without a socket, in notebooks and tests.
 import logging
 
 from mpcsim.service.assembly import OpenGateway, OpenMpcNode, open_gateway, open_mpc_node
+from mpcsim.service.options import GatewayOptions
 
-__all__ = ["OpenGateway", "OpenMpcNode", "open_gateway", "open_mpc_node"]
+__all__ = ["GatewayOptions", "OpenGateway", "OpenMpcNode", "open_gateway", "open_mpc_node"]
 
 # A library's: whoever wants its records configures handlers.
 logging.getLogger("mpcsim").addHandler(logging.NullHandler())

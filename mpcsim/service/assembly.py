@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ from starlette.applications import Starlette
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.activation import Activation
-from mpcsim.gateway.app import TOKEN_LIFETIME_S, create_app
+from mpcsim.gateway.app import create_app
 from mpcsim.gateway.gateway import Gateway
-from mpcsim.gateway.links import LINK_TIMEOUT_S, Link
+from mpcsim.gateway.links import Link
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.mpc_nodes import InProcess, MpcNodePort, OverHttp
 from mpcsim.gateway.registry import Credentials, Registry
-from mpcsim.gateway.sessions import LEASE_S, Sessions
-from mpcsim.gateway.smart_accounts import MakeService, SmartAccounts, embedded
+from mpcsim.gateway.sessions import Sessions
+from mpcsim.gateway.smart_accounts import SmartAccounts, embedded
 from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
@@ -30,18 +29,15 @@ from mpcsim.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.mpc_node.sweeping import sweeping
-from mpcsim.party_events import Listener, silent
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.grants import GrantIssuer
-from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
 from mpcsim.rpc.transport import HttpTransport, Limits
 from mpcsim.service.data_folder import LinkSecret, claimed, prepare, read_link, store_file
 from mpcsim.service.deployment import belong
+from mpcsim.service.options import DEFAULTS, GatewayOptions
 from mpcsim.service.transit import Transit
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.faults import Fault
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
 
@@ -82,57 +78,23 @@ class OpenGateway:
 
 
 def open_gateway(
-    folder: Path | str | None = None,
-    *,
-    mpc_nodes: Mapping[PartyId, str] | None = None,
-    network: Network | None = None,
-    faults: Iterable[Fault] = (),
-    seed: int = 0,
-    queue: int = 0,
-    token_lifetime_s: float = TOKEN_LIFETIME_S,
-    signing_s: float = SIGNING_S,
-    making_s: float = MAKING_S,
-    lease_s: float = LEASE_S,
-    link_timeout_s: float = LINK_TIMEOUT_S,
-    rng: Rng | None = None,
-    listener: Listener = silent,
-    clock: Callable[[], float] = time.monotonic,
-    timer: Callable[[], float] = time.perf_counter,
-    now: Callable[[], float] = time.time,
-    smart_accounts: MakeService | None = None,
+    folder: Path | str | None = None, options: GatewayOptions = DEFAULTS
 ) -> OpenGateway:
     """A gateway with the operator's and the institution's MPC nodes.
 
     Args:
         folder: where the three services have their folders (``data_folder``), made if need be;
-            None keeps everything in memory.
-        mpc_nodes: addresses of MPC nodes in other processes; by default both are in this one. Of
-            ``folder``, which has to be there then, only the gateway's own is used.
-        network: what the links cost; nothing by default.
-        faults: what goes wrong on them.
-        seed: of latencies, losses and random faults.
-        queue: signing requests that may wait for one key; 0 refuses a second one at once.
-        token_lifetime_s: of access and key tokens.
-        signing_s: how long a signing session may take before it expires.
-        making_s: the same for key generation and recovery.
-        lease_s: how long a session's caller may be silent before another caller takes its place.
-        link_timeout_s: how long the gateway waits for an MPC node.
-        rng: randomness of the MPC nodes and of new secrets; the operating system's by default.
-        listener: told what the MPC nodes' parties do; also from other threads than the caller's.
-        clock: monotonic seconds, for the expiry of sessions.
-        timer: seconds, for what ``Server-Timing`` says.
-        now: seconds since 1970 UTC, for tokens and timestamps.
-        smart_accounts: makes the service behind ``/core/evm/v2/erc4337``; by default one over a
-            chain in this process.
+            None keeps everything in memory. Where the MPC nodes are in other processes it has to be
+            there, and only the gateway's own is used.
 
     Raises:
         UsageError: the folder cannot be used, another gateway uses it, a file in it is something
             else or damaged, or the files are of different deployments (``fitting``).
     """
-    rng = rng or SystemRng()
+    rng, now = options.rng or SystemRng(), options.now
     with _saying_what_failed(), ExitStack() as opened:
         data = None if folder is None else Path(folder)
-        if data is not None and mpc_nodes is None:
+        if data is not None and options.mpc_nodes is None:
             prepare(data, _part(rng, "links"))
         registry = Registry(_place(opened, data, REGISTRY), rng=_part(rng, "gateway"), now=now)
         opened.callback(registry.close)
@@ -142,39 +104,30 @@ def open_gateway(
             secrets = {party: read_link(data, REGISTRY, party) for party in MPC_NODES}
             for secret in secrets.values():
                 belong(registry, REGISTRY, secret.deployment)
-        simulated = SimulatedNetwork(network, faults, seed)
+        simulated = SimulatedNetwork(options.network, options.faults, options.seed)
         links: dict[PartyId, Link] = {}
         for party, secret in secrets.items():
             port: MpcNodePort
-            if mpc_nodes is None:
-                node = _mpc_node(
-                    opened,
-                    data,
-                    party,
-                    secret,
-                    clock=clock,
-                    now=now,
-                    rng=_part(rng, ROLES[party]),
-                    listener=listener,
-                    signing_s=signing_s,
-                    making_s=making_s,
-                )
-                port = InProcess(node)
+            if options.mpc_nodes is None:
+                node_options = replace(options, rng=_part(rng, ROLES[party]))
+                port = InProcess(_mpc_node(opened, data, party, secret, node_options))
             else:
-                port = _distant(party, mpc_nodes[party], link_timeout_s)
+                port = _distant(party, options.mpc_nodes[party], options.link_timeout_s)
             grants = GrantIssuer(party, secret.key, _part(rng, f"{ROLES[party]} grants"), now)
-            links[party] = Link(port, grants, simulated, timer=timer, timeout_s=link_timeout_s)
+            links[party] = Link(
+                port, grants, simulated, timer=options.timer, timeout_s=options.link_timeout_s
+            )
         sessions = Sessions(
             links,
-            clock=clock,
-            queue=queue,
-            signing_s=signing_s,
-            making_s=making_s,
-            lease_s=lease_s,
+            clock=options.clock,
+            queue=options.queue,
+            signing_s=options.signing_s,
+            making_s=options.making_s,
+            lease_s=options.lease_s,
         )
         activation = Activation(registry, links, sessions)
-        meeting = Meeting(links, activation, clock)
-        if mpc_nodes is None:
+        meeting = Meeting(links, activation, options.clock)
+        if options.mpc_nodes is None:
             _at_once(meeting.hold())
         waves = Waves(sessions, links, simulated)
         suspensions = Suspensions(registry, links, sessions)
@@ -189,12 +142,12 @@ def open_gateway(
         )
         issuer = TokenIssuer(registry.signing_key(), now)
         verifier = TokenVerifier(issuer.jwks(), "gateway", now)
-        accounts = SmartAccounts(smart_accounts or embedded(_part(rng, "chain"), now))
+        accounts = SmartAccounts(options.smart_accounts or embedded(_part(rng, "chain"), now))
         app = create_app(
             gateway,
             issuer,
             verifier,
-            token_lifetime_s=token_lifetime_s,
+            token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
         )
         app.add_middleware(Transit, carrier=simulated)
@@ -202,7 +155,7 @@ def open_gateway(
             app,
             gateway,
             issuer,
-            token_lifetime_s,
+            options.token_lifetime_s,
             links,
             accounts,
             simulated,
@@ -236,19 +189,33 @@ def open_mpc_node(folder: Path | str, party: PartyId) -> OpenMpcNode:
     data = Path(folder)
     with _saying_what_failed(), ExitStack() as opened:
         secret = read_link(data, ROLES[party], party)
-        node = _mpc_node(opened, data, party, secret, clock=time.monotonic)
+        node = _mpc_node(opened, data, party, secret, DEFAULTS)
         return OpenMpcNode(create_mpc_node_app(node), node, opened.pop_all())
 
 
 def _mpc_node(
-    opened: ExitStack, data: Path | None, party: PartyId, secret: LinkSecret, **options: Any
+    opened: ExitStack,
+    data: Path | None,
+    party: PartyId,
+    secret: LinkSecret,
+    options: GatewayOptions,
 ) -> MpcNode:
     """An MPC node with its store; of a deployment, if it has files."""
     store = ShareStore(_place(opened, data, ROLES[party]))
     opened.callback(store.close)
     if data is not None:
         belong(store, ROLES[party], secret.deployment)
-    node = MpcNode(party, store, secret.key, **options)
+    node = MpcNode(
+        party,
+        store,
+        secret.key,
+        clock=options.clock,
+        now=options.now,
+        rng=options.rng,
+        listener=options.listener,
+        signing_s=options.signing_s,
+        making_s=options.making_s,
+    )
     if data is not None:
         opened.enter_context(sweeping(node))
     return node

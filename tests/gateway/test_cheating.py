@@ -12,7 +12,6 @@ from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rpc import wire
-from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.adversary import on
 from tests.helpers.gateway import (
@@ -23,6 +22,7 @@ from tests.helpers.gateway import (
     cheating,
     delivered,
     feed,
+    open_with,
     reopen,
     seal,
     sends,
@@ -34,7 +34,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

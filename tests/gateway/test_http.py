@@ -13,9 +13,8 @@ from mpcsim.mpc_node.node import MpcNode
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
-from mpcsim.service import open_gateway
 from mpcsim.service.serving import Discreet
-from tests.helpers.gateway import CURVES, Client, hellos
+from tests.helpers.gateway import CURVES, Client, hellos, open_with
 
 SIGN_UP = "/member/user-management/v3/signup"
 LOGIN = "/auth/auth-service/v3/login"
@@ -26,7 +25,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -13,7 +13,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
-from tests.helpers.gateway import CURVES, Client, seal
+from tests.helpers.gateway import CURVES, Client, open_with, seal
 
 
 def run(work):
@@ -60,7 +60,7 @@ def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited
 
     async def work():
         nonlocal time
-        with closing(open_gateway(now=lambda: time, token_lifetime_s=60)) as gateway:
+        with closing(open_with(now=lambda: time, token_lifetime_s=60)) as gateway:
             access = gateway.token("alice", lifetime_s)
             client = Client.of(gateway)
             verifier = TokenVerifier(gateway.issuer.jwks(), "gateway", lambda: time)

@@ -13,7 +13,6 @@ from mpcsim.mpc_node.node import MpcNode
 from mpcsim.protocols import ecdsa, frost
 from mpcsim.rpc import wire
 from mpcsim.runner import run as run_parties
-from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     CURVES,
     MESSAGE,
@@ -22,6 +21,7 @@ from tests.helpers.gateway import (
     Failed,
     Stuck,
     feed,
+    open_with,
     reopen,
     sends,
     shares_of,
@@ -32,7 +32,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -17,7 +17,6 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, unreachable
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.tokens import TokenVerifier
-from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     MESSAGE,
     REPLY_KEY,
@@ -27,6 +26,7 @@ from tests.helpers.gateway import (
     check_signature,
     feed,
     granted,
+    open_with,
     sends,
     shares_of,
 )
@@ -44,7 +44,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -17,7 +17,6 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
 from mpcsim.rpc import wire
-from mpcsim.service import open_gateway
 from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (
     CURVES,
@@ -28,6 +27,7 @@ from tests.helpers.gateway import (
     Failed,
     check_signature,
     feed,
+    open_with,
     sends,
     shares_of,
 )
@@ -44,7 +44,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -15,8 +15,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.notices import digest
 from mpcsim.rpc.statements import Suspended, signed_by
-from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Failed, ask_node, delivered, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, ask_node, delivered, open_with, reopen, shares_of
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 CAUGHT = "the client caught party 2 cheating"
@@ -33,7 +32,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

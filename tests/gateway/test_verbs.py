@@ -14,7 +14,6 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.standing import Ask
-from mpcsim.service import open_gateway
 from mpcsim.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
     CURVES,
@@ -25,6 +24,7 @@ from tests.helpers.gateway import (
     check_signature,
     envelopes,
     feed,
+    open_with,
     seal,
     seal_keys,
     sends,
@@ -41,7 +41,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -26,7 +26,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import SignedRecord
-from mpcsim.service import OpenGateway, open_gateway
+from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.vault import INTERACTIVE, VaultUse, auth_key, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 
@@ -357,10 +357,15 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
     )
 
 
+def open_with(folder: Path | None = None, **options: Any) -> OpenGateway:
+    """A gateway with these of the ``GatewayOptions``."""
+    return open_gateway(folder, GatewayOptions(**options))
+
+
 def reopen(folder: Path, **options: Any) -> OpenGateway:
     """As a new process would open it: nothing in memory is left of an earlier gateway."""
     Guard._known.clear()
-    return open_gateway(folder, **options)
+    return open_with(folder, **options)
 
 
 async def delivered(gateway: OpenGateway) -> None:

@@ -13,7 +13,6 @@ from mpcsim.mpc_node import node as mpc_node
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
-from mpcsim.service import open_gateway
 from mpcsim.vault import (
     EncryptedShare,
     ReplyKey,
@@ -32,6 +31,7 @@ from tests.helpers.gateway import (
     cheating,
     envelopes,
     feed,
+    open_with,
     seal,
     sends,
     shares_of,
@@ -55,7 +55,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

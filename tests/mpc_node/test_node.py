@@ -35,6 +35,7 @@ from tests.helpers.gateway import (
     check_signature,
     feed,
     hellos,
+    open_with,
     reopen,
     sends,
     shares_of,
@@ -46,7 +47,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

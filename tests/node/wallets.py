@@ -12,13 +12,14 @@ from typing import Any
 from mpcsim.ids import PartyId
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.rpc.transport import AsgiTransport, Reply
-from mpcsim.service import OpenGateway, open_gateway
+from mpcsim.service import OpenGateway
 from mpcsim.vault import Argon2Cost
 from node.gateway import GatewayClient
 from node.models import KeyShareRecord, StoredShare
 from node.timing import Timing
 from node.wallet import Caller, Wallet
 from tests.helpers.adversary import Adversary
+from tests.helpers.gateway import open_with
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 PASSWORD = "correct horse"
@@ -68,7 +69,7 @@ class House:
         **options: Any,
     ) -> None:
         self.now = now
-        self.gateway = gateway or open_gateway(now=now, **options)
+        self.gateway = gateway or open_with(now=now, **options)
         self.transport = Meddler(AsgiTransport(self.gateway.app))
         self.client = GatewayClient(self.transport, identities)
         self.wallet = Wallet(self.client, cost=CHEAP, now=now)

@@ -13,15 +13,14 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.standing import Drop, End, Ended
 from mpcsim.rpc.statements import Abort, SignedRecord
-from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Failed, ask_node, shares_of
+from tests.helpers.gateway import Client, Failed, ask_node, open_with, shares_of
 
 
 def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             await work(gateway, Client.of(gateway))
 
     asyncio.run(whole())

@@ -16,7 +16,6 @@ from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantIssuer, Scope
 from mpcsim.rpc.standing import Ask, Drop, End, Endorse, ListHoldings
 from mpcsim.rpc.statements import Abort, SignedRecord, Vote
-from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     REPLY_KEY,
@@ -25,6 +24,7 @@ from tests.helpers.gateway import (
     ask_node,
     delivered,
     granted,
+    open_with,
     seal,
     shares_of,
 )
@@ -37,7 +37,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -13,14 +13,14 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
 from mpcsim.sim.simulated_network import GATEWAY, SimulatedNetwork, begin_session
-from tests.helpers.gateway import Client, Clock, Failed, Stuck
+from tests.helpers.gateway import Client, Clock, Failed, Stuck, open_with
 
 
 def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

@@ -9,7 +9,7 @@ from mpcsim.attacks.service.stage import Stage, Strings, Thief, User
 from mpcsim.ids import MPC_NODES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.transport import AsgiTransport, Limits
-from mpcsim.service import open_gateway
+from mpcsim.service import GatewayOptions, open_gateway
 from node.gateway import GatewayClient
 
 DIVERTED = ("/mpc/v1/", "/wallet/v1/")
@@ -30,7 +30,9 @@ class Shadow:
         self._stage = stage
         self._introduced = introduced
 
-        self.gateway = open_gateway(clock=stage.now, timer=stage.now, now=stage.now)
+        self.gateway = open_gateway(
+            options=GatewayOptions(clock=stage.now, timer=stage.now, now=stage.now)
+        )
         self._adopt(victim)
         self._token = self.gateway.token(victim.name)
         door.before = self.divert
