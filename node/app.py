@@ -24,7 +24,7 @@ from node import logs, routes
 from node.auth import Authenticator
 from node.docs import TITLE, openapi_document, page_routes
 from node.errors import NotConfigured
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.protected import error_answer
 from node.settings import Settings
 from node.wallet import Wallet

@@ -14,7 +14,7 @@ from typing import Final
 from mpcsim.errors import InvalidEncoding
 from mpcsim.rpc.tokens import TokenError, TokenVerifier, UnknownSigningKey, bearer
 from node.errors import Unauthorized, Upstream
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.wallet import Caller
 
 AUDIENCE: Final = "node"

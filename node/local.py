@@ -68,7 +68,7 @@ from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
 from mpcsim.vault import INTERACTIVE, Argon2Cost
 from node.app import create_app
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.settings import Settings
 from node.wallet import Wallet
 

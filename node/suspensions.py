@@ -14,7 +14,7 @@ from typing import Final
 from mpcsim.rpc.errors import suspended
 from mpcsim.rpc.wire import Suspend
 from node.errors import ApiError, NotFound, Upstream
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.logs import logger
 from node.workers import Workers
 

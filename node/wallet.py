@@ -80,7 +80,7 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.models import (
     Curve,
     KeyShareRecord,
@@ -90,7 +90,7 @@ from node.models import (
     UserInformation,
     WalletInformation,
 )
-from node.stretching import Stretching
+from node.password_key import PasswordKey
 from node.suspensions import Suspensions
 from node.timing import Timing
 from node.workers import Workers
@@ -156,19 +156,21 @@ class Wallet:
                 caller's share; it can be recovered.
             ApiError: it came to nothing; the user has no key on that curve.
         """
-        async with _outcome_known(), self._stretching(password, timing) as stretching:
+        async with _outcome_known(), self._password_key(password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
             party = dkg.party(agreed, CLIENT, session_id=self._session_id(), rng=self._rng)
 
             async def begin(messages: Mail) -> Sequence[bytes]:
                 mail = await self._gateway.generate(caller.token, party.session_id, curve, messages)
-                stretching.start()  # not for a user who has a key already
+                password_key.start()  # not for a user who has a key already
                 return mail
 
             async with self._client(caller, party, timing, nodes=nodes, threaded=True) as client:
                 share = await client.run(begin)
-                return await self._finish(caller, party.session_id, share, curve, nodes, stretching)
+                return await self._finish(
+                    caller, party.session_id, share, curve, nodes, password_key
+                )
 
     async def recover(
         self, caller: Caller, curve: Curve, password: str, timing: Timing
@@ -183,15 +185,15 @@ class Wallet:
             ApiError: it came to nothing; the old share works as before.
         """
         session_id = self._session_id()
-        async with _outcome_known(), self._stretching(password, timing) as stretching:
+        async with _outcome_known(), self._password_key(password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
             party, mail = await self._begin_recovery(caller, session_id, curve, timing)
-            stretching.start()
+            password_key.start()
             async with self._client(caller, party, timing, nodes=nodes, threaded=True) as client:
                 share = await client.join(mail)
                 if share is None:
                     raise InternalError("a receiver of new shares ends with one")
-                return await self._finish(caller, session_id, share, curve, nodes, stretching)
+                return await self._finish(caller, session_id, share, curve, nodes, password_key)
 
     async def _begin_recovery(
         self, caller: Caller, session_id: bytes, curve: Curve, timing: Timing
@@ -221,18 +223,18 @@ class Wallet:
         share: KeyShare,
         curve: Curve,
         nodes: Nodes,
-        stretching: Stretching,
+        password_key: PasswordKey,
     ) -> KeyShareRecord:
         """Seal a new share, then make its key the user's key."""
-        record, timing = share.record, stretching.timing
+        record, timing = share.record, password_key.timing
         key_id = record.epoch.hex()
-        pw_key = await stretching.key()
+        pw_key = await password_key.key()
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(
                 share.to_bytes(),
                 pw_key=pw_key,
-                salt=stretching.salt,
-                cost=stretching.cost,
+                salt=password_key.salt,
+                cost=password_key.cost,
                 key_id=key_id,
                 curve=curve,
                 user_id=caller.claims.user_id,
@@ -281,8 +283,8 @@ class Wallet:
         except ApiError as error:
             raise OutcomeUnknown(error) from None
 
-    def _stretching(self, password: str, timing: Timing) -> Stretching:
-        return Stretching(password, new_salt(self._rng), self._cost, self._workers, timing)
+    def _password_key(self, password: str, timing: Timing) -> PasswordKey:
+        return PasswordKey(password, new_salt(self._rng), self._cost, self._workers, timing)
 
     # ------------------------------------------------------------------ signing
 
@@ -500,7 +502,7 @@ class Wallet:
         """
         check_cost(store, self._highest_cost)
         with timing.span("argon2"):
-            checking = self._workers.stretch(lambda: password_matches(store, key, password))
+            checking = self._workers.argon2(lambda: password_matches(store, key, password))
             try:
                 return await asyncio.shield(checking)
             except WrongKey:

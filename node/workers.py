@@ -25,8 +25,8 @@ class Workers:
 
     def __init__(self, threads: int = THREADS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="node worker")
-        # Apart: many passwords to stretch must not hold up anybody's key generation.
-        self._stretchers = ThreadPoolExecutor(threads, thread_name_prefix="node stretcher")
+        # Apart: many passwords must not hold up anybody's key generation.
+        self._argon2 = ThreadPoolExecutor(threads, thread_name_prefix="node argon2")
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -37,9 +37,9 @@ class Workers:
         """
         return _begun(self._pool, work)
 
-    def stretch(self, work: Callable[[], T]) -> asyncio.Future[T]:
+    def argon2(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """The same for Argon2id."""
-        return _begun(self._stretchers, work)
+        return _begun(self._argon2, work)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""
@@ -55,7 +55,7 @@ class Workers:
             await asyncio.wait(self._tasks, timeout=CLOSING_S)
         for task in self._tasks:
             task.cancel()
-        for pool in (self._pool, self._stretchers):
+        for pool in (self._pool, self._argon2):
             pool.shutdown(wait=False, cancel_futures=True)
 
 

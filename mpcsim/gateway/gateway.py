@@ -213,7 +213,7 @@ class Gateway:
         scope = session.scope("sign")._replace(message=body.message)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            self.suspensions.check(body.key_id)  # it may have waited for its turn
+            self.suspensions.check(body.key_id)  # it may have waited for its key
             request = replace(body, messages=messages)
             return self.activation.ask_about_key(asking, party, scope, request, curve, key_id)
 

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
-from mpcsim.gateway.turns import Turns
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import (
@@ -113,8 +113,8 @@ class Sessions:
         self._making_s = making_s
         self._lease_s = lease_s
         # Whoever waits for a client that is lost is to see its session end.
-        self._signing = Turns(queue, signing_s + CALLING_OFF_S)
-        self._making = Turns(0, 0.0)
+        self._signing = KeyQueue(queue, signing_s + CALLING_OFF_S)
+        self._making = KeyQueue(0, 0.0)
         self._unclosed: dict[tuple[PartyId, str], list[Session]] = {}
         """By MPC node and key: sessions that are off though the node could not be told."""
         self._under_way: set[asyncio.Task[None]] = set()
@@ -138,7 +138,7 @@ class Sessions:
         key_id: str | None = None,
         nodes: tuple[PartyId, ...] = MPC_NODES,
     ) -> Session:
-        """Enter a session in the books, after its turn has come.
+        """Enter a session in the books, once it has its key.
 
         Of makings, generations and recoveries, there is one for a user and curve; of signing
         sessions, one for a key at an MPC node.
@@ -169,46 +169,46 @@ class Sessions:
             to_come=0 if making else SIGNING_REQUESTS[curve],
         )
         self._sessions[session_id] = session
-        # Those who wait for the key's turn must not depend on the next request coming by.
+        # Those who wait for the key must not depend on the next request coming by.
         session.expiry = asyncio.get_running_loop().call_later(lifetime_s, self.call_off, session)
         return session
 
-    # ------------------------------------------------------------------ whose turn it is
+    # ------------------------------------------------------------------ who holds a key
 
-    async def _take(self, turns: Turns, place: Hashable, what: str) -> Callable[[], None]:
-        """Take the turn, from a caller who is silent if need be; returns what gives it up."""
-        holder = self._holder(turns, place)
+    async def _take(self, queue: KeyQueue, place: Hashable, what: str) -> Callable[[], None]:
+        """Take the key, from a caller who is silent if need be; returns what gives it up."""
+        holder = self._holder(queue, place)
         if holder is not None and self._lease_left(holder) <= 0:
             await self.stop([holder])
-            holder = self._holder(turns, place)
+            holder = self._holder(queue, place)
         relief = None
-        if turns.queue and turns.taken(place):
-            relief = self._start(self._relieve(turns, place))
+        if queue.capacity and queue.taken(place):
+            relief = self._start(self._relieve(queue, place))
         try:
-            return await turns.take(place)
+            return await queue.take(place)
         except TimeoutError:
-            holder = self._holder(turns, place)
+            holder = self._holder(queue, place)
             left = self._lease_left(holder) if holder is not None else 0.0
             raise busy(what, max(1, math.ceil(left))) from None
         finally:
             if relief is not None:
                 relief.cancel()
 
-    async def _relieve(self, turns: Turns, place: Hashable) -> None:
+    async def _relieve(self, queue: KeyQueue, place: Hashable) -> None:
         """For somebody who waits for a place: end the session that has it once its caller is
         silent for too long."""
         soon = min(CALLING_OFF_S, self._lease_s)
-        while turns.taken(place):
-            holder = self._holder(turns, place)  # none while one is being called off
+        while queue.taken(place):
+            holder = self._holder(queue, place)  # none while one is being called off
             left = soon if holder is None else self._lease_left(holder)
             if holder is not None and left <= 0:
                 self.call_off(holder)
                 left = soon
             await asyncio.sleep(left)
 
-    def _holder(self, turns: Turns, place: Hashable) -> Session | None:
+    def _holder(self, queue: KeyQueue, place: Hashable) -> Session | None:
         """The session that has a place."""
-        if not turns.taken(place):
+        if not queue.taken(place):
             return None
         return next((s for s in self._sessions.values() if s.place == place), None)
 
@@ -256,7 +256,7 @@ class Sessions:
     # ------------------------------------------------------------------ they end
 
     def end(self, session: Session) -> None:
-        """Strike a session out of the books; its key's turn is free."""
+        """Strike a session out of the books; its key is free."""
         if self.is_open(session):
             del self._sessions[session.session_id]
         if session.expiry is not None:
@@ -268,7 +268,7 @@ class Sessions:
         return self._start(self._call_off(session))
 
     async def _call_off(self, session: Session) -> None:
-        """Tell the MPC nodes first, if they can be reached, so that whoever has the next turn does
+        """Tell the MPC nodes first, if they can be reached, so that whoever has the key next does
         not find them busy."""
         if self.is_open(session):
             del self._sessions[session.session_id]

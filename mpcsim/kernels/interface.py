@@ -92,7 +92,7 @@ class Kernel(Protocol):
         """
 
     def expand(self, key: bytes, seeds: bytes, row_bytes: int) -> bytes:
-        """Stretch ``n`` 16-byte seeds to ``n`` rows of ``row_bytes`` bytes.
+        """Expand ``n`` 16-byte seeds to ``n`` rows of ``row_bytes`` bytes.
 
         ``crhash`` of width ``ceil(row_bytes / 16)``, each row cut to ``row_bytes``.
         """

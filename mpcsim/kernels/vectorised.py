@@ -63,7 +63,7 @@ def crhash(key: bytes, blocks: bytes, width: int) -> bytes:
 
 
 def expand(key: bytes, seeds: bytes, row_bytes: int) -> bytes:
-    """Stretch each seed to ``row_bytes`` bytes."""
+    """Expand each seed to ``row_bytes`` bytes."""
     width = interface.check_expand(seeds, row_bytes)
     wide = crhash(key, seeds, width)
     return _matrix(wide, len(seeds) // BLOCK_BYTES, width * BLOCK_BYTES)[:, :row_bytes].tobytes()

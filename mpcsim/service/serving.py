@@ -42,7 +42,7 @@ def serve(service: Opened, host: str, port: int, limits: ConnectionLimits) -> No
         # Having finished, it raises the signal once more.
         uvicorn.Server(
             uvicorn.Config(
-                Discreet(service.app),
+                ErrorBoundary(service.app),
                 **options(affordable(limits)),
                 log_config=None,
                 log_level="warning",
@@ -51,7 +51,7 @@ def serve(service: Opened, host: str, port: int, limits: ConnectionLimits) -> No
         ).run(sockets=[listening])
 
 
-class Discreet:
+class ErrorBoundary:
     """ASGI middleware that keeps unexpected errors from the server's log.
 
     The application has answered and logged them by the time they come here. The server would add

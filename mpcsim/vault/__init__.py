@@ -81,7 +81,7 @@ memory until that is used again.
 """
 
 from mpcsim.vault.halves import ReplyKey, SealKey, VaultKey, rewrap_half, wipe
-from mpcsim.vault.sealing import new_salt, open_share, password_matches, seal_share, stretch
+from mpcsim.vault.sealing import new_salt, open_share, password_key, password_matches, seal_share
 from mpcsim.vault.strings import (
     HALF_BYTES,
     INTERACTIVE,
@@ -120,6 +120,6 @@ __all__ = [
     "password_matches",
     "rewrap_half",
     "seal_share",
-    "stretch",
+    "password_key",
     "wipe",
 ]

@@ -42,7 +42,7 @@ def new_salt(rng: Rng) -> bytes:
     return rng.bytes(SALT_BYTES)
 
 
-def stretch(password: str, salt: bytes, cost: Argon2Cost, *, exact: bool = False) -> bytearray:
+def password_key(password: str, salt: bytes, cost: Argon2Cost, *, exact: bool = False) -> bytearray:
     """pw_key = Argon2id(password, salt), 32 bytes, of the password's UTF-8.
 
     Slow on purpose and without the interpreter lock: call it in a thread. The caller wipes the
@@ -83,7 +83,7 @@ def seal_share(
 
     Args:
         share: serialized client share, at most ``MAX_SHARE_BYTES``.
-        pw_key: from ``stretch`` with the same salt and cost; the caller wipes it.
+        pw_key: from ``password_key`` with the same salt and cost; the caller wipes it.
         key_id: 64 lower-case hex digits.
         node_keys: X25519 public key of each MPC node.
         auth_keys: ``use.auth_key`` of the share and each MPC node.
@@ -149,13 +149,13 @@ def open_share(
 
 
 def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
-    """Whether the vault was sealed with this password. As slow as ``stretch``.
+    """Whether the vault was sealed with this password. As slow as ``password_key``.
 
     Raises:
         WrongKey: the store was altered; no password is tried on it.
     """
     _share_key(store, key)
-    candidate = stretch(password, store.salt, store.cost, exact=store.version == OLD_VERSION)
+    candidate = password_key(password, store.salt, store.cost, exact=store.version == OLD_VERSION)
     try:
         return hmac.compare_digest(memoryview(key.secret)[:KEY_BYTES], candidate)
     finally:

@@ -13,7 +13,7 @@ from mpcsim.mpc_node.node import MpcNode
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
-from mpcsim.service.serving import Discreet
+from mpcsim.service.serving import ErrorBoundary
 from tests.helpers.gateway import CURVES, Client, hellos, open_with
 
 SIGN_UP = "/member/user-management/v3/signup"
@@ -408,9 +408,9 @@ def test_the_server_hears_of_no_bug():
     async def broken(scope, receive, send):
         raise ValueError("/secret/place")
 
-    asyncio.run(Discreet(broken)({"type": "http"}, None, None))
+    asyncio.run(ErrorBoundary(broken)({"type": "http"}, None, None))
     with pytest.raises(ValueError, match="place"):
-        asyncio.run(Discreet(broken)({"type": "lifespan"}, None, None))
+        asyncio.run(ErrorBoundary(broken)({"type": "lifespan"}, None, None))
 
 
 def test_a_caller_that_breaks_off_is_no_error(caplog):

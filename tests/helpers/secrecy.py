@@ -98,7 +98,7 @@ def watch() -> None:
     def seen_token(arguments: tuple[Any, ...], result: str) -> None:
         LEDGER.note("a token", result.rpartition(".")[2])
 
-    vault.stretch = _watched(vault.stretch, seen_password)
+    vault.password_key = _watched(vault.password_key, seen_password)
     vault.seal_share = _watched(vault.seal_share, seen_share)
 
     from mpcsim.rpc.tokens import TokenIssuer  # imports the above

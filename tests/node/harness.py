@@ -20,7 +20,7 @@ from mpcsim.rpc.transport import AsgiTransport, HttpTransport, Limits, Transport
 from mpcsim.service import OpenGateway, open_gateway
 from mpcsim.vault import Argon2Cost
 from node.app import create_app
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.settings import Settings
 from node.wallet import Wallet
 

@@ -22,7 +22,7 @@ from mpcsim.rpc.transport import HttpTransport
 from mpcsim.service import open_gateway
 from mpcsim.sim import Network
 from node.app import create_app
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.protected import MAX_BODY_BYTES
 from node.wallet import Wallet
 from tests.node.harness import CHEAP, PASSWORD, PLACES, SETTINGS, System, answer, running, system

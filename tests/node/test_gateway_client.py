@@ -37,7 +37,7 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.wallet import Wallet
 from tests.node.wallets import CHEAP, House
 

@@ -15,7 +15,7 @@ from coincurve import PublicKey
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-import node.stretching
+import node.password_key
 import node.wallet
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
@@ -398,7 +398,7 @@ def test_strings_that_do_not_belong_together(stored):
 @pytest.mark.parametrize("curve", CURVES)
 def test_generate_where_there_is_a_key(stored, curve, monkeypatch):
     stretched: list[object] = []
-    monkeypatch.setattr(node.stretching, "stretch", lambda *a: stretched.append(a))
+    monkeypatch.setattr(node.password_key, "password_key", lambda *a: stretched.append(a))
 
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         said = await failing(Conflict, house.generate(curve))
@@ -914,13 +914,13 @@ def test_the_stretched_password_is_overwritten(ending, monkeypatch):
     made: list[bytearray] = []
     go_on = threading.Event()
 
-    def stretch(*arguments: object) -> bytearray:
+    def password_key(*arguments: object) -> bytearray:
         if ending == "early":
             go_on.wait(10)
         made.append(bytearray(b"k" * 32))
         return made[0]
 
-    monkeypatch.setattr(node.stretching, "stretch", stretch)
+    monkeypatch.setattr(node.password_key, "password_key", password_key)
 
     async def test(house: House) -> None:
         async def fail(name: str, go_on: Pass) -> Reply:

@@ -14,7 +14,7 @@ from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway
 from mpcsim.vault import Argon2Cost
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.models import KeyShareRecord, StoredShare
 from node.timing import Timing
 from node.wallet import Caller, Wallet

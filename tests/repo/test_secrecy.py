@@ -8,7 +8,7 @@ import pytest
 
 from mpcsim.rng import SystemRng
 from mpcsim.service import open_gateway
-from mpcsim.vault import Argon2Cost, SealKey, new_salt, seal_share, stretch
+from mpcsim.vault import Argon2Cost, SealKey, new_salt, password_key, seal_share
 from tests.helpers.secrecy import LEDGER
 
 LOG = logging.getLogger("tests.secrecy")
@@ -21,7 +21,7 @@ def made() -> dict[str, str]:
     salt, share = new_salt(rng), rng.bytes(400)
     encrypted_share, secret_store = seal_share(
         share,
-        pw_key=stretch(PASSWORD, salt, CHEAP),
+        pw_key=password_key(PASSWORD, salt, CHEAP),
         salt=salt,
         cost=CHEAP,
         key_id="ab" * 32,

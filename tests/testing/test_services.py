@@ -42,7 +42,7 @@ from mpcsim.testing.target import (
     ShowsLogs,
 )
 from node.app import create_app
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.local import LocalService
 from node.settings import Settings
 from node.wallet import Wallet

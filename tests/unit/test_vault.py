@@ -36,11 +36,11 @@ from mpcsim.vault import (
     halves,
     new_salt,
     open_share,
+    password_key,
     password_matches,
     rewrap_half,
     seal_share,
     sealing,
-    stretch,
 )
 from tests.helpers.keys import keys
 from tests.helpers.repo import ROOT
@@ -69,7 +69,7 @@ def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
         **changes,
     }
     if "pw_key" not in arguments:
-        arguments["pw_key"] = stretch(password, arguments["salt"], arguments["cost"])
+        arguments["pw_key"] = password_key(password, arguments["salt"], arguments["cost"])
     return seal_share(share, **arguments)
 
 
@@ -177,12 +177,14 @@ def test_a_password_is_one_however_its_letters_are_spelt():
 
 def test_a_password_is_otherwise_taken_as_it_is():
     salt = bytes(16)
-    assert stretch("a\0b", salt, CHEAP) != stretch("a", salt, CHEAP)
-    assert stretch("a ", salt, CHEAP) != stretch("a", salt, CHEAP)
-    assert stretch("\u2126", salt, CHEAP) == stretch("\u03a9", salt, CHEAP), "canonically the same"
-    assert stretch("\ufb01", salt, CHEAP) != stretch("fi", salt, CHEAP), "only compatible"
-    assert stretch(COMPOSED, salt, CHEAP, exact=True) == stretch(COMPOSED, salt, CHEAP)
-    assert stretch(DECOMPOSED, salt, CHEAP, exact=True) != stretch(COMPOSED, salt, CHEAP)
+    assert password_key("a\0b", salt, CHEAP) != password_key("a", salt, CHEAP)
+    assert password_key("a ", salt, CHEAP) != password_key("a", salt, CHEAP)
+    assert password_key("\u2126", salt, CHEAP) == password_key("\u03a9", salt, CHEAP), (
+        "canonically the same"
+    )
+    assert password_key("\ufb01", salt, CHEAP) != password_key("fi", salt, CHEAP), "only compatible"
+    assert password_key(COMPOSED, salt, CHEAP, exact=True) == password_key(COMPOSED, salt, CHEAP)
+    assert password_key(DECOMPOSED, salt, CHEAP, exact=True) != password_key(COMPOSED, salt, CHEAP)
 
 
 def test_all_randomness_is_injected():
@@ -215,7 +217,7 @@ def hkdf(secret: bytes, info: bytes) -> bytes:
 @pytest.mark.parametrize("cost", [CHEAP, INTERACTIVE], ids=["cheap", "interactive"])
 def test_recomputed_from_the_strings_alone(cost):
     salt = new_salt(SystemRng())
-    encrypted, packed = sealed(salt=salt, cost=cost, pw_key=stretch(PASSWORD, salt, cost))
+    encrypted, packed = sealed(salt=salt, cost=cost, pw_key=password_key(PASSWORD, salt, cost))
     data = raw(packed)
 
     # version, key id, curve, salt, operations, memory, confirmation, two numbered halves,
@@ -311,7 +313,7 @@ def test_every_changed_bit_of_the_store(monkeypatch):
     intact = SecretStore.from_text(packed)
     key = unlocked(intact)
     monkeypatch.setattr(
-        sealing, "stretch", lambda *_, **__: pytest.fail("Argon2id on an altered store")
+        sealing, "password_key", lambda *_, **__: pytest.fail("Argon2id on an altered store")
     )
     outcomes = Counter()
     for changed in bit_flips(raw(packed)):
@@ -470,7 +472,7 @@ def test_any_text_is_read_or_refused(anything):
 def test_an_altered_cost_is_never_spent(cost, monkeypatch):
     store = replace(SecretStore.from_text(sealed()[1]), cost=cost)
     key = unlocked(store)
-    monkeypatch.setattr(sealing, "stretch", lambda *_, **__: pytest.fail("spent"))
+    monkeypatch.setattr(sealing, "password_key", lambda *_, **__: pytest.fail("spent"))
     with pytest.raises(WrongKey):
         password_matches(store, key, PASSWORD)
 
@@ -580,7 +582,7 @@ def xor(*values: bytes) -> bytes:
 
 def test_a_half_alone_says_nothing():
     """For every pair of secrets and every half there is one pad under which both give that half."""
-    pw_keys = [stretch(word, SALT, CHEAP) for word in ("one", "two")]
+    pw_keys = [password_key(word, SALT, CHEAP) for word in ("one", "two")]
     stores = [SecretStore.from_text(sealed("pad", pw_key=pw_key)[1]) for pw_key in pw_keys]
     # the operator's half is the pad itself, drawn without regard to the secret
     pad = plain_half(stores[0], OPERATOR)
@@ -826,7 +828,7 @@ def test_a_candidate_is_wiped(monkeypatch):
     store = SecretStore.from_text(sealed()[1])
     key = unlocked(store)
     before = bytes(key.secret)
-    candidates = recorded(monkeypatch, sealing, "stretch")
+    candidates = recorded(monkeypatch, sealing, "password_key")
     assert password_matches(store, key, PASSWORD)
     assert not password_matches(store, key, "wrong")
     assert candidates == [bytes(32)] * 2
@@ -835,12 +837,12 @@ def test_a_candidate_is_wiped(monkeypatch):
 
 def test_sealing_wipes_its_copy_and_leaves_the_callers(monkeypatch):
     secrets = recorded(monkeypatch, sealing, "seal_halves")
-    pw_key = stretch(PASSWORD, SALT, CHEAP)
+    pw_key = password_key(PASSWORD, SALT, CHEAP)
     sealed(pw_key=pw_key)
     with pytest.raises(UsageError):
         sealed(pw_key=pw_key, key_id="no hex")
     assert secrets == [bytes(64)] * 2
-    assert pw_key == stretch(PASSWORD, SALT, CHEAP)
+    assert pw_key == password_key(PASSWORD, SALT, CHEAP)
 
 
 def test_a_failed_combine_is_wiped(monkeypatch):

@@ -24,7 +24,7 @@ from mpcsim.attacks.service.stage import (
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.rpc import wire
-from mpcsim.vault import SecretStore, stretch
+from mpcsim.vault import SecretStore, password_key
 from mpcsim.vault.strings import KEY_BYTES
 
 HOUR_MS = 3_600_000
@@ -92,7 +92,7 @@ def password_recorded(stage: Stage) -> Finding:
         part for node in nodes for asked in node.asked for part in (asked.body, asked.reply or b"")
     ]
     store = SecretStore.from_text(key["secret_store"])
-    pw_key = bytes(stretch(PASSWORD, store.salt, store.cost))
+    pw_key = bytes(password_key(PASSWORD, store.salt, store.cost))
     telling = [store.salt, pw_key, store.confirmation, PASSWORD.encode()]
     return proven(
         any(secret in part for secret in telling for part in passed),
@@ -119,7 +119,7 @@ def strings_without_pepper(stage: Stage) -> Finding:
     known = store.to_text().encode() + bytes(KEY_BYTES)
     windows = {known[i : i + KEY_BYTES] for i in range(len(known) - KEY_BYTES + 1)}
     for guess in GUESSES:
-        pw_key = stretch(guess, store.salt, store.cost)
+        pw_key = password_key(guess, store.salt, store.cost)
         for pepper in (weak.KNOWN, *windows):
             if weak.confirms(store, bytes(pw_key) + pepper):
                 return proven(guess == PASSWORD, f"the password is {guess!r}", "")

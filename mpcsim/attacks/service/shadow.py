@@ -10,7 +10,7 @@ from mpcsim.ids import MPC_NODES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.transport import AsgiTransport, Limits
 from mpcsim.service import GatewayOptions, open_gateway
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 
 DIVERTED = ("/mpc/v1/", "/wallet/v1/")
 """Paths that a gateway has answered by MPC nodes of its own."""

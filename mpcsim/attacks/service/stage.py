@@ -33,9 +33,17 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.tokens import Claims
 from mpcsim.rpc.transport import AsgiTransport, Limits
-from mpcsim.vault import HALF_BYTES, Argon2Cost, ReplyKey, SealKey, SecretStore, VaultUse, stretch
+from mpcsim.vault import (
+    HALF_BYTES,
+    Argon2Cost,
+    ReplyKey,
+    SealKey,
+    SecretStore,
+    VaultUse,
+    password_key,
+)
 from node.errors import ApiError
-from node.gateway import GatewayClient
+from node.gateway_client import GatewayClient
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
 from node.timing import Timing
@@ -572,7 +580,7 @@ def verifies(curve: str, public_key: str, message: bytes, signature: bytes) -> b
 def guessed(pw_key: bytes, secret_store: str) -> str | None:
     """The guess whose stretched form is ``pw_key``, if one is: no service is asked."""
     store = SecretStore.from_text(secret_store)
-    tries = (g for g in GUESSES if bytes(stretch(g, store.salt, store.cost)) == pw_key)
+    tries = (g for g in GUESSES if bytes(password_key(g, store.salt, store.cost)) == pw_key)
     return next(tries, None)
 
 

@@ -15,7 +15,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.database import REGISTRY
-from mpcsim.vault import SecretStore, stretch
+from mpcsim.vault import SecretStore, password_key
 
 
 def old_strings(stage: Stage, store: str) -> Finding:
@@ -62,7 +62,7 @@ def passwords_in_stores(stage: Stage) -> Finding:
     alice.public_key(key)
     alice.recover()
     store = SecretStore.from_text(key["secret_store"])
-    pw_key = bytes(stretch(PASSWORD, store.salt, store.cost))
+    pw_key = bytes(password_key(PASSWORD, store.salt, store.cost))
     files = [path.read_bytes() for path in stage.files()]
     telling = [store.salt, pw_key, store.confirmation, PASSWORD.encode()]
     return proven(

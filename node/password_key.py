@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Self
 
-from mpcsim.vault import Argon2Cost, stretch, wipe
+from mpcsim.vault import Argon2Cost, password_key, wipe
 from node.timing import Timing
 from node.workers import Workers
 
 
-class Stretching:
+class PasswordKey:
     """pw_key of a new vault in the making. A context manager: at its end the key is overwritten,
     or as soon as it is there, whichever is later."""
 
@@ -29,9 +29,9 @@ class Stretching:
 
         def work() -> bytearray:
             with self.timing.span("argon2"):
-                return stretch(self._password, self.salt, self.cost)
+                return password_key(self._password, self.salt, self.cost)
 
-        self._pw_key = self._workers.stretch(work)
+        self._pw_key = self._workers.argon2(work)
 
     async def key(self) -> bytearray:
         """pw_key."""
@@ -52,7 +52,7 @@ class Stretching:
             self._pw_key.add_done_callback(_wipe_result)
 
     def __repr__(self) -> str:
-        return "Stretching(<redacted>)"
+        return "PasswordKey(<redacted>)"
 
 
 def _wipe_result(future: asyncio.Future[bytearray]) -> None:

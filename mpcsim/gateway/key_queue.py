@@ -7,36 +7,36 @@ from collections import deque
 from collections.abc import Callable, Hashable
 
 
-class Turns:
-    """Turns by key. With a queue of 0, whoever does not get the turn at once does not get it."""
+class KeyQueue:
+    """One holder a key; others wait, or with a capacity of 0 are refused at once."""
 
-    def __init__(self, queue: int, patience_s: float) -> None:
-        """No turns taken.
+    def __init__(self, capacity: int, patience_s: float) -> None:
+        """No key is taken.
 
         Args:
-            queue: how many may wait for one key.
+            capacity: how many may wait for one key.
             patience_s: how long one waits at most.
         """
-        self.queue = queue
+        self.capacity = capacity
         self.patience_s = patience_s
         self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
-        """Who waits, for every key whose turn is taken."""
+        """Who waits, for every key that is taken."""
 
     def taken(self, key: Hashable) -> bool:
-        """Whether it is somebody's turn."""
+        """Whether somebody holds the key."""
         return key in self._lines
 
     async def take(self, key: Hashable) -> Callable[[], None]:
-        """Wait for the turn; returns what gives it up (calling it twice does no harm).
+        """Wait for the key; returns what gives it up (calling it twice does no harm).
 
         Raises:
-            TimeoutError: it is somebody else's turn, and the queue is full or moves too slowly.
+            TimeoutError: somebody else holds it, and the queue is full or moves too slowly.
         """
         line = self._lines.get(key)
         if line is None:
             self._lines[key] = deque()
         else:
-            if len(line) >= self.queue:
+            if len(line) >= self.capacity:
                 raise TimeoutError
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             line.append(place)
@@ -45,7 +45,7 @@ class Turns:
                     await place
             except BaseException:
                 if place.done() and not place.cancelled():
-                    self._next(key)  # it had just become our turn
+                    self._next(key)  # it had just become ours
                 elif place in line:
                     line.remove(place)
                 raise
