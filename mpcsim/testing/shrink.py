@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from mpcsim.testing.api_calls import USERS
 from mpcsim.testing.model import CURVES
+from mpcsim.testing.rules import USERS
 from mpcsim.testing.story import BrokenInvariant, Call
 from mpcsim.testing.walk import HASH, PASSWORD
 

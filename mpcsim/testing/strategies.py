@@ -1,6 +1,6 @@
 """Hypothesis strategies for threshold wallets. All of them shrink toward the ordinary case.
 
-Strategies for steps through a service's API are in ``mpcsim.testing.api_calls``.
+Strategies for steps through a service's API are in ``mpcsim.testing.rules``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, partition
-from mpcsim.testing.api_calls import (
+from mpcsim.testing.deviation import Deviation, changes
+from mpcsim.testing.keys import real_shares
+from mpcsim.testing.protocol_run import Order, Replay, recorded
+from mpcsim.testing.rules import (
     api_call_sequences,
     api_calls,
     api_messages,
@@ -25,9 +28,6 @@ from mpcsim.testing.api_calls import (
     passwords,
     users,
 )
-from mpcsim.testing.deviation import Deviation, changes
-from mpcsim.testing.keys import real_shares
-from mpcsim.testing.protocol_run import Order, Replay, recorded
 from mpcsim.testing.scenarios import (
     Scenario,
     ecdsa_signing,

@@ -11,9 +11,9 @@ from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim import Simulation
 from mpcsim.testing import PROFILES, BrokenInvariant, Call, Profile, Progress, Walk
 from mpcsim.testing import strategies as wallets
-from mpcsim.testing.api_calls import arguments
 from mpcsim.testing.keys import as_loaded, real_shares
 from mpcsim.testing.protocol_run import Order
+from mpcsim.testing.rules import arguments
 from mpcsim.testing.scenarios import frost_signing, shares_problem
 from mpcsim.testing.shrink import shrink
 from mpcsim.testing.walk import STEPS, damaged

@@ -20,6 +20,7 @@ from typing import Final
 from mpcsim.testing.walk.base import HASH, PASSWORD
 from mpcsim.testing.walk.crowds import CrowdSteps
 from mpcsim.testing.walk.intruders import (
+    FAULTS,
     OPERATIONS,
     PROTECTED,
     IntruderSteps,
@@ -27,14 +28,16 @@ from mpcsim.testing.walk.intruders import (
     TokenFault,
 )
 from mpcsim.testing.walk.shares import ShareSteps
-from mpcsim.testing.walk.signing import MESSAGES, Damage, damaged
+from mpcsim.testing.walk.signing import NONSENSE, PLACES, Damage, damaged
 from mpcsim.testing.walk.trouble import TroubleSteps
 
 __all__ = [
+    "FAULTS",
     "HASH",
-    "MESSAGES",
+    "NONSENSE",
     "OPERATIONS",
     "PASSWORD",
+    "PLACES",
     "PROTECTED",
     "STEPS",
     "Damage",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from mpcsim.errors import UsageError
 from mpcsim.testing import service_checks as checks
@@ -22,14 +22,9 @@ from mpcsim.testing.walk.registered import key_token_problem
 __tracebackhide__ = is_told
 
 TokenFault = Literal["missing", "garbage", "expired", "key token"]
+FAULTS: Final[tuple[TokenFault, ...]] = get_args(TokenFault)
 Operation = Literal["sign", "publickey", "validate/password", "validate/share", "token"]
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    "sign",
-    "publickey",
-    "validate/password",
-    "validate/share",
-    "token",
-)
+OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
 PROTECTED: Final = (
     ("POST", "generate"),
     ("POST", "recover"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.model import IssuedShare, Key, User
@@ -18,7 +18,8 @@ from mpcsim.testing.walk.base import (
 
 __tracebackhide__ = is_told
 
-Damage = Literal["start", "middle", "end"]
+Damage = Literal["middle", "start", "end"]
+PLACES: Final[tuple[Damage, ...]] = get_args(Damage)
 MESSAGES: Final[dict[str, Any]] = {
     "no message": None,
     "an empty message": "",
@@ -28,6 +29,7 @@ MESSAGES: Final[dict[str, Any]] = {
     "a number for a message": 7,
 }
 """Messages that no key signs."""
+NONSENSE: Final = (*MESSAGES, "a short hash", "another curve", "an unknown curve")
 UNKNOWN_KEY: Final = "5eed" * 16
 
 
@@ -60,7 +62,7 @@ class SigningSteps(BaseWalk):
         """Sign something that cannot be signed.
 
         Args:
-            what: one of ``MESSAGES``, ``a short hash``, ``another curve`` or ``an unknown curve``.
+            what: one of ``NONSENSE``.
         """
         who, key, used = self._share(user, curve, -1)
         body: dict[str, Any] = used.stored() | {"message": HASH}
