@@ -23,7 +23,7 @@ from mpcsim.attacks.model import (
     proven,
 )
 from mpcsim.attacks.research import Build, ResearchBuild
-from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, keys, play
+from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, play
 from mpcsim.errors import Consequence, OnReceipt, Reason
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.primitives import commitment, schnorr
@@ -35,6 +35,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
 from mpcsim.rng import SeededRng
+from mpcsim.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 # ---------------------------------------------------------------------- P4: ambiguous hashing

@@ -20,17 +20,7 @@ from mpcsim.attacks.model import (
     refused,
 )
 from mpcsim.attacks.research import Build, ResearchBuild
-from mpcsim.attacks.stage import (
-    CHEATER,
-    HONEST,
-    THIRD,
-    cheat,
-    end_of,
-    keys,
-    party,
-    play,
-    solve,
-)
+from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, end_of, party, play, solve
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.keyshare import KeyShare
@@ -42,6 +32,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterCommit
 from mpcsim.rng import SeededRng
+from mpcsim.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)

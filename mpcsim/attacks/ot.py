@@ -27,16 +27,7 @@ from mpcsim.attacks.model import (
     proven,
 )
 from mpcsim.attacks.research import DISCARD, ONE_GUARD, Build, ForgetfulGuard, ResearchBuild
-from mpcsim.attacks.stage import (
-    CHEATER,
-    DIGEST,
-    HONEST,
-    cheat,
-    keys,
-    party,
-    play,
-    watched,
-)
+from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, cheat, party, play, watched
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.keyshare import Guard, KeyShare
@@ -57,6 +48,7 @@ from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.rng import Rng
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on
 
 SIGNERS = (HONEST, CHEATER)

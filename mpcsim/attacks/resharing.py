@@ -17,17 +17,7 @@ from mpcsim.attacks.model import (
     waiting,
 )
 from mpcsim.attacks.research import KEEP_BOTH, Build, ResearchBuild
-from mpcsim.attacks.stage import (
-    CHEATER,
-    HONEST,
-    THIRD,
-    cheat,
-    combine,
-    end_of,
-    keys,
-    party,
-    play,
-)
+from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, party, play
 from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Done
@@ -37,6 +27,7 @@ from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on
 
 DEALERS = (CHEATER, THIRD)

@@ -40,7 +40,6 @@ from mpcsim.attacks.stage import (
     cheat,
     end_of,
     escaping,
-    keys,
     party,
     play,
 )
@@ -55,6 +54,7 @@ from mpcsim.protocol import Definition, Done, Inbox, Turn, View
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
+from mpcsim.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR = (HONEST, CHEATER)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from mpcsim.algebra.curves import curve
@@ -16,11 +15,11 @@ from mpcsim.encoding import Message
 from mpcsim.errors import Aborted
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Definition, Done, Party, Turn, Waiting
-from mpcsim.protocols import dkg
 from mpcsim.rng import SeededRng
-from mpcsim.runner import Participant, results, run
+from mpcsim.runner import Participant, run
+from mpcsim.sample_keys import session_id
 from mpcsim.sim.run.adversary import with_round
 
 HONEST, CHEATER, THIRD = PartyId(1), PartyId(2), PartyId(3)
@@ -30,29 +29,6 @@ DIGEST = bytes(range(32))
 
 WANTED = tagged_hash(Tag.CONTEXT, b"pay everything to the attacker")
 """The hash that the attacker wants signed."""
-
-
-def session_id(label: str) -> bytes:
-    """32 bytes that name a session."""
-    return tagged_hash(Tag.SESSION, b"attacks", label.encode())
-
-
-def keys(curve_name: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeyShare]:
-    """Shares of a (t, n) key from an honest key generation, as if just loaded."""
-    found = _keys(curve_name, t, n, name)
-    return {i: replace(share, guard=Guard()) for i, share in found.items()}
-
-
-@cache
-def _keys(curve_name: str, t: int, n: int, name: str) -> dict[PartyId, KeyShare]:
-    agreed = dkg.setup(curve_name, t, tuple(range(1, n + 1)))
-    label = f"key {name} {curve_name} {t} of {n}"
-    return results(
-        run(
-            dkg.party(agreed, i, session_id=session_id(label), rng=SeededRng(f"{label}, {i}"))
-            for i in agreed.parties
-        )
-    )
 
 
 def party(

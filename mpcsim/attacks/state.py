@@ -32,18 +32,7 @@ from mpcsim.attacks.research import (
     Build,
     ResearchBuild,
 )
-from mpcsim.attacks.stage import (
-    CHEATER,
-    DIGEST,
-    HONEST,
-    end_of,
-    keys,
-    party,
-    play,
-    session_id,
-    solve,
-    watched,
-)
+from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.keyshare import KeyShare
 from mpcsim.primitives import schnorr
@@ -56,6 +45,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.rng import Drbg, SeededRng
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys, session_id
 from mpcsim.sim.run.adversary import Adversary
 
 PAIR = (HONEST, CHEATER)

@@ -27,18 +27,7 @@ from mpcsim.attacks.model import (
     proven,
 )
 from mpcsim.attacks.research import Build, ResearchBuild
-from mpcsim.attacks.stage import (
-    CHEATER,
-    DIGEST,
-    HONEST,
-    THIRD,
-    end_of,
-    keys,
-    party,
-    play,
-    session_id,
-    watched,
-)
+from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, THIRD, end_of, party, play, watched
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Aborted, CheckFailed, InvalidEncoding, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash
@@ -58,6 +47,7 @@ from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.rng import Rng, SeededRng
 from mpcsim.runner import InFlight, LocalRun
+from mpcsim.sample_keys import keys, session_id
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE = b"pay 5 to Alice"

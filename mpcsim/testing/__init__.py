@@ -21,7 +21,7 @@ Protocols::
         scenario = data.draw(wallets.scenarios())
         run_protocol(scenario, order=data.draw(wallets.schedules()))
 
-``walk`` has the steps and the model, ``service_checks`` and ``protocol_checks`` the invariants,
+``api_steps`` has the steps, ``service_checks`` and ``protocol_checks`` the invariants,
 ``invariant`` makes more of them, ``strategies`` has everything that can be drawn, ``plugin``
 pytest's options, ``suite`` ready-made tests of a service at an address. What fails is told as a
 short story, with the seed and code that does the same again without Hypothesis.
@@ -30,6 +30,7 @@ short story, with the seed and code that does the same again without Hypothesis.
 from typing import Final
 
 from mpcsim.testing import protocol_checks, service_checks
+from mpcsim.testing.api_steps import ApiRun
 from mpcsim.testing.asgi import AsgiTarget
 from mpcsim.testing.invariants import Invariant, invariant
 from mpcsim.testing.machine import WalletMachine, check_wallet_service, machine_for
@@ -45,7 +46,6 @@ from mpcsim.testing.service import (
 )
 from mpcsim.testing.story import BrokenInvariant, Call, Failure
 from mpcsim.testing.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
-from mpcsim.testing.walk import Walk
 
 __all__ = [
     "INVARIANTS",
@@ -72,7 +72,7 @@ __all__ = [
     "Service",
     "Target",
     "TokenProvider",
-    "Walk",
+    "ApiRun",
     "WalletMachine",
     "check_wallet_service",
     "gateway_tokens",

@@ -77,7 +77,7 @@ class AsgiTarget(HttpTarget):
             token: makes an access token for a user's name.
             loop: as for ``AsgiService``: where the application runs.
             lifespan: as for ``AsgiService``.
-            loggers: of the application, by name; no secret of a walk may appear in what they say.
+            loggers: of the application, by name; no secret of a run may appear in what they say.
             formatter: makes a line of a record, as it is printed in production.
             recipe: as for ``HttpTarget``.
         """

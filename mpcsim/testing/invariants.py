@@ -78,15 +78,15 @@ class Invariant(Generic[P]):
 def invariant(check: Callable[P, str | None]) -> Invariant[P]:
     """Make a check an invariant. Its docstring's first paragraph is the statement.
 
-    One of your own, for a service, takes the walk, and is asked after each of its steps.
-    ``walk.exchanged`` has every request so far with its answer, ``walk.model`` what the
+    One of your own, for a service, takes the ``ApiRun``, and is asked after each of its steps.
+    ``api.exchanged`` has every request so far with its answer, ``api.model`` what the
     specification expects to be there::
 
         @invariant
-        def no_nonce_twice(walk: Walk) -> str | None:
+        def no_nonce_twice(api: ApiRun) -> str | None:
             "No two messages are signed with the same nonce."
             signed = {}
-            for request, answer in walk.exchanged:
+            for request, answer in api.exchanged:
                 if request.path == "/v3/wallet/sign" and answer.status == 200:
                     message, nonce = request.body["message"], answer.document["signature"][:64]
                     if signed.setdefault(nonce, message) != message:

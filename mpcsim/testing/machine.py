@@ -1,4 +1,4 @@
-"""The state machine: Hypothesis walks through the API, and shrinks what it trips over.
+"""The state machine: Hypothesis runs through the API, and shrinks what it trips over.
 
     check_wallet_service(HttpTarget("http://127.0.0.1:9091", token=my_tokens))
 
@@ -19,13 +19,13 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from mpcsim.rng import SystemRng
+from mpcsim.testing.api_steps import ApiRun
 from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.profile import QUICK, Profile, Progress
 from mpcsim.testing.rules import Rule, rules
 from mpcsim.testing.shrink import shrink
 from mpcsim.testing.story import BrokenInvariant, Call, is_told
 from mpcsim.testing.target import Target
-from mpcsim.testing.walk import Walk
 
 __tracebackhide__ = is_told
 
@@ -33,7 +33,7 @@ UNSTEADY: Final = "The same steps have not failed every time."
 
 
 class WalletMachine(RuleBasedStateMachine):
-    """A walk through one service. ``machine_for`` gives it a target and its rules."""
+    """A run through one service. ``machine_for`` gives it a target and its rules."""
 
     target: ClassVar[Target]
     rules_by_name: ClassVar[Mapping[str, Rule]]
@@ -45,22 +45,22 @@ class WalletMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.walk = Walk(self.target, self.own)
+        self.api = ApiRun(self.target, self.own)
         self._failed = False
 
     def take(self, name: str, drawn: dict[str, Any]) -> None:
         """Follow one rule."""
-        self._noting(lambda: self.rules_by_name[name].act(self.walk, **drawn))
+        self._noting(lambda: self.rules_by_name[name].act(self.api, **drawn))
 
     def teardown(self) -> None:
-        """Put the service in order for the next walk."""
+        """Put the service in order for the next run."""
         try:
             if not self._failed:
-                self._noting(self.walk.end)
+                self._noting(self.api.end)
         finally:
-            _put_in_order(self.walk)
+            _put_in_order(self.api)
             if self.progress is not None:
-                self.progress.step(self.walk.calls, self.walk.races)
+                self.progress.step(self.api.calls, self.api.races)
 
     def _noting(self, act: Callable[[], None]) -> None:
         try:
@@ -110,13 +110,13 @@ def check_wallet_service(
     progress: Progress | None = None,
     invariants: Iterable[Invariant[...]] = (),
 ) -> int:
-    """Walk through a service until the budget is used up; returns the number of walks.
+    """Run through a service until the budget is used up; returns the number of runs.
 
     Args:
         seed: the same seed takes the same steps; by default another one each time (0 under a
             Hypothesis profile that is derandomised).
         invariants: your own, beside the kit's (``invariant`` has an example); each is given the
-            walk after every step.
+            run after every step.
 
     Raises:
         BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.
@@ -124,7 +124,7 @@ def check_wallet_service(
     """
     more = own(invariants)
     first = fresh_seed() if seed is None else seed
-    counted = progress or Progress("walks")
+    counted = progress or Progress("runs")
     try:
         for number, examples in enumerate(profile.rounds()):
             # A time budget repeats seeds one after the other: each round is a run of its own.
@@ -142,7 +142,7 @@ def _round(
     progress: Progress,
     more: Sequence[Invariant[...]],
 ) -> None:
-    """So many walks with one seed."""
+    """So many runs with one seed."""
     machine = with_seed(seed)(machine_for(target, profile, progress, more))
     settings = hypothesis_settings(profile.settings(examples), phases=(Phase.generate,))
     flaky = False
@@ -157,7 +157,7 @@ def _round(
     found = _shortest(target, machine.stories[0], more)
     if found.failure is not None:
         found.failure.seed = seed
-        found.failure.budget = f"{examples} walks, {profile.steps} rules each"
+        found.failure.budget = f"{examples} runs, {profile.steps} rules each"
         if flaky and UNSTEADY not in found.failure.notes:
             found.failure.notes.append(UNSTEADY)
     raise found
@@ -166,17 +166,17 @@ def _round(
 def _shortest(
     target: Target, broken: BrokenInvariant, more: Sequence[Invariant[...]]
 ) -> BrokenInvariant:
-    """The failure of a walk that is as short and plain as can be, taken once more to be sure."""
+    """The failure of a run that is as short and plain as can be, taken once more to be sure."""
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
-        walk = Walk(target, more)
+        api = ApiRun(target, more)
         found: BrokenInvariant | None = None
         try:
-            walk.play(calls)
-            walk.end()
+            api.play(calls)
+            api.end()
         except BrokenInvariant as error:
             found = error
-        _put_in_order(walk)
+        _put_in_order(api)
         return found if type(found) is type(broken) else None
 
     if broken.failure is None:
@@ -198,10 +198,10 @@ def _alone(broken: BrokenInvariant) -> BrokenInvariant:
     return broken.with_traceback(None)
 
 
-def _put_in_order(walk: Walk) -> None:
-    """Leave the service as the next walk wants it, whatever else is wrong with it."""
+def _put_in_order(api: ApiRun) -> None:
+    """Leave the service as the next run wants it, whatever else is wrong with it."""
     with suppress(BrokenInvariant):
-        walk.end()
+        api.end()
 
 
 def fresh_seed() -> int:

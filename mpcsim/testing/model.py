@@ -83,7 +83,7 @@ class User:
 
 @dataclass
 class Model:
-    """All users of one walk."""
+    """All users of one run."""
 
     users: dict[str, User] = field(default_factory=dict)
 

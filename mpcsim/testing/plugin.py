@@ -19,13 +19,13 @@ whoever names it wants something tested.) ::
     def test_our_service(wallet_target, check_service):
         check_service(wallet_target, invariants=[ours])  # beside the kit's; see ``invariant``
 
-At the end of its report pytest says what was done: walks through the API, calls (requests), races
+At the end of its report pytest says what was done: runs through the API, calls (requests), races
 (several of them at the same time), and the seed that takes the same steps again.
 
 A test in which an invariant breaks is reported as its story, with a command that finds it again;
 ``--full-trace`` shows pytest's traceback and all that was captured instead. Shares, tokens and
 passwords are masked in what the service said; passwords in the code that reproduces a failure are
-those that the walk was given, and the kit draws its own.
+those that the run was given, and the kit draws its own.
 """
 
 from __future__ import annotations
@@ -91,9 +91,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="MODULE:FUNCTION",
         help="a function from a user's name to an access token, in place of a gateway",
     )
-    group.addoption(
-        "--wallet-examples", metavar="N", type=int, help="budget: walks through the API"
-    )
+    group.addoption("--wallet-examples", metavar="N", type=int, help="budget: runs through the API")
     group.addoption("--wallet-seconds", metavar="S", type=float, help="budget: time, in seconds")
     group.addoption(
         "--wallet-seed", metavar="N", type=int, help="take the steps of an earlier run again"
@@ -223,8 +221,8 @@ def check_service(
             )
         except BrokenInvariant as broken:
             if (told := broken.failure) is not None and told.seed is not None:
-                walks = wallet_profile.examples if wallet_profile.seconds is None else ROUND
-                budget = [f"--wallet-examples={walks}"]
+                runs = wallet_profile.examples if wallet_profile.seconds is None else ROUND
+                budget = [f"--wallet-examples={runs}"]
                 told.notes.append(again(request, told.seed, budget))
             raise
         seed = f"--wallet-seed={wallet_seed}"
@@ -239,9 +237,9 @@ def _progress(request: pytest.FixtureRequest, profile: Profile) -> Progress:
     """A bar on the terminal, past pytest's capturing, if the run will be long."""
     terminal: Any = request.config.get_terminal_writer()
     if not _is_long(profile) or not terminal.isatty:
-        return Progress("walks")
+        return Progress("runs")
     total = profile.examples if profile.seconds is None else None
-    return Progress("walks", total, cast(TextIO, _Terminal(terminal)))
+    return Progress("runs", total, cast(TextIO, _Terminal(terminal)))
 
 
 def _is_long(profile: Profile) -> bool:

@@ -96,7 +96,7 @@ class Progress:
             stream: where the bar goes; None: nowhere.
         """
         self.done = 0
-        """Walks."""
+        """Runs."""
         self.calls = 0
         """Requests to the service."""
         self.races = 0
@@ -114,7 +114,7 @@ class Progress:
         return cls(what, total, sys.stderr if sys.stderr.isatty() else None)
 
     def step(self, calls: int = 0, races: int = 0) -> None:
-        """One walk more, and what it took."""
+        """One run more, and what it took."""
         self.done += 1
         self.calls += calls
         self.races += races
@@ -126,4 +126,4 @@ class Progress:
             self._bar.close()
 
     def __str__(self) -> str:
-        return f"walks: {self.done:,}, calls: {self.calls:,}, races: {self.races:,}"
+        return f"runs: {self.done:,}, calls: {self.calls:,}, races: {self.races:,}"

@@ -68,7 +68,7 @@ def _place(item: pytest.Item, broken: BrokenInvariant) -> tuple[str, int]:
 
 
 def _captured(report: pytest.TestReport, failure: Failure) -> list[str]:
-    """Deal with captured output: after a search it is that of hundreds of other walks, and without
+    """Deal with captured output: after a search it is that of hundreds of other runs, and without
     one that of a state machine, perhaps: then its end is what matters.
     """
     captured = [(name, text) for name, text in report.sections if name.startswith("Captured")]

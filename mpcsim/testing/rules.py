@@ -1,7 +1,7 @@
 """What is drawn: the arguments of steps, steps as data, and the rules of the state machine.
 
 No strategy depends on what the service has answered so far: a step that makes no sense yet does
-nothing (``Walk``). So the same choices always mean the same steps, and failures shrink well.
+nothing (``ApiRun``). So the same choices always mean the same steps, and failures shrink well.
 
 A rule is a handful of steps that belong together. Most requests take a millisecond or two and a key
 generation ten to five hundred, so whoever has a key tries everything of one kind with it. A rule
@@ -19,6 +19,15 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from mpcsim.testing.api_steps import (
+    FAULTS,
+    HASH,
+    NONSENSE,
+    OPERATIONS,
+    PASSWORD,
+    PLACES,
+    ApiRun,
+)
 from mpcsim.testing.model import CURVES
 from mpcsim.testing.story import Call
 from mpcsim.testing.target import (
@@ -28,15 +37,6 @@ from mpcsim.testing.target import (
     Outages,
     Restarts,
     Target,
-)
-from mpcsim.testing.walk import (
-    FAULTS,
-    HASH,
-    NONSENSE,
-    OPERATIONS,
-    PASSWORD,
-    PLACES,
-    Walk,
 )
 
 Strategies = Mapping[str, SearchStrategy[Any]]
@@ -170,7 +170,7 @@ def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[st
 
 
 def api_calls(target: Target | None = None, both_curves: float = 0.5) -> SearchStrategy[Call]:
-    """One step of a walk, as data; arguments as for ``arguments``."""
+    """One step of a run, as data; arguments as for ``arguments``."""
     return st.one_of(
         *(
             st.fixed_dictionaries(dict(strategies)).map(partial(Call, name))
@@ -182,7 +182,7 @@ def api_calls(target: Target | None = None, both_curves: float = 0.5) -> SearchS
 def api_call_sequences(
     target: Target | None = None, *, max_size: int = 12, both_curves: float = 0.25
 ) -> SearchStrategy[Sequence[Call]]:
-    """Steps of a walk, for ``Walk.play``; arguments as for ``arguments``.
+    """Steps of a run, for ``ApiRun.play``; arguments as for ``arguments``.
 
     Their order knows no sense: half of the steps may have nothing to act on. ``WalletMachine``
     makes sure that there is.
@@ -199,7 +199,7 @@ class Rule:
 
     draw: Strategies
     act: Callable[..., None]
-    """Gets the walk, and what was drawn by name."""
+    """Gets the run, and what was drawn by name."""
 
 
 def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
@@ -211,8 +211,8 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
     drawn = arguments(target, both_curves)
     key = {name: drawn["sign"][name] for name in ("user", "curve")}
     found = {
-        "generate": Rule(drawn["generate"], Walk.generate),
-        "recover": Rule(drawn["recover"], Walk.recover),
+        "generate": Rule(drawn["generate"], ApiRun.generate),
+        "recover": Rule(drawn["recover"], ApiRun.recover),
         "sign": Rule(drawn["sign"], sign),
         "sign_wrongly": Rule(key, sign_wrongly),
         "look_at_share": Rule(drawn["public_key"], look_at_share),
@@ -221,104 +221,104 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
         "unauthenticated": Rule(key, unauthenticated),
         "at_once": Rule({**key, "what": st.sampled_from(sorted(CROWDS))}, at_once),
     }
-    if some := troubles(target):
-        found["trouble"] = Rule({"what": st.sampled_from(some)}, trouble)
+    if some := outages(target):
+        found["outages"] = Rule({"what": st.sampled_from(some)}, disturb)
     return found
 
 
 # ---------------------------------------------------------------------- the rules
 
 
-def sign(walk: Walk, user: str, curve: str, message: str, share: int, signer: str) -> None:
-    _make_sense(walk, user, curve, share)
-    walk.sign(user, curve, message, share, signer)
+def sign(api: ApiRun, user: str, curve: str, message: str, share: int, signer: str) -> None:
+    _make_sense(api, user, curve, share)
+    api.sign(user, curve, message, share, signer)
 
 
-def sign_wrongly(walk: Walk, user: str, curve: str) -> None:
-    _make_sense(walk, user, curve, 0)
+def sign_wrongly(api: ApiRun, user: str, curve: str) -> None:
+    _make_sense(api, user, curve, 0)
     for what in NONSENSE:
-        walk.sign_nonsense(user, curve, what)
+        api.sign_nonsense(user, curve, what)
     for where in PLACES:
-        walk.sign_with_damage(user, curve, "share", where)
-        walk.sign_with_damage(user, curve, "store", where)
-    walk.sign_with_mixture(user, curve, -1, 0)
-    walk.sign_with_mixture(user, curve, 0, 1)
-    walk.sign_under_unknown_key(user, curve)
+        api.sign_with_damage(user, curve, "share", where)
+        api.sign_with_damage(user, curve, "store", where)
+    api.sign_with_mixture(user, curve, -1, 0)
+    api.sign_with_mixture(user, curve, 0, 1)
+    api.sign_under_unknown_key(user, curve)
 
 
-def look_at_share(walk: Walk, user: str, curve: str, share: int, guess: str | None) -> None:
-    _make_sense(walk, user, curve, share)
-    walk.validate_password(user, curve, share, guess)
-    walk.public_key(user, curve, share, guess)
-    walk.key_token(user, curve, share)
-    walk.validate_share(user, curve, share)
+def look_at_share(api: ApiRun, user: str, curve: str, share: int, guess: str | None) -> None:
+    _make_sense(api, user, curve, share)
+    api.validate_password(user, curve, share, guess)
+    api.public_key(user, curve, share, guess)
+    api.key_token(user, curve, share)
+    api.validate_share(user, curve, share)
     for where in PLACES:
-        walk.validate_share(user, curve, share, "share", where)
-        walk.validate_share(user, curve, share, "store", where)
+        api.validate_share(user, curve, share, "share", where)
+        api.validate_share(user, curve, share, "store", where)
 
 
-def look_around(walk: Walk, user: str) -> None:
-    walk.keys(user)
-    walk.wallet(user)
-    walk.information(user)
-    walk.health()
+def look_around(api: ApiRun, user: str) -> None:
+    api.keys(user)
+    api.wallet(user)
+    api.information(user)
+    api.health()
 
 
-def trespass(walk: Walk, user: str, curve: str) -> None:
+def trespass(api: ApiRun, user: str, curve: str) -> None:
     owner = next(name for name in USERS if name != user)
-    _make_sense(walk, owner, curve)
+    _make_sense(api, owner, curve)
     for operation in OPERATIONS:
-        walk.trespass(user, owner, curve, operation)
-    walk.trespass_under_own_key(user, owner, curve)
+        api.trespass(user, owner, curve, operation)
+    api.trespass_under_own_key(user, owner, curve)
 
 
-def unauthenticated(walk: Walk, user: str, curve: str) -> None:
+def unauthenticated(api: ApiRun, user: str, curve: str) -> None:
     for fault in FAULTS:
-        walk.unauthenticated(user, curve, fault)
+        api.unauthenticated(user, curve, fault)
 
 
-def at_once(walk: Walk, user: str, curve: str, what: str) -> None:
-    CROWDS[what](walk, user, curve)
+def at_once(api: ApiRun, user: str, curve: str, what: str) -> None:
+    CROWDS[what](api, user, curve)
 
 
-def trouble(walk: Walk, what: Call) -> None:
-    what.perform(walk)
+def disturb(api: ApiRun, what: Call) -> None:
+    what.perform(api)
 
 
 # ---------------------------------------------------------------------- what they are made of
 
 
-def _sign_twice(walk: Walk, user: str, curve: str) -> None:
-    _make_sense(walk, user, curve)
-    walk.sign_twice_at_once(user, curve, 3)
+def _sign_twice(api: ApiRun, user: str, curve: str) -> None:
+    _make_sense(api, user, curve)
+    api.sign_twice_at_once(user, curve, 3)
 
 
-def _sign_and_recover(walk: Walk, user: str, curve: str) -> None:
-    _make_sense(walk, user, curve)
-    walk.sign_while_recovering(user, curve)
+def _sign_and_recover(api: ApiRun, user: str, curve: str) -> None:
+    _make_sense(api, user, curve)
+    api.sign_while_recovering(user, curve)
 
 
-def _recover_twice(walk: Walk, user: str, curve: str) -> None:
-    _make_sense(walk, user, curve)
-    walk.recover_twice_at_once(user, curve)
+def _recover_twice(api: ApiRun, user: str, curve: str) -> None:
+    _make_sense(api, user, curve)
+    api.recover_twice_at_once(user, curve)
 
 
-def _all_sign(walk: Walk, user: str, curve: str) -> None:
+def _all_sign(api: ApiRun, user: str, curve: str) -> None:
     for name in USERS:
-        _make_sense(walk, name, curve)
-    walk.all_sign_at_once()
+        _make_sense(api, name, curve)
+    api.all_sign_at_once()
 
 
-CROWDS: Mapping[str, Callable[[Walk, str, str], None]] = {
+CROWDS: Mapping[str, Callable[[ApiRun, str, str], None]] = {
     "all sign": _all_sign,
-    "generate twice": lambda walk, user, curve: walk.generate_twice_at_once(user, curve),
+    "generate twice": lambda api, user, curve: api.generate_twice_at_once(user, curve),
     "recover twice": _recover_twice,
     "sign and recover": _sign_and_recover,
     "sign twice": _sign_twice,
 }
 
 
-def troubles(target: object) -> list[Call]:
+def outages(target: object) -> list[Call]:
     """Steps that disturb the service or put it in order, as far as the target can."""
     found: list[Call] = []
     if isinstance(target, Restarts):
@@ -332,9 +332,9 @@ def troubles(target: object) -> list[Call]:
     return found
 
 
-def _make_sense(walk: Walk, user: str, curve: str, share: int = -1) -> None:
+def _make_sense(api: ApiRun, user: str, curve: str, share: int = -1) -> None:
     """Generate the key, and recover it once if the step is about its first share."""
-    if not walk.has_key(user, curve):
-        walk.generate(user, curve)
-    if share == 0 and not walk.has_old_share(user, curve):
-        walk.recover(user, curve)
+    if not api.has_key(user, curve):
+        api.generate(user, curve)
+    if share == 0 and not api.has_old_share(user, curve):
+        api.recover(user, curve)

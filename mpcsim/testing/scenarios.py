@@ -16,7 +16,7 @@ from mpcsim.protocol import Definition, Party
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng, SeededRng
 from mpcsim.runner import Participant
-from mpcsim.testing.keys import as_loaded, real_shares, session_id
+from mpcsim.sample_keys import as_loaded, keys, session_id
 
 Make = Callable[[int, bytes, Rng], Party[Any, Any]]
 """Makes the party of that identifier for a session id."""
@@ -39,12 +39,12 @@ class Scenario:
     """What is wrong with the results of the given (honest) parties; None if they are right."""
     wrap: Wrap = lambda party: party
 
-    def party(self, i: int, session: int = 1) -> Party[Any, Any]:
-        """Party i of one session, as this package has it; another number is another session."""
+    def party(self, i: int, session: int | str = 1) -> Party[Any, Any]:
+        """Party i of one session, as this package has it; another name is another session."""
         label = f"{self.recipe}, session {session}"
         return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
 
-    def participant(self, i: int, session: int = 1) -> Participant[Any]:
+    def participant(self, i: int, session: int | str = 1) -> Participant[Any]:
         """The same as the implementation under test has it."""
         return self.wrap(self.party(i, session))
 
@@ -79,9 +79,14 @@ def key_generation(curve: str, threshold: int, holders: int) -> Scenario:
     return Scenario(recipe, dkg.DKG, members, make, shares_problem)
 
 
-def ecdsa_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
-    """DKLs23 signing of a fixed hash with a real key."""
-    held = real_shares("secp256k1", threshold, holders)
+def ecdsa_signing(
+    threshold: int,
+    holders: int,
+    signers: tuple[int, ...],
+    shares: Mapping[int, KeyShare] | None = None,
+) -> Scenario:
+    """DKLs23 signing of a fixed hash with a real key, by default one of ``sample_keys``."""
+    held = shares or keys("secp256k1", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
         agreed = ecdsa.setup(as_loaded(_of(held, i)), signers, HASH)
@@ -96,7 +101,7 @@ def ecdsa_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Sce
 
 def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
     """FROST signing of a fixed message with a real key."""
-    held = real_shares("ed25519", threshold, holders)
+    held = keys("ed25519", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
         agreed = frost.setup(as_loaded(_of(held, i)), signers, HASH)
@@ -118,7 +123,7 @@ def resharing(
     new_threshold: int | None = None,
 ) -> Scenario:
     """Holders of a real key deal new shares of it, to the same or to other parties."""
-    held = real_shares(curve, threshold, holders)
+    held = keys(curve, threshold, holders)
     record = _of(held, dealers[0]).record
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:

@@ -1,8 +1,8 @@
-"""From a long failing walk to a short one: leave steps out, take composite ones apart, put ordinary
+"""From a long failing run to a short one: leave steps out, take composite ones apart, put ordinary
 arguments in the place of unusual ones.
 
 Hypothesis could do this, too, but it knows nothing of steps and users and needs ten times as many
-walks; against a service with real key generations that is the difference between seconds and
+runs; against a service with real key generations that is the difference between seconds and
 minutes.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from mpcsim.testing.api_steps import HASH, PASSWORD
 from mpcsim.testing.model import CURVES
 from mpcsim.testing.rules import USERS
 from mpcsim.testing.story import BrokenInvariant, Call
-from mpcsim.testing.walk import HASH, PASSWORD
 
 Try = Callable[[Sequence[Call]], BrokenInvariant | None]
 """Takes the steps from the beginning; the failure, if it is still the same one.
@@ -45,11 +45,11 @@ ORDINARY: Final[dict[str, tuple[Any, ...]]] = {
 def shrink(
     calls: Sequence[Call], broken: BrokenInvariant, attempt: Try, tries: int = MOST_TRIES
 ) -> BrokenInvariant:
-    """The failure of the shortest and plainest walk found that fails in the same way.
+    """The failure of the shortest and plainest run found that fails in the same way.
 
     Args:
-        calls: the walk that fails with ``broken``; what was skipped may be in it.
-        tries: most walks to take.
+        calls: the run that fails with ``broken``; what was skipped may be in it.
+        tries: most runs to take.
     """
     best, parts = _story(broken, calls)
     seen = {_key(best)}
@@ -67,7 +67,7 @@ def shrink(
             if found is None:
                 continue
             shorter, its_parts = _story(found, candidate)
-            # The end of a walk may put back what was left out, or more; then nothing is won.
+            # The end of a run may put back what was left out, or more; then nothing is won.
             known = shorter != candidate and _key(shorter) in seen
             if known or _weight(shorter, its_parts) > _weight(best, parts):
                 continue
@@ -87,7 +87,7 @@ def _story(
 
 
 def _weight(calls: Sequence[Call], parts: Sequence[Sequence[Call]]) -> int:
-    """How long a walk is to read: a composite step weighs a little more than its parts."""
+    """How long a run is to read: a composite step weighs a little more than its parts."""
     composite = [made_of for made_of in parts if made_of]
     return 2 * (len(calls) - len(composite)) + sum(2 * len(made_of) + 1 for made_of in composite)
 
@@ -97,7 +97,7 @@ def _key(calls: Sequence[Call]) -> str:
 
 
 def _candidates(calls: list[Call], parts: Sequence[Sequence[Call]]) -> Iterator[list[Call]]:
-    """Walks that are simpler than this one, the boldest first."""
+    """Runs that are simpler than this one, the boldest first."""
     size = len(calls) // 2
     while size:
         for end in range(len(calls), 0, -size):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Call:
-    """One method call of a walk, as data: draw it, keep it, print it, do it again."""
+    """One method call of a run, as data: draw it, keep it, print it, do it again."""
 
     method: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Story:
     def sentences(self) -> list[str]:
         return [step.sentence or str(step.call) for step in self.steps]
 
-    def code(self, owner: type, on: str = "walk") -> list[str]:
+    def code(self, owner: type, on: str = "api") -> list[str]:
         """The calls as lines of Python."""
         return [step.call.code(on, owner) for step in self.steps]
 

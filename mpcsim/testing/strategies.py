@@ -13,11 +13,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.sample_keys import keys
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, partition
 from mpcsim.testing.deviation import Deviation, changes
-from mpcsim.testing.keys import real_shares
 from mpcsim.testing.protocol_run import Order, Replay, recorded
 from mpcsim.testing.rules import (
     api_call_sequences,
@@ -109,7 +109,7 @@ def key_shares(
     if sharing is None:
         sharing = draw(thresholds() if on == "ed25519" else thresholds(3))
     name = draw(st.sampled_from(("", "another")))
-    found = real_shares(on, sharing.threshold, len(sharing.holders), name)
+    found = keys(on, sharing.threshold, len(sharing.holders), name)
     return {int(i): share for i, share in found.items()}
 
 

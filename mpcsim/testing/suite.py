@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from mpcsim.testing.api_steps import ApiRun
 from mpcsim.testing.plugin import DONE, CheckService, Note
 from mpcsim.testing.profile import Progress
 from mpcsim.testing.target import Target
-from mpcsim.testing.walk import Walk
 
 
 def test_a_wallet_from_beginning_to_end(wallet_target: Target, record_property: Note) -> None:
     """Generate, sign, lose the share, recover it and sign again, on both curves."""
-    walk = Walk(wallet_target)
-    walk.health()
+    api = ApiRun(wallet_target)
+    api.health()
     for curve in ("ed25519", "secp256k1"):
-        walk.wallet("alice")
-        walk.generate("alice", curve)
-        walk.sign("alice", curve)
-        walk.recover("alice", curve)
-        walk.sign("alice", curve)
-        walk.sign("alice", curve, share=0)
-        walk.keys("alice")
-    made = Progress("walks")
-    made.step(walk.calls, walk.races)
+        api.wallet("alice")
+        api.generate("alice", curve)
+        api.sign("alice", curve)
+        api.recover("alice", curve)
+        api.sign("alice", curve)
+        api.sign("alice", curve, share=0)
+        api.keys("alice")
+    made = Progress("runs")
+    made.step(api.calls, api.races)
     record_property(DONE, str(made))
 
 

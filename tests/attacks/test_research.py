@@ -11,7 +11,7 @@ from mpcsim.attacks import research
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import Verdict, observe
 from mpcsim.attacks.research import PRODUCT, ResearchBuild, ResearchDefinition, without
-from mpcsim.attacks.stage import keys, party, play
+from mpcsim.attacks.stage import party, play
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.mta.ot import OtMta
 from mpcsim.mta.schemes import mta_scheme
@@ -23,6 +23,7 @@ from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.signing import PROTOCOLS
+from mpcsim.sample_keys import keys
 from tests.helpers.repo import ROOT
 
 REPORTS = ("mpcsim.attacks.report", "mpcsim.attacks.service.report")

@@ -9,7 +9,6 @@ import pytest
 from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.rpc import wire
-from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     MESSAGE,
@@ -19,6 +18,7 @@ from tests.helpers.gateway import (
     check_signature,
     envelopes,
     feed,
+    open_with,
     seal,
     sends,
 )
@@ -30,7 +30,7 @@ def run(work, **options):
     """Run ``work(gateway, client)`` with a gateway in memory."""
 
     async def whole():
-        with closing(open_gateway(**options)) as gateway:
+        with closing(open_with(**options)) as gateway:
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())

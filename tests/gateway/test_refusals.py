@@ -30,7 +30,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
-from tests.helpers.keys import said_to_be_signed
+from tests.helpers.key_records import said_to_be_signed
 
 NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")

@@ -40,7 +40,7 @@ from mpcsim.gateway.registry import (
 from mpcsim.rng import SeededRng
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
-from tests.helpers.keys import said_to_be_signed
+from tests.helpers.key_records import said_to_be_signed
 from tests.helpers.repo import ROOT
 
 PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
@@ -480,7 +480,7 @@ WORKER = """
 import sys
 from mpcsim.algebra.curves import CURVES
 from mpcsim.gateway.registry import Registry
-from tests.helpers.keys import said_to_be_signed
+from tests.helpers.key_records import said_to_be_signed
 
 registry = Registry(sys.argv[1])
 print(registry.credentials().api_secret, flush=True)

@@ -31,7 +31,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
-from tests.helpers.keys import said_to_be_signed
+from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
 SIGNING = "a signing session for this key is in progress"

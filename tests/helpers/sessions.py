@@ -17,36 +17,44 @@ from mpcsim.errors import Aborted
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Definition, Done, Party, Sends, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
-from mpcsim.rng import SeededRng
 from mpcsim.runner import InFlight, LocalRun
+from mpcsim.sample_keys import keys
+from mpcsim.testing.scenarios import (
+    HASH,
+    Scenario,
+    ecdsa_signing,
+    frost_signing,
+    key_generation,
+    resharing,
+)
 from tests.helpers.adversary import Adversary, Tamper
-from tests.helpers.keys import keys, session_id, unspoilt
-
-MESSAGE = b"pay 5 to Alice"
-DIGEST = bytes(range(32))
 
 
 @dataclass(frozen=True)
 class Session:
-    """A session that can be run again and again."""
+    """A scenario of the test kit, with a judge of its results that is not the kit's."""
 
-    name: str
-    definition: Definition = field(repr=False)
-    members: tuple[int, ...]
-    make: Callable[[int, bytes, SeededRng], Party] = field(repr=False)
+    scenario: Scenario
     check: Callable[[Mapping[int, Any]], None] = field(repr=False)
     """Asserts that the results of the given (honest) parties are right and agree."""
 
+    @property
+    def definition(self) -> Definition:
+        return self.scenario.definition
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return self.scenario.members
+
     def party(self, i: int, seed: str = "") -> Party:
         """Party i; another seed gives another session of the same kind."""
-        label = f"{self.name} {seed}"
-        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
+        return self.scenario.party(i, seed)
 
     def parties(self, seed: str = "") -> list[Party]:
         return [self.party(i, seed) for i in self.members]
 
     def __str__(self) -> str:
-        return self.name
+        return self.scenario.recipe
 
 
 def run_against(session: Session, cheater: int, tamper: Tamper) -> LocalRun:
@@ -163,7 +171,7 @@ def check_ecdsa(public_key: bytes, signatures: Mapping[int, Any]) -> None:
     assert len(set(signatures.values())) <= 1
     for signature in signatures.values():
         compact = signature.compact() + bytes([signature.recovery_id])
-        found = PublicKey.from_signature_and_message(compact, DIGEST, hasher=None)
+        found = PublicKey.from_signature_and_message(compact, HASH, hasher=None)
         assert found.format() == public_key
         assert signature.s <= ecdsa.SECP256K1.order // 2
 
@@ -172,22 +180,14 @@ def check_frost(public_key: bytes, signatures: Mapping[int, Any]) -> None:
     """Equal at all, verified by libsodium."""
     assert len(set(signatures.values())) <= 1
     for signature in signatures.values():
-        VerifyKey(public_key).verify(MESSAGE, signature.encode())
+        VerifyKey(public_key).verify(HASH, signature.encode())
 
 
 # ---------------------------------------------------------------------- the table
 
 
 def dkg_session(curve: str, t: int, n: int) -> Session:
-    members = tuple(range(1, n + 1))
-    agreed = dkg.setup(curve, t, members)
-    return Session(
-        f"dkg {curve} {t} of {n}",
-        dkg.DKG,
-        members,
-        lambda i, sid, rng: dkg.party(agreed, i, session_id=sid, rng=rng),
-        check_key_shares,
-    )
+    return Session(key_generation(curve, t, n), check_key_shares)
 
 
 def ecdsa_session(
@@ -197,27 +197,15 @@ def ecdsa_session(
     held = shares or keys("secp256k1", t, n)
     public_key = next(iter(held.values())).public_key.encode()
     return Session(
-        f"ecdsa {signers} of {n}",
-        ecdsa.ECDSA,
-        signers,
-        lambda i, sid, rng: ecdsa.party(
-            ecdsa.setup(unspoilt(held[i]), signers, DIGEST), session_id=sid, rng=rng
-        ),
+        ecdsa_signing(t, n, signers, held),
         lambda signatures: check_ecdsa(public_key, signatures),
     )
 
 
 def frost_session(signers: tuple[int, ...], t: int, n: int) -> Session:
-    held = keys("ed25519", t, n)
-    public_key = held[1].public_key.encode()
+    public_key = keys("ed25519", t, n)[1].public_key.encode()
     return Session(
-        f"frost {signers} of {n}",
-        frost.FROST,
-        signers,
-        lambda i, sid, rng: frost.party(
-            frost.setup(held[i], signers, MESSAGE), session_id=sid, rng=rng
-        ),
-        lambda signatures: check_frost(public_key, signatures),
+        frost_signing(t, n, signers), lambda signatures: check_frost(public_key, signatures)
     )
 
 
@@ -234,16 +222,6 @@ def reshare_session(
     held = keys(curve, t, n)
     record = held[1].record
 
-    def make(i: int, sid: bytes, rng: SeededRng) -> Party:
-        agreed = reshare.setup(
-            record,
-            dealers,
-            share=held[i] if i in dealers else None,
-            receivers=receivers,
-            threshold=threshold,
-        )
-        return reshare.party(agreed, i, session_id=sid, rng=rng)
-
     def check(results: Mapping[int, KeyShare | None]) -> None:
         check_key_shares(results)
         for i, share in results.items():
@@ -253,10 +231,7 @@ def reshare_session(
                 assert share.record.epoch != record.epoch
                 assert i not in held or share.secret_share != held[i].secret_share
 
-    members = tuple(sorted({*dealers, *receivers}))
-    return Session(
-        f"reshare {curve} {dealers} to {receivers}", reshare.RESHARE, members, make, check
-    )
+    return Session(resharing(curve, t, n, dealers, receivers, threshold), check)
 
 
 SESSIONS: dict[str, Callable[[], Session]] = {
@@ -273,15 +248,10 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 """Made on demand (some need keys), by name."""
 
 DEFINITIONS: dict[str, Definition] = {
-    "dkg-ed25519": dkg.DKG,
-    "dkg-secp256k1": dkg.DKG,
-    "ecdsa-2": ecdsa.ECDSA,
-    "ecdsa-3": ecdsa.ECDSA,
-    "frost-2": frost.FROST,
-    "frost-3": frost.FROST,
-    "reshare-ed25519": reshare.RESHARE,
-    "reshare-ed25519-handover": reshare.RESHARE,
-    "reshare-secp256k1": reshare.RESHARE,
+    name: {"dkg": dkg.DKG, "ecdsa": ecdsa.ECDSA, "frost": frost.FROST, "reshare": reshare.RESHARE}[
+        name.split("-")[0]
+    ]
+    for name in SESSIONS
 }
 
 

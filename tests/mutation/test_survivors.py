@@ -20,6 +20,7 @@ from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.rng import SeededRng
 from mpcsim.rpc.statements import shares_hash
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys, session_id
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -33,8 +34,8 @@ from mpcsim.vault import (
 from node.checks import SealedShare, agreed_record, opened_share
 from node.errors import ApiError, BadRequest
 from tests.helpers.adversary import Adversary, on
-from tests.helpers.keys import keys, said_to_be_signed, session_id
-from tests.helpers.sessions import DIGEST, MESSAGE, judge, run_with, session
+from tests.helpers.key_records import said_to_be_signed
+from tests.helpers.sessions import HASH, judge, run_with, session
 
 NAME = session_id("survivors")
 
@@ -78,20 +79,20 @@ def test_a_share_with_an_inconsistent_record():
 
 
 def test_signers_out_of_order():
-    agreed = FrostSetup(keys("ed25519")[1], (2, 1), MESSAGE)
+    agreed = FrostSetup(keys("ed25519")[1], (2, 1), HASH)
     with pytest.raises(UsageError, match="ascending"):
         frost.party(agreed, session_id=NAME)
 
 
 def test_a_signer_with_the_share_of_another():
-    agreed = FrostSetup(keys("ed25519")[1], (1, 2), MESSAGE)
+    agreed = FrostSetup(keys("ed25519")[1], (1, 2), HASH)
     with pytest.raises(UsageError, match="party 1, whose share this is, is not a signer"):
         Party(frost.FROST, agreed, 2, session_id=NAME)
 
 
 def test_signing_with_a_pair_whose_state_was_discarded():
     share = keys("secp256k1")[1].without_multiplication(2)
-    agreed = ecdsa.EcdsaSetup(share, (1, 2), DIGEST)
+    agreed = ecdsa.EcdsaSetup(share, (1, 2), HASH)
     with pytest.raises(UsageError, match="state with party 2 was discarded"):
         ecdsa.party(agreed, session_id=NAME)
 
@@ -102,7 +103,7 @@ def test_signing_with_a_pair_whose_state_was_discarded():
 def frost_snapshot() -> bytes:
     """Without its checksum."""
     party = frost.party(
-        frost.setup(keys("ed25519")[1], (1, 2), MESSAGE), session_id=NAME, rng=SeededRng(1)
+        frost.setup(keys("ed25519")[1], (1, 2), HASH), session_id=NAME, rng=SeededRng(1)
     )
     party.start()
     return party.snapshot()[:-32]
@@ -136,7 +137,7 @@ def test_a_snapshot_of_a_party_that_takes_no_part():
 
 def test_a_snapshot_goes_on_with_its_own_holders_share_only():
     held = keys("secp256k1")
-    party = ecdsa.party(ecdsa.setup(held[1], (1, 2), DIGEST), session_id=NAME, rng=SeededRng(1))
+    party = ecdsa.party(ecdsa.setup(held[1], (1, 2), HASH), session_id=NAME, rng=SeededRng(1))
     Party.resume(ecdsa.ECDSA, party.snapshot(), share=held[1])
     with pytest.raises(UsageError, match="another share"):
         Party.resume(ecdsa.ECDSA, party.snapshot(), share=held[2])
@@ -160,7 +161,7 @@ class Ears:
 
 def test_a_message_of_kind_zero():
     """Kinds count from one; zero would be read as the last of them."""
-    agreed = frost.setup(keys("ed25519")[1], (1, 2), MESSAGE)
+    agreed = frost.setup(keys("ed25519")[1], (1, 2), HASH)
     ears = Ears()
     party = frost.party(agreed, session_id=NAME, listener=ears)
     party.start()

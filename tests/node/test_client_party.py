@@ -17,6 +17,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.protocol import Done, Party, Send, Waiting
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.sample_keys import as_loaded, keys, session_id
 from node.client_party import ClientParty, SessionAborted, SessionStuck
 from node.errors import (
     ApiError,
@@ -31,7 +32,6 @@ from node.errors import (
 from node.timing import Timing
 from node.workers import Workers
 from tests.helpers.adversary import Adversary, on
-from tests.helpers.keys import keys, session_id, unspoilt
 
 HASH = bytes(range(32))
 CURVES = ("secp256k1", "ed25519")
@@ -99,7 +99,7 @@ class Peers:
 def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]:
     """Everyone who takes part in a session of a kind."""
     sid = session_id(f"client party, {kind}")
-    held = {i: unspoilt(share) for i, share in keys(curve).items()}
+    held = {i: as_loaded(share) for i, share in keys(curve).items()}
     if kind == "dkg":
         agreed = dkg.setup(curve, 2, ALL)
         return {i: dkg.party(agreed, i, session_id=sid) for i in ALL}

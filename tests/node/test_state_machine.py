@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.testing import QUICK, SOAK, THOROUGH, Walk, check_wallet_service, machine_for
+from mpcsim.testing import QUICK, SOAK, THOROUGH, ApiRun, check_wallet_service, machine_for
 from tests.testing.own_node import OwnNode
 from tests.testing.served_node import ServedNode
 
 FEW = 8
-"""Walks in every run of the tests; the profile's own number takes three times as long."""
+"""Of the quick tests; the profile's own number takes three times as long."""
 SOAK_S = float(os.environ.get("SOAK_S") or 45.0)
 """How long the longest test takes; more is better."""
 
@@ -49,16 +49,16 @@ def test_any_steps_with_a_gateway_that_is_killed(tmp_path):
 @pytest.mark.slow
 def test_a_key_outlives_every_kill(tmp_path):
     with ServedNode(tmp_path / "data") as target:
-        walk = Walk(target)
+        api = ApiRun(target)
         for user, curve in (("alice", "ed25519"), ("bob", "secp256k1")):
-            walk.generate(user, curve)
-            walk.restart("gateway")
-            walk.sign(user, curve)
-            walk.recover(user, curve)
-            walk.restart("gateway")
-            walk.sign(user, curve)
-            walk.sign(user, curve, share=0)
-            walk.keys(user)
+            api.generate(user, curve)
+            api.restart("gateway")
+            api.sign(user, curve)
+            api.recover(user, curve)
+            api.restart("gateway")
+            api.sign(user, curve)
+            api.sign(user, curve, share=0)
+            api.keys(user)
 
 
 def test_as_an_ordinary_state_machine():
@@ -68,27 +68,27 @@ def test_as_an_ordinary_state_machine():
 
 
 def test_a_long_life_of_one_key():
-    """What drawn walks reach rarely: many recoveries, with trouble in between."""
+    """What drawn runs reach rarely: many recoveries, with outages in between."""
     with OwnNode() as target:
-        walk = Walk(target)
-        walk.generate("alice", "ed25519")
+        api = ApiRun(target)
+        api.generate("alice", "ed25519")
         for part in ("gateway", "operator", "institution"):
-            walk.stop(part)
-            walk.recover("alice", "ed25519", password=f"while the {part} is down")
-            walk.sign("alice", "ed25519", signer="operator")
-            walk.start(part)
-            walk.sign("alice", "ed25519", signer="institution")
-            walk.recover("alice", "ed25519", password=f"after the {part} came back")
-            walk.restart(part)
-            walk.sign("alice", "ed25519")
+            api.stop(part)
+            api.recover("alice", "ed25519", password=f"while the {part} is down")
+            api.sign("alice", "ed25519", signer="operator")
+            api.start(part)
+            api.sign("alice", "ed25519", signer="institution")
+            api.recover("alice", "ed25519", password=f"after the {part} came back")
+            api.restart(part)
+            api.sign("alice", "ed25519")
         for nth in range(1, 13):
-            walk.lose(nth)
-            walk.recover("alice", "ed25519")
-            walk.generate("bob", "ed25519")
-            walk.lose_nothing()
-            walk.sign("alice", "ed25519")
-        walk.generate("bob", "ed25519")
-        walk.sign("bob", "ed25519")
+            api.lose(nth)
+            api.recover("alice", "ed25519")
+            api.generate("bob", "ed25519")
+            api.lose_nothing()
+            api.sign("alice", "ed25519")
+        api.generate("bob", "ed25519")
+        api.sign("bob", "ed25519")
         for share in range(3):
-            walk.sign("alice", "ed25519", share=share)
-        walk.end()
+            api.sign("alice", "ed25519", share=share)
+        api.end()

@@ -24,6 +24,7 @@ from mpcsim.protocols.signing import verifies
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
+from mpcsim.sample_keys import keys
 from mpcsim.service import open_gateway
 from mpcsim.vault import (
     EncryptedShare,
@@ -47,7 +48,6 @@ from node.models import KeyShareRecord
 from node.timing import Timing
 from node.wallet import Caller
 from tests.helpers.adversary import on as on_kind
-from tests.helpers.keys import keys
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled, stored_share
 
 CURVES = ("secp256k1", "ed25519")

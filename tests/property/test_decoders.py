@@ -17,9 +17,9 @@ from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import AbortNotice
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys
 from mpcsim.testing.fields import alterations, malformations
 from tests.helpers.adversary import Adversary
-from tests.helpers.keys import keys
 from tests.helpers.sessions import DEFINITIONS, RecordedRun, kinds, session
 
 MOST_DAMAGE = 600

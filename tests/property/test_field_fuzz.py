@@ -118,7 +118,7 @@ def one_run(
 
 def sign_with(run: LocalRun, s: Session, cheater: int) -> None:
     """Where secp256k1 shares came out, each honest party signs with the cheater's."""
-    if not s.name.startswith(("dkg secp256k1", "reshare secp256k1")):
+    if not str(s).startswith(("key_generation('secp256k1'", "resharing('secp256k1'")):
         return
     outcomes = run.outcomes()
     if not all(isinstance(outcome, Done) for outcome in outcomes.values()):

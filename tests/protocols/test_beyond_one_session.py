@@ -15,8 +15,8 @@ from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, run
+from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, on
-from tests.helpers.keys import keys, session_id
 
 
 def sign_party(share, label, digest=bytes(32)):
@@ -87,14 +87,14 @@ def test_a_stored_session_of_a_discarded_pair_does_not_come_back():
     local.rejoin(peer, peer.start())
     assert local.finish()[1].reason is Reason.SETUP_DISCARDED
     with pytest.raises(UsageError, match="another share"):
-        Party.resume(ECDSA, snapshot, share=keys("secp256k1", seed="another")[1])
+        Party.resume(ECDSA, snapshot, share=keys("secp256k1", name="another")[1])
     with pytest.raises(InvalidEncoding, match="damaged"):
         damaged = snapshot[:60] + bytes([snapshot[60] ^ 1]) + snapshot[61:]
         Party.resume(ECDSA, damaged, share=shares[1])
 
 
 def test_shares_loaded_again_and_again_have_one_guard():
-    shares = keys("secp256k1", seed="loaded")
+    shares = keys("secp256k1", name="loaded")
     stored = shares[1].to_bytes()
     outcomes = []
     runs = []
@@ -137,7 +137,7 @@ def test_a_guard_with_nothing_in_it_goes_with_its_shares():
 
 def test_no_way_to_resume_a_signer_leaves_out_what_was_discarded():
     """Not the generic one either, in a process that has never seen the failed check."""
-    shares = keys("secp256k1", seed="elsewhere")
+    shares = keys("secp256k1", name="elsewhere")
     party = sign_party(shares[1], "elsewhere")
     party.start()
     snapshot = party.snapshot()

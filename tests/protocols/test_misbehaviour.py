@@ -38,10 +38,10 @@ from mpcsim.protocols.dkg import steps as dkg_steps
 from mpcsim.protocols.dkg.messages import Commit, Reveal
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys
 from mpcsim.testing.fields import alterations
 from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
-from tests.helpers.keys import keys
-from tests.helpers.sessions import DIGEST, Session, judge, run_with, session
+from tests.helpers.sessions import HASH, Session, judge, run_with, session
 
 ACCUSER, CHEATER = 1, 2
 
@@ -219,12 +219,14 @@ def annihilating_share(s: Session) -> Adversary:
 def same_shares() -> Session:
     """Signing in which all sessions of a party use one object as its share."""
     shares = keys("secp256k1")
-    return replace(
-        session("ecdsa-2"),
+    signing = session("ecdsa-2")
+    scenario = replace(
+        signing.scenario,
         make=lambda i, sid, rng: ecdsa.party(
-            ecdsa.setup(shares[i], (1, 2), DIGEST), session_id=sid, rng=rng
+            ecdsa.setup(shares[i], (1, 2), HASH), session_id=sid, rng=rng
         ),
     )
+    return replace(signing, scenario=scenario)
 
 
 def attack_in_another_session(s: Session) -> Adversary:
@@ -610,10 +612,10 @@ def test_ot_state_is_discarded_after_an_extension_attack():
     assert kept.peers[CHEATER].multiplication is None
     assert kept.peers[3].multiplication == share.peers[3].multiplication
     with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(kept, (1, 2), DIGEST)
+        ecdsa.setup(kept, (1, 2), HASH)
     with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(kept, (1, 2, 3), DIGEST)
-    ecdsa.setup(kept, (1, 3), DIGEST)
+        ecdsa.setup(kept, (1, 2, 3), HASH)
+    ecdsa.setup(kept, (1, 3), HASH)
 
 
 @pytest.mark.parametrize(

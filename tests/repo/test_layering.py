@@ -24,7 +24,7 @@ LAYERS: list[list[str]] = [
     ["protocol"],
     ["protocols"],
     ["vault", "garbage", "lifetime", "listening", "rpc"],
-    ["runner", "sim"],
+    ["runner", "sample_keys", "sim"],
     ["smart_account"],
     # An MPC node believes nobody, the gateway least of all: neither imports the other.
     ["mpc_node", "gateway"],

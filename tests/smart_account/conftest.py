@@ -11,12 +11,12 @@ from eth_utils.address import to_checksum_address
 from mpcsim.protocols import ecdsa
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
+from mpcsim.sample_keys import keys, session_id
 from mpcsim.smart_account import contracts, setup
 from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.deployment import deploy_token, mint
 from mpcsim.smart_account.service import SmartAccountService
 from tests.helpers.anvil import ANVIL_KEY, anvil
-from tests.helpers.keys import keys, session_id
 
 ETHER = 10**18
 
@@ -25,7 +25,7 @@ class Owner:
     """A wallet key in three shares; any two sign."""
 
     def __init__(self, name: str) -> None:
-        self.shares = keys("secp256k1", seed=f"owner {name}")
+        self.shares = keys("secp256k1", name=f"owner {name}")
         point = self.shares[1].record.public_key.encode()
         self.address: ChecksumAddress = PublicKey.from_compressed_bytes(point).to_checksum_address()
         self.sessions = 0

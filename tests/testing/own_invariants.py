@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from mpcsim.protocol import Done
-from mpcsim.testing import Walk, invariant
+from mpcsim.testing import ApiRun, invariant
 from mpcsim.testing.protocols import ProtocolRun
 
 
 @invariant
-def no_share_signs_twice(walk: Walk) -> str | None:
+def no_share_signs_twice(api: ApiRun) -> str | None:
     """No share signs twice."""
     used = set()
-    for request, answer in walk.exchanged:
+    for request, answer in api.exchanged:
         if request.path == "/v3/wallet/sign" and answer.status == 200:
             if request.body["key_id"] in used:
                 return "signed once more"
@@ -20,17 +20,17 @@ def no_share_signs_twice(walk: Walk) -> str | None:
 
 
 @invariant
-def nobody_reads_errors(walk: Walk) -> str | None:
-    for _, answer in walk.exchanged:
+def nobody_reads_errors(api: ApiRun) -> str | None:
+    for _, answer in api.exchanged:
         if answer.document["error"]:
             return f"answered {answer}"
     return None
 
 
 @invariant
-def shares_are_told(walk: Walk) -> str | None:
+def shares_are_told(api: ApiRun) -> str | None:
     """Says what it must not."""
-    for request, answer in walk.exchanged:
+    for request, answer in api.exchanged:
         if request.path.endswith("/generate"):
             share, token = answer.document["encrypted_share"], request.token
             return f"{share} was made for {token}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpcsim.testing import BrokenInvariant, Profile, Walk, check_wallet_service, machine_for
+from mpcsim.testing import ApiRun, BrokenInvariant, Profile, check_wallet_service, machine_for
 from mpcsim.testing import service_checks as checks
 from tests.helpers import secrecy
 from tests.testing import faulty
@@ -98,19 +98,19 @@ def test_a_story():
         "  2. alice recovered it",
         "  3. alice signed with the old ed25519 share: answered 200, expected 404",
         "",
-        "seed 0 (300 walks, 12 rules each)",
+        "seed 0 (300 runs, 12 rules each)",
         "",
         "To see it again:",
         "",
-        "    from mpcsim.testing import Walk",
+        "    from mpcsim.testing import ApiRun",
         "    from tests.testing.own_node import OwnNode",
         "",
         "    target = OwnNode()",
         "",
-        "    walk = Walk(target)",
-        "    walk.generate('alice', 'ed25519')",
-        "    walk.recover('alice', 'ed25519')",
-        "    walk.sign('alice', 'ed25519', share=0)",
+        "    api = ApiRun(target)",
+        "    api.generate('alice', 'ed25519')",
+        "    api.recover('alice', 'ed25519')",
+        "    api.sign('alice', 'ed25519', share=0)",
     ]
 
 
@@ -121,12 +121,12 @@ def test_an_ordinary_state_machine_tells_a_story_too():
         with pytest.raises(checks.error_is_as_specified.Broken) as caught:
             case.runTest()
     assert "1. alice generated an ed25519 key" in str(caught.value)
-    assert "walk = Walk(target)" in str(caught.value)
+    assert "api = ApiRun(target)" in str(caught.value)
 
 
 def test_nothing_is_found_behind_a_wrapper_that_does_nothing():
     with OwnNode(faulty.Faulty) as target:
         assert check_wallet_service(target, HUNT.with_budget(3), seed=0) >= 3
-        walk = Walk(target)
-        walk.generate("alice", "ed25519")
-        walk.sign("alice", "ed25519")
+        api = ApiRun(target)
+        api.generate("alice", "ed25519")
+        api.sign("alice", "ed25519")

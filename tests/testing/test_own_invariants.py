@@ -19,12 +19,12 @@ from mpcsim.sim.run.faults import delay, drop
 from mpcsim.testing import (
     INVARIANTS,
     Answer,
+    ApiRun,
     BrokenInvariant,
     Invariant,
     Order,
     Profile,
     Request,
-    Walk,
     check_wallet_service,
     invariant,
     machine_for,
@@ -55,20 +55,20 @@ def test_a_broken_one_is_told_and_shrunk():
         "  2. alice signed with the ed25519 share",
         "  3. alice signed with the ed25519 share: signed once more",
         "",
-        "seed 0 (100 walks, 12 rules each)",
+        "seed 0 (100 runs, 12 rules each)",
         "",
         "To see it again:",
         "",
-        "    from mpcsim.testing import Walk",
+        "    from mpcsim.testing import ApiRun",
         "    from tests.testing.own_invariants import no_share_signs_twice",
         "    from tests.testing.own_node import OwnNode",
         "",
         "    target = OwnNode()",
         "",
-        "    walk = Walk(target, [no_share_signs_twice])",
-        "    walk.generate('alice', 'ed25519')",
-        "    walk.sign('alice', 'ed25519')",
-        "    walk.sign('alice', 'ed25519')",
+        "    api = ApiRun(target, [no_share_signs_twice])",
+        "    api.generate('alice', 'ed25519')",
+        "    api.sign('alice', 'ed25519')",
+        "    api.sign('alice', 'ed25519')",
     ]
     with OwnNode() as target, pytest.raises(own.no_share_signs_twice.Broken) as again:
         snippet = caught.value.failure.snippet
@@ -80,18 +80,18 @@ def test_one_that_holds_is_asked_after_every_step():
     asked = []
 
     @invariant
-    def present(walk: Walk) -> str | None:
-        asked.append((len(walk.story.steps), len(walk.exchanged), walk.has_key("alice", "ed25519")))
+    def present(api: ApiRun) -> str | None:
+        asked.append((len(api.story.steps), len(api.exchanged), api.has_key("alice", "ed25519")))
         return None
 
     with OwnNode() as target:
-        walk = Walk(target, [present])
-        walk.sign("alice", "ed25519")  # there is no key: no step
-        walk.generate("alice", "ed25519")
-        walk.sign("alice", "ed25519")
-        walk.sign_twice_at_once("alice", "ed25519")
+        api = ApiRun(target, [present])
+        api.sign("alice", "ed25519")  # there is no key: no step
+        api.generate("alice", "ed25519")
+        api.sign("alice", "ed25519")
+        api.sign_twice_at_once("alice", "ed25519")
         assert asked == [(1, 1, True), (2, 2, True), (3, 4, True)]
-        assert (walk.calls, walk.races) == (4, 1)
+        assert (api.calls, api.races) == (4, 1)
         assert check_wallet_service(target, HUNT.with_budget(2), seed=0, invariants=[present]) >= 2
     assert len(asked) > 20
 
@@ -106,9 +106,9 @@ def test_state_machines_of_ones_own_ask_as_well():
 
 def test_a_check_that_trips_has_found_something():
     with OwnNode() as target:
-        walk = Walk(target, [own.nobody_reads_errors])
+        api = ApiRun(target, [own.nobody_reads_errors])
         with pytest.raises(own.nobody_reads_errors.Broken) as caught:
-            walk.generate("alice", "ed25519")
+            api.generate("alice", "ed25519")
     assert caught.value.problem == "the check raised KeyError: 'error'"
     assert isinstance(caught.value.__cause__, KeyError)
     assert str(caught.value).splitlines()[:4] == [
@@ -121,9 +121,9 @@ def test_a_check_that_trips_has_found_something():
 
 def test_secrets_are_masked_in_what_it_says():
     with OwnNode() as target:
-        walk = Walk(target, [own.shares_are_told])
+        api = ApiRun(target, [own.shares_are_told])
         with pytest.raises(BrokenInvariant) as caught:
-            walk.generate("alice", "ed25519")
+            api.generate("alice", "ed25519")
     assert caught.value.problem == "<alice's encrypted_share> was made for <alice's token>"
 
 
@@ -190,7 +190,12 @@ def test_without_a_reason_to_break_it_holds():
 def test_the_examples_run():
     lines = (inspect.getdoc(invariant) or "").splitlines()
     code = textwrap.dedent("\n".join(line for line in lines if line.startswith(" ") or not line))
-    names: dict[str, Any] = {**vars(protocols), "Walk": Walk, "Done": Done, "invariant": invariant}
+    names: dict[str, Any] = {
+        **vars(protocols),
+        "ApiRun": ApiRun,
+        "Done": Done,
+        "invariant": invariant,
+    }
     names |= {"order": Order((1, 0)), "faults": (), "scenario": frost_signing(2, 3, (1, 2))}
     names["check_wallet_service"] = partial(
         check_wallet_service, profile=HUNT.with_budget(2), seed=0
@@ -217,12 +222,12 @@ def upside_down(subject: object) -> str | None:
 
 
 def test_what_is_no_invariant_is_refused():
-    def forgot(walk: Walk) -> str | None:
+    def forgot(api: ApiRun) -> str | None:
         return "never asked"
 
     scenario, target = frost_signing(2, 3, (1, 3)), object()
     for use in (
-        lambda given: Walk(target, given),
+        lambda given: ApiRun(target, given),
         lambda given: check_wallet_service(target, invariants=given),
         lambda given: machine_for(target, invariants=given),
         lambda given: run_protocol(scenario, invariants=given),

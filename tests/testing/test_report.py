@@ -14,7 +14,7 @@ from tests.helpers.repo import ROOT
 
 TESTS = '''
 import pytest
-from mpcsim.testing import Replay, Walk, run_protocol
+from mpcsim.testing import Replay, Run, run_protocol
 from mpcsim.testing.scenarios import frost_signing
 from tests.testing import faulty, implementations, own_invariants
 from tests.testing.own_node import OwnNode
@@ -56,10 +56,10 @@ def test_own(check_service):
 
 def test_by_hand():
     with OwnNode(Echoes) as target:
-        walk = Walk(target)
-        walk.generate("alice", "ed25519")
+        api = ApiRun(target)
+        api.generate("alice", "ed25519")
         print("many lines\\n" * 1000)
-        walk.sign_nonsense("alice", "ed25519", "no message")
+        api.sign_nonsense("alice", "ed25519", "no message")
 
 
 def test_protocol():
@@ -116,12 +116,12 @@ def test_the_story_comes_first(tmp_path):
     assert drawn[1:4] == ["[error_is_as_specified]", "", "  1. alice generated an ed25519 key"]
     assert drawn[4].startswith("  2. alice ")
     assert any("answered 422" in line for line in drawn[4:6])
-    seed = drawn.index("seed 3 (40 walks, 12 rules each)")
+    seed = drawn.index("seed 3 (40 runs, 12 rules each)")
     again = drawn[seed + 1]
     assert again.strip().startswith("pytest -p mpcsim.testing.plugin")
     assert again.endswith("-k 'test_drawn[Echoes]' --wallet-examples=40 --wallet-seed=3")
     assert again.count("--wallet-seed") == again.count("--wallet-examples") == 1
-    assert "    walk = Walk(target)" in drawn
+    assert "    api = ApiRun(target)" in drawn
     assert len(drawn) < 30, drawn
     assert any("left out; --full-trace shows" in line for line in drawn)
 
@@ -132,7 +132,7 @@ def test_the_story_comes_first(tmp_path):
     line = 1 + next(n for n, text in enumerate(TESTS.splitlines()) if '"no message"' in text)
     assert f"test_ours.py:{line}: ErrorIsAsSpecified" in by_hand
 
-    for kit in ("invariants.py", "walk/base.py", "machine.py", "hypothesis/"):
+    for kit in ("invariants.py", "api_steps/base.py", "machine.py", "hypothesis/"):
         assert kit not in "\n".join(drawn + by_hand)
     summary = next(
         line for line in output.splitlines() if line.startswith("FAILED") and "hand" in line
@@ -142,7 +142,7 @@ def test_the_story_comes_first(tmp_path):
     secrets = set((tmp_path / "secrets.txt").read_text().split("\n")) - {"", "not.a.token", "x"}
     assert len(secrets) > 10
     # What was drawn by the kit and is needed to see it again may be in the code, not outside it.
-    read = "\n".join(line for line in output.splitlines() if not line.startswith("    walk."))
+    read = "\n".join(line for line in output.splitlines() if not line.startswith("    api."))
     assert not [secret for secret in secrets if secret[-40:] in read]
 
 
@@ -152,7 +152,7 @@ def test_own_invariants_are_told_as_well(tmp_path):
     assert told[:2] == ["No share signs twice.", "[no_share_signs_twice]"]
     assert told[4] == "  2. alice signed with the ed25519 share"
     assert any(line.endswith("-k test_own --wallet-examples=10 --wallet-seed=3") for line in told)
-    assert "    walk = Walk(target, [no_share_signs_twice])" in told
+    assert "    api = ApiRun(target, [no_share_signs_twice])" in told
 
 
 def test_the_story_gets_through_from_workers(tmp_path):
@@ -173,13 +173,13 @@ def test_an_exception_out_of_a_protocol_keeps_its_traceback(tmp_path):
 
 def test_the_whole_traceback_on_demand(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "--full-trace")
-    assert "walk/base.py" in output
+    assert "api_steps/base.py" in output
 
 
 def test_without_the_plugin_the_kit_leaves_itself_out(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "-p", "no:mpcsim.testing.plugin")
-    assert "walk.sign_nonsense" in output
-    assert "walk/base.py" not in output
+    assert "api.sign_nonsense" in output
+    assert "api_steps/base.py" not in output
 
 
 def test_addresses_are_shown_without_credentials():

@@ -1,4 +1,4 @@
-"""The same walk over every kind of client, and over a socket with the plugin."""
+"""The same run over every kind of client, and over a socket with the plugin."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from starlette.applications import Starlette
 from mpcsim.rpc.transport import AsgiTransport
 from mpcsim.service import open_gateway
 from mpcsim.testing import (
+    ApiRun,
     AsgiService,
     AsgiTarget,
     BrokenInvariant,
     HttpTarget,
-    Walk,
     check_wallet_service,
     plugin,
 )
@@ -52,18 +52,18 @@ from tests.testing import faulty
 from tests.testing.own_node import CHEAP, OwnNode
 
 
-def walk_through(target: HttpTarget) -> Walk:
-    walk = Walk(target)
-    walk.health()
-    walk.generate("alice", "ed25519")
-    walk.sign("alice", "ed25519")
-    walk.sign_twice_at_once("alice", "ed25519")
-    walk.unauthenticated("alice", "ed25519", "garbage")
-    walk.recover("alice", "ed25519")
-    walk.sign("alice", "ed25519", share=0)
-    walk.trespass("bob", "alice", "ed25519", "sign")
-    walk.end()
-    return walk
+def run_through(target: HttpTarget) -> ApiRun:
+    api = ApiRun(target)
+    api.health()
+    api.generate("alice", "ed25519")
+    api.sign("alice", "ed25519")
+    api.sign_twice_at_once("alice", "ed25519")
+    api.unauthenticated("alice", "ed25519", "garbage")
+    api.recover("alice", "ed25519")
+    api.sign("alice", "ed25519", share=0)
+    api.trespass("bob", "alice", "ed25519", "sign")
+    api.end()
+    return api
 
 
 def our_app(gateway):
@@ -74,7 +74,7 @@ def our_app(gateway):
 def test_an_asgi_application():
     gateway = open_gateway()
     with HttpTarget(AsgiService(our_app(gateway)), gateway.token) as target:
-        assert len(walk_through(target).story.steps) == 8
+        assert len(run_through(target).story.steps) == 8
     gateway.close()
 
 
@@ -84,7 +84,7 @@ def test_an_asgi_target():
     level = loud.level
     with AsgiTarget(our_app(gateway), gateway.token, loggers=("node",)) as target:
         assert isinstance(target, ShowsLogs)
-        walk_through(target)
+        run_through(target)
         loud.info("something else")
         assert target.logs() == "something else"
         assert target.logs() == ""
@@ -101,9 +101,9 @@ def test_an_asgi_target_hears_secrets_in_logs():
         AsgiTarget(app, gateway.token, loggers=("node",)) as target,
         pytest.raises(checks.no_secret_in_logs.Broken, match="alice's encrypted_share"),
     ):
-        walk = Walk(target)
-        walk.generate("alice", "ed25519")
-        walk.validate_share("alice", "ed25519")
+        api = ApiRun(target)
+        api.generate("alice", "ed25519")
+        api.validate_share("alice", "ed25519")
     gateway.close()
     secrecy.LEDGER.leaks()
 
@@ -125,7 +125,7 @@ def test_an_application_that_does_not_start_leaves_nothing_behind():
 
 def test_a_blocking_client():
     with LocalService(cost=CHEAP) as local:
-        walk_through(HttpTarget(local.http, local.gateway.token))
+        run_through(HttpTarget(local.http, local.gateway.token))
 
 
 def test_an_address():
@@ -133,7 +133,7 @@ def test_an_address():
     with running(our_app(gateway), "over a socket") as api:
         address = str(api.client.base_url)
         with HttpTarget(address, gateway.token) as target:
-            walk_through(target)
+            run_through(target)
             check_wallet_service(target, Profile("short", 1, 4, both_curves=0.0), seed=1)
     gateway.close()
 
@@ -141,7 +141,7 @@ def test_an_address():
 def test_nobody_at_the_address():
     target = HttpTarget("http://127.0.0.1:1", lambda user: "a token")
     with target, pytest.raises(checks.service_answers.Broken) as caught:
-        Walk(target).keys("alice")
+        ApiRun(target).keys("alice")
     assert "alice listed the keys: no answer (ConnectError" in str(caught.value)
     assert "target = HttpTarget('http://127.0.0.1:1', token=...)" in str(caught.value)
 
@@ -168,13 +168,13 @@ def test_abilities():
 
 def test_steps_that_the_target_cannot_do_are_left_out():
     with LocalService(cost=CHEAP) as local:
-        walk = Walk(HttpTarget(local.http, local.gateway.token))
-        walk.stop("gateway")
-        walk.restart("operator")
-        walk.lose(1)
-        walk.unauthenticated("alice", "ed25519", "expired")
-        walk.sign("alice", "ed25519")  # there is no key
-        assert walk.story.steps == []
+        api = ApiRun(HttpTarget(local.http, local.gateway.token))
+        api.stop("gateway")
+        api.restart("operator")
+        api.lose(1)
+        api.unauthenticated("alice", "ed25519", "expired")
+        api.sign("alice", "ed25519")  # there is no key
+        assert api.story.steps == []
 
 
 def test_answers():
@@ -313,7 +313,7 @@ def test_the_plugin(tmp_path, service):
         assert "seed 5" in done.stdout
         assert "-k test_any_steps_of_any_users --wallet-examples=50 --wallet-seed=5" in done.stdout
         assert f"target = HttpTarget('{node.client.base_url}', token=...)" in done.stdout
-        assert "walk.generate('alice', 'ed25519')" in done.stdout
+        assert "api.generate('alice', 'ed25519')" in done.stdout
 
 
 def test_the_suite_without_a_target_fails(tmp_path):
@@ -395,19 +395,19 @@ def test_what_was_done_is_said_and_the_seed_does_it_again(tmp_path):
         running(service, "over a socket") as node,
     ):
         (fixed, drawn), first = run()
-        assert fixed == "test_a_wallet_from_beginning_to_end: walks: 1, calls: 15, races: 0"
+        assert fixed == "test_a_wallet_from_beginning_to_end: runs: 1, calls: 15, races: 0"
         found = re.fullmatch(
-            r"test_any_steps_of_any_users: walks: (\d+), calls: ([\d,]+), races: (\d+); "
+            r"test_any_steps_of_any_users: runs: (\d+), calls: ([\d,]+), races: (\d+); "
             r"the same steps again: --wallet-seed=(\d+), with the same profile and budget",
             drawn,
         )
         assert found, drawn
-        walks, calls, races, seed = (int(number.replace(",", "")) for number in found.groups())
-        assert calls > walks >= 4
+        runs, calls, races, seed = (int(number.replace(",", "")) for number in found.groups())
+        assert calls > runs >= 4
         # Through a worker, too. (How a race ends is up to the service, and with it some calls.)
         (_, again), second = run(f"--wallet-seed={seed}", "-n1")
         assert second == first
-        assert f"walks: {walks}, " in again
+        assert f"runs: {runs}, " in again
         assert f"races: {races}; the same steps again: --wallet-seed={seed}, " in again
         assert run(f"--wallet-seed={seed + 1}")[1] != first
     gateway.close()
@@ -420,7 +420,7 @@ def test_a_seed_asks_the_same_again():
     for seed in (5, 5, 6):
         with OwnNode() as target:
             asked = record(target)
-            progress = Progress("walks")
+            progress = Progress("runs")
             check_wallet_service(target, profile, seed=seed, progress=progress)
             assert progress.calls == sum(map(len, asked))
             assert progress.races == sum(len(requests) > 1 for requests in asked) > 0

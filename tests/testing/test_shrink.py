@@ -1,4 +1,4 @@
-"""Shrinking: what remains of a failing walk is what matters, and it fails."""
+"""Shrinking: what remains of a failing run is what matters, and it fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.testing import BrokenInvariant, Call, Failure, Profile, Walk, check_wallet_service
+from mpcsim.testing import ApiRun, BrokenInvariant, Call, Failure, Profile, check_wallet_service
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.machine import UNSTEADY
 from mpcsim.testing.shrink import shrink
@@ -20,15 +20,15 @@ SECP = {"user": "alice", "curve": "secp256k1"}
 
 
 def shrunk(service: Any, calls: Sequence[Call]) -> tuple[list[Call], list[Sequence[Call]]]:
-    """What remains of a walk that fails, and every walk that was taken."""
+    """What remains of a run that fails, and every run that was taken."""
     tried: list[Sequence[Call]] = []
 
     def attempt(candidate: Sequence[Call]) -> BrokenInvariant | None:
         tried.append(candidate)
-        walk = Walk(target)
+        api = ApiRun(target)
         try:
-            walk.play(candidate)
-            walk.end()
+            api.play(candidate)
+            api.end()
         except BrokenInvariant as broken:
             return broken
         return None
@@ -76,10 +76,10 @@ class Silent:
     ids=str,
 )
 def test_skipped_steps_do_nothing(call):
-    walk = Walk(Silent())
-    walk.play([call])
-    assert walk.story.steps == []
-    assert walk.model.users == {}
+    api = ApiRun(Silent())
+    api.play([call])
+    assert api.story.steps == []
+    assert api.model.users == {}
 
 
 def test_composite_steps_are_taken_apart():
@@ -100,7 +100,7 @@ def test_many_endpoints_become_the_one_that_fails():
 
 def test_no_such_endpoint():
     with pytest.raises(UsageError, match="GET nothing"):
-        Walk(Silent()).unauthenticated("alice", "ed25519", "missing", endpoint="GET nothing")
+        ApiRun(Silent()).unauthenticated("alice", "ed25519", "missing", endpoint="GET nothing")
 
 
 def test_composite_steps_stay_where_it_takes_them():
@@ -120,27 +120,27 @@ def broken(calls: Sequence[Call]) -> BrokenInvariant:
     return error
 
 
-def walks(names: str) -> list[Call]:
+def runs(names: str) -> list[Call]:
     return [Call(name) for name in names]
 
 
 @pytest.mark.parametrize("tries", [0, 1, 7])
-def test_no_more_walks_than_allowed(tries):
+def test_no_more_runs_than_allowed(tries):
     taken = []
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant:
         taken.append(calls)
         return broken(calls)
 
-    calls = walks("abcdefghijklmnopqrstuvwxyz" * 4)
+    calls = runs("abcdefghijklmnopqrstuvwxyz" * 4)
     found = shrink(calls, broken(calls), attempt, tries)
     assert len(taken) == tries
     assert found.failure.calls == (taken[-1] if taken else calls)
 
 
-@pytest.mark.parametrize("ending", [walks("z"), walks("yz"), walks("xyzxyz")])
-def test_what_the_end_of_a_walk_adds_is_not_taken_for_progress(ending):
-    """A walk puts everything in order at its end, and may fail only then."""
+@pytest.mark.parametrize("ending", [runs("z"), runs("yz"), runs("xyzxyz")])
+def test_what_the_end_of_a_run_adds_is_not_taken_for_progress(ending):
+    """A run puts everything in order at its end, and may fail only then."""
     taken = []
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
@@ -148,7 +148,7 @@ def test_what_the_end_of_a_walk_adds_is_not_taken_for_progress(ending):
         kept = [call for call in calls if call not in ending]
         return broken([*kept, *ending]) if Call("a") in calls else None
 
-    calls = [*walks("bacd"), *ending]
+    calls = [*runs("bacd"), *ending]
     found = shrink(calls, broken(calls), attempt)
     assert found.failure.calls == [Call("a"), *ending]
     assert len(taken) == len({str(list(map(str, calls))) for calls in taken})
@@ -174,7 +174,7 @@ def seldom(times: int) -> Callable[[Any], faulty.Faulty]:
     return Seldom
 
 
-def test_a_walk_that_does_not_fail_again_is_marked():
+def test_a_run_that_does_not_fail_again_is_marked():
     profile = Profile("short", 10, 8, both_curves=0.0)
     with OwnNode(seldom(1)) as target, pytest.raises(BrokenInvariant) as caught:
         check_wallet_service(target, profile, seed=0)

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.sample_keys import as_loaded, keys
 from mpcsim.sim import Simulation
-from mpcsim.testing import PROFILES, BrokenInvariant, Call, Profile, Progress, Walk
+from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile, Progress
 from mpcsim.testing import strategies as wallets
-from mpcsim.testing.keys import as_loaded, real_shares
+from mpcsim.testing.api_steps import STEPS, damaged
 from mpcsim.testing.protocol_run import Order
 from mpcsim.testing.rules import arguments
 from mpcsim.testing.scenarios import frost_signing, shares_problem
 from mpcsim.testing.shrink import shrink
-from mpcsim.testing.walk import STEPS, damaged
 
 SPECIFIED = {
     "sender",
@@ -54,7 +54,7 @@ def test_key_shares_are_real(shares):
 
 
 def test_key_shares_are_made_once_and_loaded_anew():
-    first, second = real_shares("ed25519"), real_shares("ed25519")
+    first, second = keys("ed25519"), keys("ed25519")
     assert first[CLIENT].to_bytes() == second[CLIENT].to_bytes()
     assert first[CLIENT].guard is not second[CLIENT].guard
     assert as_loaded(first[CLIENT]).guard is not first[CLIENT].guard
@@ -109,7 +109,7 @@ def test_user_operations_are_read_by_the_smart_account_flow(operation):
 def test_calls_are_steps_that_can_be_written_down(calls, message, password):
     for call in calls:
         assert call.method in STEPS
-        assert call.code("walk", Walk).startswith(f"walk.{call.method}(")
+        assert call.code("api", ApiRun).startswith(f"api.{call.method}(")
     assert len(bytes.fromhex(message)) >= 1
     assert 1 <= len(password) <= 256
 
@@ -123,8 +123,8 @@ def test_everything_shrinks_to_the_ordinary_case():
 
 
 def test_every_step_can_be_drawn():
-    trouble = {"stop", "start", "restart", "lose", "lose_nothing"}
-    assert set(arguments()) | trouble == set(STEPS)
+    outages = {"stop", "start", "restart", "lose", "lose_nothing"}
+    assert set(arguments()) | outages == set(STEPS)
 
 
 # ---------------------------------------------------------------------- the rest of the kit
@@ -176,19 +176,19 @@ def test_profiles_and_budgets():
 
 
 def test_progress_without_a_terminal_only_counts(tmp_path):
-    progress = Progress("walks")
+    progress = Progress("runs")
     progress.step()
     progress.step(1500, 2)
     progress.close()
     assert progress.done == 2
-    assert str(progress) == "walks: 2, calls: 1,500, races: 2"
+    assert str(progress) == "runs: 2, calls: 1,500, races: 2"
 
 
 def test_progress_is_a_bar_where_tqdm_is_installed(tmp_path):
     pytest.importorskip("tqdm")
     with (tmp_path / "terminal").open("w") as stream:
-        progress = Progress("walks", 3, stream)
+        progress = Progress("runs", 3, stream)
         for _ in range(3):
             progress.step()
         progress.close()
-    assert "walks: 100%" in (tmp_path / "terminal").read_text()
+    assert "runs: 100%" in (tmp_path / "terminal").read_text()

@@ -8,7 +8,7 @@ from mpcsim import keyshare
 from mpcsim.errors import Aborted, InRound, InvalidEncoding, Reason, UsageError
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta.schemes import mta_scheme
-from tests.helpers.keys import keys
+from mpcsim.sample_keys import keys
 
 
 def stored(content: bytes) -> bytes:

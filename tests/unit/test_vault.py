@@ -22,6 +22,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rng import SeededRng, SystemRng
+from mpcsim.sample_keys import keys
 from mpcsim.vault import (
     INTERACTIVE,
     Argon2Cost,
@@ -42,7 +43,6 @@ from mpcsim.vault import (
     seal_share,
     sealing,
 )
-from tests.helpers.keys import keys
 from tests.helpers.repo import ROOT
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)

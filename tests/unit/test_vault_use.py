@@ -12,8 +12,8 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols import reshare
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
+from mpcsim.sample_keys import keys
 from mpcsim.vault import VaultUse, auth_key, hashes
-from tests.helpers.keys import keys
 
 KEY = bytes(range(32))
 EPOCH, BOOT, REPLY_KEY, SESSION = (bytes([n]) * 32 for n in (1, 2, 3, 4))

@@ -11,8 +11,8 @@ from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Deal, Reveal
 from mpcsim.rng import SeededRng
+from mpcsim.sample_keys import keys
 from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
-from tests.helpers.keys import keys
 from tests.helpers.sessions import RecordedRun, dkg_session, judge, run_with
 
 
@@ -131,7 +131,7 @@ def test_a_share_for_another_party():
 
 
 def test_shares_of_two_keys_do_not_make_a_third():
-    first, second = keys("ed25519"), keys("ed25519", seed="another")
+    first, second = keys("ed25519"), keys("ed25519", name="another")
     group = first[1].group
     mixed = {1: first[1].secret_share, 2: second[2].secret_share}
     doubled = mixed[1] + mixed[1] - mixed[2]  # lambda_1 = 2, lambda_2 = -1

@@ -14,7 +14,7 @@ from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
-from tests.helpers.keys import keys, session_id
+from mpcsim.sample_keys import keys, session_id
 from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session
 
 CURVES = ["ed25519", "secp256k1"]
@@ -80,7 +80,7 @@ def test_any_identifiers_in_any_order(ids, shuffled, t):
 
 
 def test_every_run_makes_another_key():
-    first, second = keys("ed25519"), keys("ed25519", seed="another")
+    first, second = keys("ed25519"), keys("ed25519", name="another")
     assert first[1].public_key != second[1].public_key
     assert first[1].record.epoch != second[1].record.epoch
     assert first[1].peers[2].pair_secret != second[1].peers[2].pair_secret

@@ -8,7 +8,7 @@ from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DkgSetup
 from mpcsim.rng import SeededRng
 from mpcsim.runner import run
-from tests.helpers.keys import session_id
+from mpcsim.sample_keys import session_id
 from tests.helpers.sessions import dkg_session
 
 

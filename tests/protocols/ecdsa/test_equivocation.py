@@ -6,8 +6,8 @@ from mpcsim.errors import Reason
 from mpcsim.protocols import ecdsa
 from mpcsim.rng import SeededRng
 from mpcsim.runner import run
+from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, on
-from tests.helpers.keys import keys, session_id
 
 
 def test_honest_signers_do_not_ban_each_other_over_a_third():

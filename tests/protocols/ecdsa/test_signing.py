@@ -22,7 +22,7 @@ from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSignature
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
-from tests.helpers.keys import keys, session_id
+from mpcsim.sample_keys import keys, session_id
 
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
 
@@ -146,7 +146,7 @@ def test_wider_statistical_security():
 
 def test_shares_of_two_epochs_do_not_combine():
     """Nobody is blamed; the parties say that the other's messages do not open."""
-    old, new = keys("secp256k1"), keys("secp256k1", seed="another")
+    old, new = keys("secp256k1"), keys("secp256k1", name="another")
     made = [
         ecdsa.party(ecdsa.setup(shares[i], (1, 2), bytes(32)), session_id=bytes(32))
         for i, shares in ((1, old), (2, new))

@@ -15,7 +15,7 @@ from mpcsim.protocols import frost, reshare
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
-from tests.helpers.keys import keys, session_id
+from mpcsim.sample_keys import keys, session_id
 
 
 def parties(shares, dealers, receivers=None, threshold=None, label="reshare"):
@@ -163,7 +163,7 @@ def test_a_setup_made_by_hand_is_checked_all_the_same():
         (made(scheme="ot/80"), 2, "no multiplication scheme"),
         (made(), 3, "needs its old share"),
         (made(), 1, "must not bring"),
-        (made(keys("ed25519", seed="another")[2]), 2, "another key or epoch"),
+        (made(keys("ed25519", name="another")[2]), 2, "another key or epoch"),
     ]:
         with pytest.raises(UsageError, match=text):
             reshare.party(agreed, me, session_id=bytes(32))
@@ -205,7 +205,7 @@ def test_a_shifted_key_is_noticed_even_if_the_record_is_not_sound(monkeypatch):
 
 
 def test_usage_errors():
-    shares, other = keys("ed25519"), keys("ed25519", seed="another")
+    shares, other = keys("ed25519"), keys("ed25519", name="another")
     record = shares[1].record
     for arguments, text in [
         ({"dealers": (2,)}, "1 of the 2"),

@@ -16,7 +16,7 @@ from mpcsim.params import LIKE_SILENCE, OtParameters
 from mpcsim.primitives import ot_base
 from mpcsim.primitives.ot_base import bit
 from mpcsim.rng import SeededRng
-from tests.helpers.keys import keys
+from mpcsim.sample_keys import keys
 
 MTA = mta_scheme("ot/80")
 SID = bytes(range(32))

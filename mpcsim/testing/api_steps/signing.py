@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Final, Literal, get_args
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.model import IssuedShare, Key, User
-from mpcsim.testing.service import Answer
-from mpcsim.testing.story import is_told
-from mpcsim.testing.walk.base import (
+from mpcsim.testing.api_steps.base import (
     HASH,
-    BaseWalk,
+    BaseRun,
     Skipped,
     share_name,
     step,
 )
+from mpcsim.testing.model import IssuedShare, Key, User
+from mpcsim.testing.service import Answer
+from mpcsim.testing.story import is_told
 
 __tracebackhide__ = is_told
 
@@ -33,7 +33,7 @@ NONSENSE: Final = (*MESSAGES, "a short hash", "another curve", "an unknown curve
 UNKNOWN_KEY: Final = "5eed" * 16
 
 
-class SigningSteps(BaseWalk):
+class SigningSteps(BaseRun):
     """Sign."""
 
     @step

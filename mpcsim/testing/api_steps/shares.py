@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Literal
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.model import IssuedShare, User
-from mpcsim.testing.service import Answer
-from mpcsim.testing.story import is_told
-from mpcsim.testing.walk.base import (
-    BaseWalk,
+from mpcsim.testing.api_steps.base import (
+    BaseRun,
     share_name,
     step,
 )
-from mpcsim.testing.walk.signing import Damage, damaged
+from mpcsim.testing.api_steps.signing import Damage, damaged
+from mpcsim.testing.model import IssuedShare, User
+from mpcsim.testing.service import Answer
+from mpcsim.testing.story import is_told
 
 __tracebackhide__ = is_told
 
 
-class ShareSteps(BaseWalk):
+class ShareSteps(BaseRun):
     """Look at a share."""
 
     @step

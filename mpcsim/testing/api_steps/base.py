@@ -19,13 +19,13 @@ from mpcsim.testing.target import Recipe, ShowsLogs, Target
 __tracebackhide__ = is_told
 
 P = ParamSpec("P")
-W = TypeVar("W", bound="BaseWalk")
+W = TypeVar("W", bound="BaseRun")
 
 PASSWORD: Final = "correct horse battery staple"
 HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
 """What is signed unless said otherwise."""
 
-TROUBLE: Final = frozenset({409, 500, 502, 504})
+DURING_OUTAGES: Final = frozenset({409, 500, 502, 504})
 """What any request may be answered while parts of the system are down or messages get lost. (409:
 what has failed before may still be in progress.)"""
 
@@ -36,8 +36,8 @@ UNKNOWN: Final = frozenset({502, 504})
 class Skipped(Exception):
     """The step makes no sense now.
 
-    To be raised before anything is asked of the target: a walk without its skipped steps is the
-    same walk.
+    To be raised before anything is asked of the target: a run without its skipped steps is the
+    same run.
     """
 
 
@@ -69,14 +69,14 @@ def step(
     return noted
 
 
-class BaseWalk:
+class BaseRun:
     """What the steps have led to, and what they are made of."""
 
     def __init__(self, target: Target, invariants: Iterable[Invariant[...]] = ()) -> None:
         """
         Args:
             invariants: your own, beside the kit's (``invariant`` has an example); each is given the
-                walk after every step.
+                run after every step.
 
         Raises:
             UsageError: something among them is none.
@@ -91,7 +91,7 @@ class BaseWalk:
         """How often several of them were sent at the same time."""
         self._id = uuid.uuid4().hex[:12]
         self._secrets = checks.Secrets()
-        self._trouble: dict[str, None] = {}
+        self._outages: dict[str, None] = {}
         """What is out of order just now."""
         self._unsettled = False
         """A request failed because of it."""
@@ -122,15 +122,15 @@ class BaseWalk:
         return self.has_key(user, curve) and len(self.model.users[user].keys[curve].shares) > 1
 
     def failure(self, broken: BrokenInvariant) -> Failure:
-        """The story up to here, with a snippet that walks the same way again."""
+        """The story up to here, with a snippet that runs the same way again."""
         recipe = self.target.recipe if isinstance(self.target, Recipe) else ""
         names = ", ".join(made.name for made in self.invariants)
         code = [
-            "from mpcsim.testing import Walk",
+            "from mpcsim.testing import ApiRun",
             *(made.recipe for made in self.invariants),
             recipe or "target = ...  # as in your test",
             "",
-            f"walk = Walk(target, [{names}])" if names else "walk = Walk(target)",
+            f"api = ApiRun(target, [{names}])" if names else "api = ApiRun(target)",
             *self.story.code(type(self)),
         ]
         steps = self.story.steps
@@ -185,8 +185,8 @@ class BaseWalk:
         return answers
 
     def _expect(self, answer: Answer, expected: Sequence[int], why: str = "") -> bool:
-        """Whether the answer is as expected; False if the present trouble explains that not."""
-        if self._trouble and answer.status in TROUBLE and answer.status not in expected:
+        """Whether the answer is as expected; False if the present outage explains that not."""
+        if self._outages and answer.status in DURING_OUTAGES and answer.status not in expected:
             self._unsettled = True
             return False
         checks.answer_is_as_specified(answer, expected, why)
@@ -214,7 +214,7 @@ class BaseWalk:
         self.story.steps[-1].sentence = sentence
 
     def _made_of(self, *parts: Call) -> None:
-        """Simpler steps that do the same one after another; whoever shrinks the walk tries them."""
+        """Simpler steps that do the same one after another; whoever shrinks the run tries them."""
         self.story.steps[-1].parts = list(parts)
 
     def _is_about(self, user: str, curve: str) -> bool:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.model import Key
-from mpcsim.testing.service import Answer, Request
-from mpcsim.testing.story import Call, is_told
-from mpcsim.testing.walk.base import (
+from mpcsim.testing.api_steps.base import (
     HASH,
     PASSWORD,
     Skipped,
@@ -14,9 +11,12 @@ from mpcsim.testing.walk.base import (
     share_name,
     step,
 )
-from mpcsim.testing.walk.keys import KeySteps
-from mpcsim.testing.walk.registered import listed
-from mpcsim.testing.walk.signing import SigningSteps
+from mpcsim.testing.api_steps.keys import KeySteps
+from mpcsim.testing.api_steps.registered import listed
+from mpcsim.testing.api_steps.signing import SigningSteps
+from mpcsim.testing.model import Key
+from mpcsim.testing.service import Answer, Request
+from mpcsim.testing.story import Call, is_told
 
 __tracebackhide__ = is_told
 
@@ -84,7 +84,7 @@ class CrowdSteps(KeySteps, SigningSteps):
         self._one_succeeded(answers)
         if made:
             self._new_key(who, curve, made[0], password)
-        elif self._trouble:
+        elif self._outages:
             self._unsettled = True
 
     @step
@@ -121,7 +121,7 @@ class CrowdSteps(KeySteps, SigningSteps):
             for user, key in crowd
         ]
         for (_, key), answer in zip(crowd, self._ask(requests), strict=True):
-            if self._trouble:
+            if self._outages:
                 if self._expect(answer, [200]):
                     self._check_signature(key, HASH, answer)
                 continue
@@ -137,7 +137,7 @@ class CrowdSteps(KeySteps, SigningSteps):
 
     def _one_succeeded(self, answers: list[Answer]) -> None:
         """At least one did; the others were refused because of it, not for a bug."""
-        if self._trouble:
+        if self._outages:
             return
         said = "; ".join(map(str, answers))
         good = any(answer.status == 200 for answer in answers)

@@ -6,18 +6,18 @@ from typing import Any, Final, Literal, get_args
 
 from mpcsim.errors import UsageError
 from mpcsim.testing import service_checks as checks
+from mpcsim.testing.api_steps.base import (
+    DURING_OUTAGES,
+    HASH,
+    BaseRun,
+    Skipped,
+    step,
+)
+from mpcsim.testing.api_steps.registered import key_token_problem
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.service import Request
 from mpcsim.testing.story import Call, is_told
 from mpcsim.testing.target import ExpiresTokens
-from mpcsim.testing.walk.base import (
-    HASH,
-    TROUBLE,
-    BaseWalk,
-    Skipped,
-    step,
-)
-from mpcsim.testing.walk.registered import key_token_problem
 
 __tracebackhide__ = is_told
 
@@ -47,7 +47,7 @@ _FAULTS: Final[dict[str, tuple[str, int]]] = {
 """What is wrong with a token, in words, and the code that the answer must have."""
 
 
-class IntruderSteps(BaseWalk):
+class IntruderSteps(BaseRun):
     """Try what is not allowed."""
 
     @step
@@ -99,7 +99,7 @@ class IntruderSteps(BaseWalk):
             raise UsageError(f"no protected endpoint: {endpoint!r}")
         if fault == "expired" and not isinstance(self.target, ExpiresTokens):
             raise Skipped
-        if fault == "key token" and (self._trouble or not self.has_key(user, curve)):
+        if fault == "key token" and (self._outages or not self.has_key(user, curve)):
             raise Skipped
         who = self._user(user)
         key = who.keys.get(curve)
@@ -126,7 +126,7 @@ class IntruderSteps(BaseWalk):
                 body = self._body(who, key.present, operation) if key else {}
             path = f"/v3/wallet/{operation}".rstrip("/")
             (answer,) = self._ask([Request(method, path, body, token)])
-            if answer.status in TROUBLE and self._trouble:
+            if answer.status in DURING_OUTAGES and self._outages:
                 continue
             checks.unauthenticated_is_refused(f"{method} {path}", answer, code)
 
@@ -138,7 +138,7 @@ class IntruderSteps(BaseWalk):
         return token
 
     def _key_token(self, who: User, key: Key | None) -> str:
-        if key is None or self._trouble:
+        if key is None or self._outages:
             raise Skipped
         answer = self._get(who, f"token?id={key.present.key_id}")
         self._expect(answer, [200])

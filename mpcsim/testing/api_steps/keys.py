@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.model import IssuedShare, Key, User
-from mpcsim.testing.service import Answer
-from mpcsim.testing.story import is_told
-from mpcsim.testing.walk.base import (
+from mpcsim.testing.api_steps.base import (
     PASSWORD,
-    BaseWalk,
+    BaseRun,
     article,
     step,
 )
+from mpcsim.testing.model import IssuedShare, Key, User
+from mpcsim.testing.service import Answer
+from mpcsim.testing.story import is_told
 
 __tracebackhide__ = is_told
 
 
-class KeySteps(BaseWalk):
+class KeySteps(BaseRun):
     """Generate and recover."""
 
     @step

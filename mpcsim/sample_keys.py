@@ -1,4 +1,5 @@
-"""Real key shares, from real key generations, kept for the whole process."""
+"""Real key shares to test, attack and show with: made by real key generations, kept for the whole
+process, and the same in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from mpcsim.protocols import dkg
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
 
+__all__ = ["as_loaded", "keys", "session_id"]
+
 
 def session_id(label: str) -> bytes:
     """32 bytes that name a session."""
-    return tagged_hash(Tag.SESSION, b"testing", label.encode())
+    return tagged_hash(Tag.SESSION, b"sample", label.encode())
 
 
-def real_shares(
-    curve: str, threshold: int = 2, holders: int = 3, name: str = ""
-) -> dict[PartyId, KeyShare]:
-    """The shares of a key, by holder 1, 2, ...: the same in every process, as if just loaded.
+def keys(curve: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeyShare]:
+    """The shares of a (t, n) key, by holder 1, 2, ...: as if just loaded.
 
     The key generation takes milliseconds on ed25519, and tens of milliseconds a party on secp256k1;
     it is done once. REPRODUCIBLE: whoever knows these arguments knows the key.
@@ -30,7 +31,7 @@ def real_shares(
     Args:
         name: another name gives another key.
     """
-    made = _made(curve, threshold, holders, name)
+    made = _made(curve, t, n, name)
     return {i: as_loaded(share) for i, share in made.items()}
 
 
@@ -40,10 +41,10 @@ def as_loaded(share: KeyShare) -> KeyShare:
 
 
 @cache
-def _made(curve: str, threshold: int, holders: int, name: str) -> Mapping[PartyId, KeyShare]:
-    parties = tuple(range(1, holders + 1))
-    agreed = dkg.setup(curve, threshold, parties)
-    label = f"key {name}, {curve}, {threshold} of {holders}"
+def _made(curve: str, t: int, n: int, name: str) -> Mapping[PartyId, KeyShare]:
+    parties = tuple(range(1, n + 1))
+    agreed = dkg.setup(curve, t, parties)
+    label = f"key {name}, {curve}, {t} of {n}"
     return results(
         run(
             dkg.party(agreed, i, session_id=session_id(label), rng=SeededRng(f"{label}, {i}"))

@@ -6,20 +6,20 @@ import re
 from typing import Any
 
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.model import User
-from mpcsim.testing.service import Answer, Request
-from mpcsim.testing.story import is_told
-from mpcsim.testing.walk.base import (
-    BaseWalk,
+from mpcsim.testing.api_steps.base import (
+    BaseRun,
     Skipped,
     share_name,
     step,
 )
+from mpcsim.testing.model import User
+from mpcsim.testing.service import Answer, Request
+from mpcsim.testing.story import is_told
 
 __tracebackhide__ = is_told
 
 
-class RegisteredSteps(BaseWalk):
+class RegisteredSteps(BaseRun):
     """Look around."""
 
     @step
