@@ -101,6 +101,7 @@ class ResearchBuild(Build):
         definitions: Mapping[str, Definition[Any, Any]] | None = None,
         party: type[Party[Any, Any]] = Party,
         neglecting: Collection[str] = (),
+        others: Collection[Definition[Any, Any]] = (),
     ) -> None:
         """Say what is off.
 
@@ -115,6 +116,11 @@ class ResearchBuild(Build):
             definitions: protocols of another shape, by the name of the one they stand in for.
             party: class of the honest parties.
             neglecting: duties of the driver that it does not do; see ``heeds``.
+            others: protocols from elsewhere, to be copied as well: all functions in the packages
+                that their round functions are in.
+
+        Raises:
+            UsageError: nothing copied refers to something to be replaced.
         """
         self._replaced = dict(replacing or {})
         self._wire = wire
@@ -136,7 +142,7 @@ class ResearchBuild(Build):
             + list(neglecting)
         )
         self._copies: dict[Any, Any] = {}
-        self._spaces = _namespaces()
+        self._spaces = _namespaces({*COPIED, *(home for of in others for home in _homes(of))})
         held = [value for space in self._spaces.values() for value in space.values()]
         unknown = [f for f in self._replaced if not any(f is value for value in held)]
         if unknown:
@@ -149,7 +155,13 @@ class ResearchBuild(Build):
     # ------------------------------------------------------------------ what a build gives out
 
     def definition(self, of: Definition[Any, Any]) -> ResearchDefinition:
-        """A new definition; ``of`` itself stays as it is."""
+        """A new definition; ``of`` itself stays as it is.
+
+        Raises:
+            UsageError: a protocol from elsewhere that this build has no copy of.
+        """
+        if any(run.__module__ not in self._spaces for run in _runs(of)):
+            raise UsageError(f"{of.name} is not copied, all its checks are on: name it in others")
         shape = self._definitions.get(of.name, of)
         sends = [
             tuple(replace(s, sealed=s.sealed and self._sealing) for s in round_.sends)
@@ -261,7 +273,7 @@ class ResearchBuild(Build):
 
 def without(definition: Definition[Any, Any], *reasons: Reason) -> ResearchDefinition:
     """A new definition of the protocol, in which these checks let everything pass."""
-    return ResearchBuild(without=reasons).definition(definition)
+    return ResearchBuild(without=reasons, others=[definition]).definition(definition)
 
 
 class _Namespace:
@@ -277,11 +289,22 @@ class _Namespace:
             raise AttributeError(name) from None
 
 
-def _namespaces() -> dict[str, dict[str, Any]]:
-    """A copy of the namespace of every module in ``COPIED``."""
+def _homes(definition: Definition[Any, Any]) -> set[str]:
+    """The packages that the round functions of a protocol are in; a module outside any is one."""
+    modules = {run.__module__ for run in _runs(definition)}
+    return {module.rpartition(".")[0] or module for module in modules}
+
+
+def _runs(definition: Definition[Any, Any]) -> list[FunctionType]:
+    """The round functions of a protocol, but for those that a cheater put in."""
+    return [round_.run for round_ in definition.rounds if isinstance(round_.run, FunctionType)]
+
+
+def _namespaces(roots: Collection[str]) -> dict[str, dict[str, Any]]:
+    """A copy of the namespace of every module in these packages."""
 
     def copied(name: str) -> bool:
-        return any(name == root or name.startswith(f"{root}.") for root in COPIED)
+        return any(name == root or name.startswith(f"{root}.") for root in roots)
 
     return {name: dict(vars(sys.modules[name])) for name in sorted(sys.modules) if copied(name)}
 

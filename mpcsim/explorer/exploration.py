@@ -11,6 +11,7 @@ from mpcsim.explorer.observe import Recording
 from mpcsim.explorer.retime import slowed
 from mpcsim.explorer.sessions import Edit, Source, TraceSession
 from mpcsim.explorer.views import Detail, View
+from mpcsim.protocol import Definition
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.simulation import Result
 from mpcsim.sim.trace import Trace
@@ -24,6 +25,7 @@ class Exploration:
         run: Result[Any] | Trace | Source,
         *,
         network: Network | None = None,
+        definition: Definition[Any, Any] | None = None,
         reveal: bool = False,
     ) -> None:
         """Explore a run.
@@ -32,14 +34,18 @@ class Exploration:
             run: what an operation gave (its last attempt), or a trace. Neither holds the messages
                 themselves; ``Explorer.live`` shows those.
             network: that it ran over; by default, what can be told from the trace.
+            definition: of the protocol; not necessary for the protocols of this package.
             reveal: show secret values. They are then in the notebook's output, too.
 
         Raises:
             UsageError: nothing can be told of the network: pass it.
         """
         trace = run.trace if isinstance(run, Result) else run
-        self._source = TraceSession(trace, network) if isinstance(trace, Trace) else trace
+        self._source = (
+            TraceSession(trace, network, definition) if isinstance(trace, Trace) else trace
+        )
         self._network = self._source.network
+        self._definition = definition
         self._edits: tuple[Edit, ...] = ()
         self._reveal = reveal
         self._first, self._recording = self._source.run(self._network, ())
@@ -75,6 +81,7 @@ class Exploration:
             self._trace,
             self._recording,
             network=self._network,
+            definition=self._definition,
             at_first=self._first,
             first_network=self._source.network,
             edits=self._edits,
@@ -87,7 +94,9 @@ class Exploration:
     def details(self) -> dict[str, Detail]:
         """What is in each message, by the keys of the view's messages."""
         if self._details is None:
-            self._details = model.details(self._trace, self._recording, reveal=self._reveal)
+            self._details = model.details(
+                self._trace, self._recording, definition=self._definition, reveal=self._reveal
+            )
         return self._details
 
     # ------------------------------------------------------------------ what if

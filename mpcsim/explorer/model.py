@@ -39,7 +39,7 @@ from mpcsim.explorer.views import (
 )
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.party_events import Ignored
-from mpcsim.protocol import Round
+from mpcsim.protocol import Definition, Round
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
@@ -65,6 +65,7 @@ def view(
     recording: Recording | None = None,
     *,
     network: Network,
+    definition: Definition[Any, Any] | None = None,
     at_first: Trace | None = None,
     first_network: Network | None = None,
     edits: Iterable[Edit] = (),
@@ -77,23 +78,28 @@ def view(
     Args:
         recording: what an onlooker saw of this session (not needed for a mere trace).
         network: that the run went over; ``first_network`` before anything was changed.
+        definition: of the protocol; not necessary for the protocols of this package.
         at_first: the run before anything was changed.
         edits: of the messages.
         reveal: show secret values, too.
     """
-    return _Maker(trace, recording, tuple(edits), reveal).view(
+    return _Maker(trace, recording, definition, tuple(edits), reveal).view(
         network, first_network or network, at_first or trace, frozen, fixed_times
     )
 
 
 def details(
-    trace: Trace, recording: Recording | None, *, reveal: bool = False
+    trace: Trace,
+    recording: Recording | None,
+    *,
+    definition: Definition[Any, Any] | None = None,
+    reveal: bool = False,
 ) -> dict[str, Detail]:
-    """What is in each message, by the messages' keys."""
+    """What is in each message, by the messages' keys; arguments as for ``view``."""
     found: dict[str, Detail] = {}
     for message in trace.messages:
         if _key(message) not in found:
-            found[_key(message)] = _detail(message, recording, reveal)
+            found[_key(message)] = _detail(message, recording, definition, reveal)
     return found
 
 
@@ -101,11 +107,16 @@ def _key(message: MessageRecord) -> str:
     return f"{message.sender}>{message.receiver} {message.kind}"
 
 
-def _detail(message: MessageRecord, recording: Recording | None, reveal: bool) -> Detail:
+def _detail(
+    message: MessageRecord,
+    recording: Recording | None,
+    definition: Definition[Any, Any] | None,
+    reveal: bool,
+) -> Detail:
     flow = message.sender, message.receiver, message.kind
     opened = recording.opened(flow) if recording else None
     if opened is None:
-        definition = PROTOCOLS.get(message.protocol)
+        definition = definition or PROTOCOLS.get(message.protocol)
         kinds = {s.kind: s.message for _, s in definition.kinds()} if definition else {}
         kind = kinds.get(message.kind)
         doc, fields = (_doc(kind), schema(kind)) if kind else ("", ())
@@ -148,14 +159,19 @@ class _Maker:
     """Everything that one view is made of."""
 
     def __init__(
-        self, trace: Trace, recording: Recording | None, edits: tuple[Edit, ...], reveal: bool
+        self,
+        trace: Trace,
+        recording: Recording | None,
+        definition: Definition[Any, Any] | None,
+        edits: tuple[Edit, ...],
+        reveal: bool,
     ) -> None:
         self.trace = trace
         self.recording = recording
         self.edits = edits
         self.reveal = reveal
         self.protocol = next((w.protocol for w in trace.work if w.protocol), "")
-        self.definition = PROTOCOLS.get(self.protocol)
+        self.definition = definition or PROTOCOLS.get(self.protocol)
         self.learning = Learning(self.protocol, recording, reveal=reveal)
         self.order = Order(trace)
         self.ignored = {m.number: self._ignored(m) for m in trace.messages}

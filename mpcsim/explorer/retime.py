@@ -157,14 +157,20 @@ class Puppet:
 class Retiming:
     """A complete run, to be run again over other networks."""
 
-    def __init__(self, trace: Trace, network: Network) -> None:
+    def __init__(
+        self, trace: Trace, network: Network, definition: Definition[Any, Any] | None = None
+    ) -> None:
         """Take a run apart.
 
+        Args:
+            definition: of the protocol; not necessary for the protocols of this package.
+
         Raises:
-            UsageError: not complete, or messages were lost or doubled by faults.
+            UsageError: not complete, messages were lost or doubled by faults, or the protocol is
+                not known.
         """
         self._trace = trace
-        self._graph = record(trace)
+        self._graph = record(trace, definition)
         self._costs = Recorded.of(trace, network)
         named = bytes.fromhex(trace.messages[0].session) if trace.messages else b""
         self._session = named.ljust(SESSION_ID_BYTES, b"\0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -13,7 +13,7 @@ from mpcsim.explorer.fields import WHOLE, alter
 from mpcsim.explorer.observe import Observed, Recording
 from mpcsim.explorer.retime import Recorded, Retiming, seen_network
 from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Party
+from mpcsim.protocol import Definition, Party
 from mpcsim.rng import SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.network.topology import Network
@@ -121,7 +121,8 @@ class LiveSession:
         if not edits and self._costs is None:
             self._costs = Recorded.of(trace, network)
             self._first, self._honest = trace, recording
-            self._retiming = _retiming(trace, network)
+            with suppress(UsageError):
+                self._retiming = Retiming(trace, network)
         return trace, recording
 
     def _play(self, network: Network, edits: tuple[Edit, ...], recording: Recording) -> Trace:
@@ -159,41 +160,49 @@ class TraceSession:
         "them."
     )
 
-    def __init__(self, trace: Trace, network: Network | None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        network: Network | None,
+        definition: Definition[Any, Any] | None = None,
+    ) -> None:
         """Take a trace.
 
         Args:
             network: that it ran over; by default, what can be told from the trace.
+            definition: of the protocol; not necessary for the protocols of this package.
         """
         self._trace = trace
         self.network = network or seen_network(trace)
-        self._retiming = _retiming(trace, self.network)
+        self._retiming: Retiming | None = None
+        self._fixed = ""
+        """Why its times cannot be worked out for another network; empty if they can."""
+        try:
+            self._retiming = Retiming(trace, self.network, definition)
+        except UsageError as error:
+            self._fixed = str(error)
 
     def run(self, network: Network, edits: tuple[Edit, ...]) -> tuple[Trace, Recording | None]:
         """The trace, or the same messages over another network.
 
         Raises:
-            UsageError: something is to be altered, or the run was not complete.
+            UsageError: something is to be altered, the run was not complete, or its protocol is
+                not known.
         """
         if edits:
             raise UsageError(self.frozen)
         if network is self.network:
             return self._trace, None
         if self._retiming is None:
-            raise UsageError("only a complete run without faults can be run over another network")
+            raise UsageError(
+                f"only a complete run without faults can be run over another network ({self._fixed})"
+            )
         return self._retiming.over(network), None
 
     @property
     def fixed_times(self) -> bool:
         """Whether its times cannot be worked out for another network."""
         return self._retiming is None
-
-
-def _retiming(trace: Trace, network: Network) -> Retiming | None:
-    try:
-        return Retiming(trace, network)
-    except UsageError:
-        return None
 
 
 def _altering(made: Participant[Any], edits: list[Edit]) -> Adversary:
