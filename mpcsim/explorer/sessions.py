@@ -194,9 +194,8 @@ class TraceSession:
         if network is self.network:
             return self._trace, None
         if self._retiming is None:
-            raise UsageError(
-                f"only a complete run without faults can be run over another network ({self._fixed})"
-            )
+            only = "only a complete run without faults can be run over another network"
+            raise UsageError(f"{only} ({self._fixed})")
         return self._retiming.over(network), None
 
     @property

@@ -234,7 +234,6 @@ def _half(data: bytes) -> bytes:
 
 
 def _spoils(codec: Codec, value: Any, context: WireContext) -> Iterator[tuple[str, Spoil]]:
-    q = context.group.order
     match codec:
         case Unsigned() | Fixed():
             pass  # every string of the right length is a value
@@ -244,7 +243,7 @@ def _spoils(codec: Codec, value: Any, context: WireContext) -> Iterator[tuple[st
             if isinstance(codec, Text):
                 yield "not UTF-8", lambda v: b"\0\0\0\1\xff"
         case ScalarCodec():
-            for name, n in (("= q", q), ("= 2^256 - 1", 2**256 - 1)):
+            for name, n in (("= q", context.group.order), ("= 2^256 - 1", 2**256 - 1)):
                 yield name, partial(_always, n.to_bytes(SCALAR_BYTES, context.group.byteorder))
         case PointCodec():
             yield from _bad_points(context)

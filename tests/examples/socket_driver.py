@@ -35,8 +35,6 @@ REDIAL_S = 0.05
 LINGER_S = 1.0
 """For what is still to go out when the session is over."""
 
-Address = tuple[str, int]
-
 
 class PeerGone(ConnectionError):
     """Nothing more will come from a party that is waited for."""
@@ -50,7 +48,7 @@ def refuse(result: Any) -> None:
 async def drive(
     party: Participant[Any],
     listening: socket,
-    peers: Mapping[int, Address],
+    peers: Mapping[int, tuple[str, int]],
     *,
     deadline_s: float = 30.0,
     store: Callable[[Any], None] = refuse,
@@ -88,7 +86,7 @@ class _Driver:
     def __init__(
         self,
         party: Participant[Any],
-        peers: Mapping[int, Address],
+        peers: Mapping[int, tuple[str, int]],
         store: Callable[[Any], None],
     ) -> None:
         self._party, self._peers, self._store = party, peers, store
@@ -109,7 +107,7 @@ class _Driver:
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Hand over what comes from a peer, until its connection ends."""
         with suppress(asyncio.IncompleteReadError, OSError):
-            sender = int.from_bytes(await reader.readexactly(ID_BYTES), "big")
+            sender = await _number(reader, ID_BYTES)
             if sender in self._peers and sender not in self._accepted:
                 self._accepted[sender] = writer
                 await self._receive(sender, reader)
@@ -117,16 +115,13 @@ class _Driver:
 
     async def _receive(self, sender: int, reader: asyncio.StreamReader) -> None:
         try:
-            while not self.ended.done():
-                length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
-                if length > MAX_ENVELOPE_BYTES:
-                    break
-                data = await reader.readexactly(length)
-                self.put_out(self._party.receive(sender, data))
+            while (length := await _number(reader, LENGTH_BYTES)) <= MAX_ENVELOPE_BYTES:
+                self.put_out(self._party.receive(sender, await reader.readexactly(length)))
         except (asyncio.IncompleteReadError, OSError):
             pass
         except Exception as error:  # of the store, say: the session ends with it
-            self._end(error)
+            if not self.ended.done():
+                self.ended.set_exception(error)
         self._gone.add(sender)
         self._look()
 
@@ -143,19 +138,13 @@ class _Driver:
     def _look(self) -> None:
         """End the session if it is over, or cannot get there any more."""
         waiting = self._party.waiting()
-        if self._party.outcome is not None:
-            self._end(self._party.outcome)
-        elif waiting is not None and (missing := self._gone & waiting.parties):
-            who = ", ".join(map(str, sorted(missing)))
-            self._end(PeerGone(f"party {who} is gone: {self._party!r}"))
-
-    def _end(self, how: Done[Any] | Aborted | Exception) -> None:
         if self.ended.done():
             return
-        if isinstance(how, Exception):
-            self.ended.set_exception(how)
-        else:
-            self.ended.set_result(how)
+        if self._party.outcome is not None:
+            self.ended.set_result(self._party.outcome)
+        elif waiting is not None and (missing := self._gone & waiting.parties):
+            who = ", ".join(map(str, sorted(missing)))
+            self.ended.set_exception(PeerGone(f"party {who} is gone: {self._party!r}"))
 
     async def close(self) -> None:
         """Close all connections; what was written still goes out."""
@@ -165,3 +154,7 @@ class _Driver:
             async with asyncio.timeout(LINGER_S):
                 for writer in self._dialled.values():
                     await writer.wait_closed()
+
+
+async def _number(reader: asyncio.StreamReader, width: int) -> int:
+    return int.from_bytes(await reader.readexactly(width), "big")

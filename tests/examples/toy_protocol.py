@@ -5,10 +5,11 @@ party is honest, and the same for everyone. Whoever opens to anything else is na
 two parties different things stops the run, by the echo of the commitments. Whoever opens last sees
 the result first and may still refuse to go on: that much every protocol of this kind leaves open.
 
-A template for a protocol of your own. Messages are classes whose annotations say how they are
-encoded; a round is a function of what the party may see (``view``), what it kept (``keep``) and
-what it received (``inbox``); a ``Definition`` ties them together. Everything else comes with it:
-acceptance of messages, aborts, snapshots, simulation, traces, attacks.
+A template for a protocol of your own. ``Party(TOSS, Toss((1, 2, 3)), 1, session_id=...)`` is party
+1 of three. Messages are classes whose annotations say how they are encoded; a round is a function
+of what the party may see (``view``), what it kept (``keep``) and what it received (``inbox``); a
+``Definition`` ties them together. Everything else comes with it: acceptance of messages, aborts,
+snapshots, simulation, traces, attacks.
 
 These messages are not sealed: the parties share no secrets, and blame rests on the transport's word
 for who sent what. A protocol among holders of a key share names their secrets in ``pair_secrets``,
@@ -17,18 +18,17 @@ as ``mpcsim.protocols.frost`` does, and leaves ``sealed`` as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import xor
 from typing import Annotated
 
 from mpcsim.encoding import BYTES32, NO_CONTEXT, U16, Message, Seq, wire
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.primitives.commitment import commit, opens
-from mpcsim.protocol import Definition, Delivery, Inbox, Party, Round, Sends, Turn, View
+from mpcsim.protocol import Definition, Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import ECHO, check_echo, echo
-from mpcsim.rng import Rng
 
 
 @wire
@@ -77,37 +77,32 @@ def round_2_reveal(view: View[Toss], keep: Drawn, inbox: Inbox) -> Turn:
 def round_3_result(view: View[Toss], keep: None, inbox: Inbox) -> Turn:
     """Check what was opened, and add it up."""
     commits, reveals = inbox.everyone(Commit), inbox.everyone(Reveal)
+    seen = echo(view, inbox, Commit)
     for j in view.others():
-        said, opened = commits[j].commitment, reveals[j]
-        check_echo(echo(view, inbox, Commit), opened.echo, j, view.me)
-        fits = opens(said, view.session_id, j, opened.blinding, opened.coin)
+        V, opened = commits[j].commitment, reveals[j]
+        check_echo(seen, opened.echo, j, view.me)
+        fits = opens(V, view.session_id, j, opened.blinding, opened.coin)
         check(fits, Reason.COMMITMENT_OPENING, j)
-    return Turn(result=reduce(xor, (reveal.coin for reveal in reveals.values())))
-
-
-def xor(a: bytes, b: bytes) -> bytes:
-    return bytes(x ^ y for x, y in zip(a, b, strict=True))
+    coins = [reveal.coin for reveal in reveals.values()]
+    return Turn(result=bytes(reduce(xor, column) for column in zip(*coins, strict=True)))
 
 
 def check_setup(agreed: Toss, me: PartyId) -> None:
-    if len(agreed.parties) < 2:
+    """Everything that can be wrong before a session begins; ``Party`` sees to the rest."""
+    if len(party_ids(agreed.parties)) < 2:
         raise UsageError("it takes two to toss a coin")
+
+
+def openly(kind: type[Message]) -> Sends:
+    return Sends(kind, Delivery.BROADCAST, sealed=False)
 
 
 TOSS: Definition[Toss, bytes] = Definition(
     name="coin toss",
-    number=200,  # mpcsim's own protocols count from 1
+    number=200,  # mpcsim's own count from 1
     rounds=(
-        Round(
-            1, "commit", round_1_commit, sends=(Sends(Commit, Delivery.BROADCAST, sealed=False),)
-        ),
-        Round(
-            2,
-            "reveal",
-            round_2_reveal,
-            needs=(Commit,),
-            sends=(Sends(Reveal, Delivery.BROADCAST, sealed=False),),
-        ),
+        Round(1, "commit", round_1_commit, sends=(openly(Commit),)),
+        Round(2, "reveal", round_2_reveal, needs=(Commit,), sends=(openly(Reveal),)),
         Round(3, "result", round_3_result, needs=(Reveal,)),
     ),
     setup=Toss,
@@ -116,15 +111,3 @@ TOSS: Definition[Toss, bytes] = Definition(
     pair_secrets=lambda agreed: {},
     check=check_setup,
 )
-
-
-def party(
-    parties: Iterable[int], me: int, *, session_id: bytes, rng: Rng | None = None
-) -> Party[Toss, bytes]:
-    """One of those who toss; its result is 32 bytes.
-
-    Raises:
-        UsageError: bad or duplicate identifiers, fewer than two, this party not among them, or a
-            session id of the wrong length.
-    """
-    return Party(TOSS, Toss(party_ids(parties)), me, session_id=session_id, rng=rng)

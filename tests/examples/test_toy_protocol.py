@@ -1,0 +1,286 @@
+"""A protocol from outside the package: stepped, simulated, traced, attacked, explored, tested."""
+
+import os
+from dataclasses import replace
+from functools import partial, reduce
+
+import pytest
+
+from mpcsim import Network
+from mpcsim.attacks.research import ResearchBuild, without
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
+from mpcsim.explorer import Explorer
+from mpcsim.primitives.commitment import commit
+from mpcsim.protocol import Done, Party
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from mpcsim.sim import Adversary, Trace, Verdict
+from mpcsim.sim.replay import record
+from mpcsim.sim.run.adversary import deviating
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import drop
+from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol
+from tests.examples import toy_protocol
+from tests.examples.toy_protocol import TOSS, Toss
+
+SEOUL = Network.preset("seoul", institution="frankfurt")
+AGREED = Toss((1, 2, 3))
+WANTED = b"heads".ljust(32, b"!")
+
+
+def parties(definition=TOSS):
+    sid = os.urandom(32)
+    return [Party(definition, AGREED, i, session_id=sid) for i in AGREED.parties]
+
+
+def over_seoul(participants, **options):
+    def same(found):
+        return len(set(found.values())) == 1
+
+    return VirtualRun(participants, SEOUL, seed=1, validate=same, name="toss", **options).run()
+
+
+# ---------------------------------------------------------------------- stepped
+
+
+def test_step_by_hand():
+    one, two, three = parties()
+    local = LocalRun([one, two, three])
+    local.start()
+    assert str(local.in_flight[0]) == "round 1: Commit from party 1 to party 2, 72 bytes"
+    local.deliver(2)  # from party 2 to party 1
+    assert str(one.waiting()) == "waiting in round 2 (reveal) for Commit from 3"
+    tossed = results(local.finish())
+    assert len(set(tossed.values())) == 1
+    drawn = [party.inbox.own[toy_protocol.Reveal][1].coin for party in (one, two, three)]
+    whole = reduce(lambda a, b: a ^ b, (int.from_bytes(coin, "big") for coin in drawn))
+    assert tossed[1] == whole.to_bytes(32, "big")
+    assert set(local.depth.values()) == {2}
+    assert results(run(parties())) != tossed
+
+
+def test_pause_and_resume():
+    one, two, three = parties()
+    stored, told = one.snapshot(), str(one.keep)
+    one.start()
+    again, outputs = Party.resume(TOSS, stored)
+    assert outputs == []
+    assert len(set(results(run([again, two, three])).values())) == 1
+    assert again.keep is None
+    assert told == "None"
+
+
+@pytest.mark.parametrize(("members", "me"), [((1,), 1), ((0, 1), 1), ((1, 1), 1), ((1, 2), 3)])
+def test_a_set_up_that_makes_no_sense(members, me):
+    with pytest.raises(UsageError):
+        Party(TOSS, Toss(members), me, session_id=bytes(32))
+
+
+# ---------------------------------------------------------------------- simulated and traced
+
+
+def test_simulate_and_trace(tmp_path):
+    trace = over_seoul(parties())
+    assert trace.verdict is Verdict.VALID
+    summary = trace.summary()
+    assert (summary.messages, summary.rounds, summary.sequential_delays) == (12, 2, 2)
+    # Seoul waits for Frankfurt, and Frankfurt for everyone.
+    client, operator, institution = summary.parties
+    assert [max(p.waited_for, key=p.waited_for.get) for p in (client, operator)] == [3, 3]
+    assert institution.waited_for.keys() <= {1, 2}
+    assert trace.finished_ms == pytest.approx(2 * 120, rel=0.2)  # twice one way to Frankfurt
+    to_frankfurt = next(m for m in trace.messages if (m.sender, m.receiver) == (1, 3))
+    assert [(hop.source, hop.target) for hop in to_frankfurt.hops] == [
+        ("client", "gateway"),
+        ("gateway", "institution"),
+    ]
+    path = trace.critical_path()
+    kinds = [trace.messages[n].kind for n in path.messages]
+    assert kinds == ["Commit", "Reveal"]
+    assert set(trace.to_frame()["protocol"].dropna()) == {"coin toss"}
+    assert "reveal" in str(trace)
+    for figure in (trace.sequence_diagram(), trace.gantt()):
+        assert figure.axes
+    loaded = Trace.load(trace.save_jsonl(tmp_path / "toss.jsonl"))
+    assert loaded.messages == trace.messages
+
+
+def test_a_lost_message_is_missed():
+    trace = over_seoul(parties(), faults=[drop("Reveal", sender=2, receiver=1)])
+    assert trace.verdict is Verdict.STALLED
+    assert str(trace.waiting[1]) == "waiting in round 3 (result) for Reveal from 2"
+
+
+def test_replay_needs_the_definition():
+    trace = over_seoul(parties())
+    assert len(record(trace, TOSS).messages) == 12
+    with pytest.raises(UsageError, match="pass the definition"):
+        record(trace)
+
+
+# ---------------------------------------------------------------------- attacked
+
+
+def steering(party, wanted):
+    """Waits until all others have opened, and then opens to what makes the result."""
+
+    def steer(kind, to, message):
+        if kind != "Reveal":
+            return message
+        others = party.inbox.received(toy_protocol.Reveal).values()
+        parts = [int.from_bytes(coin, "big") for coin in (wanted, *(m.coin for m in others))]
+        return replace(message, coin=reduce(lambda a, b: a ^ b, parts).to_bytes(32, "big"))
+
+    return Adversary(party, steer, hold={"Reveal"})
+
+
+def two_faced(party):
+    """Commits to another coin toward party 3 than toward party 1, and opens both truly."""
+    coin, blinding = bytes(32), bytes(32)
+    other = toy_protocol.Commit(commit(party.session_id, party.me, blinding, coin))
+
+    def lie(kind, to, message):
+        if kind == "AbortNotice":
+            return None
+        if to != 3:
+            return message
+        return other if kind == "Commit" else replace(message, coin=coin, blinding=blinding)
+
+    return Adversary(party, lie)
+
+
+def attacked(attack, definition=TOSS):
+    """A run in which party 2 cheats: the outcomes of the honest two, by party."""
+    one, two, three = parties(definition)
+    cheater = Party(TOSS, AGREED, 2, session_id=two.session_id)
+    outcomes = over_seoul([one, attack(cheater), three]).outcomes
+    return outcomes[1], outcomes[3]
+
+
+def test_a_cheater_who_opens_to_something_else_is_named():
+    for outcome in attacked(partial(steering, wanted=WANTED)):
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.COMMITMENT_OPENING
+        assert outcome.where == InRound(3, "result")
+        assert outcome.culprits == {2}
+
+
+def test_without_the_opening_check_the_cheater_chooses_the_coin():
+    weak = without(TOSS, Reason.COMMITMENT_OPENING)
+    assert attacked(partial(steering, wanted=WANTED), weak) == (Done(WANTED), Done(WANTED))
+    # The protocol itself is as strict as before.
+    assert isinstance(attacked(partial(steering, wanted=WANTED))[0], Aborted)
+
+
+def test_a_cheater_with_two_faces_is_suspected():
+    for outcome in attacked(two_faced):
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.ECHO_MISMATCH
+        assert 2 in outcome.suspects
+        assert not outcome.culprits
+
+
+def test_without_the_echo_two_honest_parties_end_with_different_coins():
+    one, three = attacked(two_faced, without(TOSS, Reason.ECHO_MISMATCH))
+    assert isinstance(one, Done)
+    assert isinstance(three, Done)
+    assert one.result != three.result
+
+
+def test_one_check_off_leaves_the_other_on():
+    outcome, _ = attacked(partial(steering, wanted=WANTED), without(TOSS, Reason.ECHO_MISMATCH))
+    assert isinstance(outcome, Aborted)
+    assert outcome.reason is Reason.COMMITMENT_OPENING
+
+
+def test_a_research_build_that_has_no_copy_of_a_protocol_says_so():
+    with pytest.raises(UsageError, match="coin toss is not copied, all its checks are on"):
+        ResearchBuild(without=[Reason.ECHO_MISMATCH]).definition(TOSS)
+    replaced = ResearchBuild(replacing={commit: lambda *parts: bytes(32)}, others=[TOSS])
+    local = LocalRun(parties(replaced.definition(TOSS)))
+    local.start()
+    assert local.in_flight[0].send.data.endswith(bytes(32))
+
+
+def test_a_cheater_from_the_inside():
+    def stingy(original, view, keep, inbox):
+        turn = original(view, keep, inbox)
+        return replace(turn, broadcast=replace(turn.broadcast, coin=bytes(32)))
+
+    one, three = attacked(lambda party: Adversary(deviating(party, 2, stingy)))
+    assert one.culprits == three.culprits == {2}
+
+
+# ---------------------------------------------------------------------- explored
+
+
+def test_explore():
+    trace = over_seoul(parties())
+    explorer = Explorer(trace, network=SEOUL, definition=TOSS)
+    assert "data:image/svg+xml" in explorer._repr_html_()
+    view = explorer.view
+    assert view.good
+    assert [r.name for r in view.rounds] == ["commit", "reveal", "result"]
+    assert view.steps[0].standing == "waits in round 2 (reveal) for Commit from party 2, 3"
+    detail = explorer.details["1>2 Reveal"]
+    assert detail.doc == "Round 2, broadcast."
+    assert [field.name for field in detail.fields] == ["echo", "coin", "blinding"]
+    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
+
+
+def test_explore_over_another_network():
+    explorer = Explorer(over_seoul(parties()), network=SEOUL, definition=TOSS)
+    before = explorer.trace.finished_ms
+    assert not explorer.view.fixed_times
+    explorer.set_latency("gateway", "institution", 300.0)
+    assert explorer.trace.finished_ms > before + 200
+    assert explorer.reset().trace.finished_ms == before
+
+
+def test_explore_without_knowing_the_protocol():
+    explorer = Explorer(over_seoul(parties()), network=SEOUL)
+    assert "data:image/svg+xml" in explorer._repr_html_()
+    assert explorer.view.steps[0].standing == "waiting"
+    assert explorer.view.fixed_times
+    with pytest.raises(UsageError, match=r"coin toss need is not known.*pass the definition"):
+        explorer.set_latency("gateway", "institution", 300.0)
+
+
+def test_explore_an_attack():
+    one, two, three = parties()
+    trace = over_seoul([one, steering(two, WANTED), three])
+    view = Explorer(trace, network=SEOUL, definition=TOSS).view
+    assert [(abort.reason, abort.culprits) for abort in view.aborts if abort.party in (1, 3)] == [
+        ("COMMITMENT_OPENING", (2,))
+    ] * len(view.aborts)
+
+
+# ---------------------------------------------------------------------- the test kit
+
+
+def toss_scenario():
+    def make(i, sid, rng):
+        return Party(TOSS, AGREED, i, session_id=sid, rng=rng)
+
+    def problem(found):
+        return None if len(set(found.values())) < 2 else "the parties saw different coins"
+
+    return Scenario("toss_scenario()", TOSS, AGREED.parties, make, problem)
+
+
+@pytest.mark.parametrize("to", [None, 3])
+def test_whatever_a_party_changes_the_honest_agree_and_blame_rightly(to):
+    scenario, seen = toss_scenario(), 0
+    for kind, made in changes(scenario, 2).items():
+        for change in made:
+            run_protocol(scenario, order=Order((1, 0, 2)), deviation=Deviation(2, kind, change, to))
+            seen += 1
+    assert seen > 20
+
+
+def test_the_same_seeds_toss_the_same_coin():
+    one, other = (
+        run([Party(TOSS, AGREED, i, session_id=bytes(32), rng=SeededRng(i)) for i in (1, 2, 3)])
+        for _ in range(2)
+    )
+    assert one == other
