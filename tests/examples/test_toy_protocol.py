@@ -19,6 +19,7 @@ from mpcsim.sim.replay import record
 from mpcsim.sim.run.adversary import deviating
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop
+from mpcsim.sim.run.realtime import real_time
 from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol
 from tests.examples import toy_protocol
 from tests.examples.toy_protocol import TOSS, Toss
@@ -60,14 +61,15 @@ def test_step_by_hand():
 
 
 def test_pause_and_resume():
-    one, two, three = parties()
-    stored, told = one.snapshot(), str(one.keep)
-    one.start()
-    again, outputs = Party.resume(TOSS, stored)
-    assert outputs == []
-    assert len(set(results(run([again, two, three])).values())) == 1
-    assert again.keep is None
-    assert told == "None"
+    local = LocalRun(parties())
+    local.start()
+    for _ in range(4):
+        local.deliver()
+    stored = local.parties[1].snapshot()
+    resumed, said = Party.resume(TOSS, stored)
+    assert str(resumed.waiting()) == str(local.parties[1].waiting())
+    local.rejoin(resumed, said)
+    assert len(set(results(local.finish()).values())) == 1
 
 
 @pytest.mark.parametrize(("members", "me"), [((1,), 1), ((0, 1), 1), ((1, 1), 1), ((1, 2), 3)])
@@ -103,6 +105,12 @@ def test_simulate_and_trace(tmp_path):
         assert figure.axes
     loaded = Trace.load(trace.save_jsonl(tmp_path / "toss.jsonl"))
     assert loaded.messages == trace.messages
+
+
+def test_over_real_sockets():
+    trace = real_time(parties(), Network.star(1.0, 1.0, 1.0), deadline_s=60.0)
+    assert trace.verdict is Verdict.VALID
+    assert trace.clock == "real"
 
 
 def test_a_lost_message_is_missed():
