@@ -227,6 +227,12 @@ def test_the_table_names_everything_once():
     assert top_names(ROOT / "mpcsim" / "sim") == set(SIM_LEVEL)
 
 
+def test_the_architecture_shows_the_layers():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    shown = text.partition("<!-- layers -->\n```\n")[2].partition("```")[0]
+    assert [line.split() for line in shown.splitlines()] == LAYERS
+
+
 # --- the check itself ---------------------------------------------------------------------------
 
 

@@ -1,0 +1,157 @@
+"""What the documents say is there is there: files, modules, names, tests, links, pictures."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.helpers.repo import ROOT, project_files
+from tests.helpers.state_picture import BLOCK, FILE, redrawn
+
+DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md", "SECURITY.md")
+
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+IN_FOLDER = re.compile(r"(?<![\w./-])(?:mpcsim|node|tests|notebooks|\.ci)/[\w./-]*")
+FILE_NAME = re.compile(r"(?<![\w./-])[\w.-]+\.(?:py|md|toml|yml|lock|json)\b")
+MODULE = re.compile(r"(?<![\w./-])(?:mpcsim|node|tests)(?:\.\w+)+")
+TEST = re.compile(r"(tests/[\w./-]+\.py)::(\w+)")
+NAME = re.compile(r"\w+(?:\.\w+)*")
+TERM = re.compile(r"^- \*\*(.+?)\*\*(?: \((.+?)\))?: \S", re.MULTILINE)
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def names(*folders: str) -> frozenset[str]:
+    """Every name in the code of these folders, and every text in it that looks like one."""
+    return frozenset(
+        value
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "test_documents.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for _, value in ast.iter_fields(node)
+        if isinstance(value, str) and NAME.fullmatch(value)
+    )
+
+
+@cache
+def file_names() -> frozenset[str]:
+    return frozenset(path.name for path in project_files())
+
+
+@cache
+def functions(path: str) -> frozenset[str]:
+    tree = ast.parse(read(path))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def is_module(dotted: str) -> bool:
+    """Whether it is a module, or a name in one."""
+    path = ROOT.joinpath(*dotted.split("."))
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    module = path.parent
+    file = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+    return file.is_file() and path.name in re.findall(r"\w+", file.read_text(encoding="utf-8"))
+
+
+def missing(text: str, *code: str) -> Iterator[str]:
+    """What a document names that is not there.
+
+    Args:
+        code: folders that names in code font are looked for in.
+    """
+    for path in LINK.findall(text):
+        if not (ROOT / path).is_file():
+            yield f"link to {path}"
+    spans = SPAN.findall(FENCED.sub("", text))
+    for span in [*spans, *FENCED.findall(text)]:
+        for path in IN_FOLDER.findall(span):
+            if not (ROOT / path.rstrip(".")).exists():
+                yield path
+        for name in FILE_NAME.findall(span):
+            if name not in file_names():
+                yield name
+        for module in MODULE.findall(span):
+            if not is_module(module):
+                yield module
+        for path, test in TEST.findall(span):
+            if (ROOT / path).is_file() and test not in functions(path):
+                yield f"{path}::{test}"
+    for span in spans:
+        if NAME.fullmatch(span) and not (FILE_NAME.fullmatch(span) or MODULE.fullmatch(span)):
+            for word in span.split("."):
+                if word not in names(*code):
+                    yield span
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_a_document_names_is_there(name):
+    code = ["mpcsim", "node"] if name == "GLOSSARY.md" else ["mpcsim", "node", "tests"]
+    assert list(missing(read(name), *code)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[that](NOTHING.md)",
+        "`mpcsim/nothing.py`",
+        "`tests/nothing`",
+        "see `nothing.py`",
+        "`python -m mpcsim.nothing`",
+        "`mpcsim.errors.Nothing`",
+        "`tests/repo/test_readme.py::test_nothing`",
+        "`NoSuchName`",
+        "`Party.no_such_name`",
+        "```sh\npytest tests/nothing\n```",
+    ],
+)
+def test_what_is_missing_is_seen(text):
+    assert list(missing(text, "mpcsim", "node"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[that](README.md), [this](notebooks/README.md#part)",
+        "`mpcsim/protocols/<name>` and `mpcsim/sim`",
+        "`mpcsim.rpc.grants`, `mpcsim.rpc.grants.Scope`, `Party.receive`",
+        "`make notebooks NOTEBOOKS=notebooks/<file>`",
+        "`tests/repo/test_readme.py::test_the_examples_run`",
+        "`POST /v3/wallet/sign`",
+    ],
+)
+def test_what_is_there_is_not_missed(text):
+    assert list(missing(text, "mpcsim", "node")) == []
+
+
+def test_the_glossary_is_in_order():
+    """Alphabetical, one line each; a word with several senses says which."""
+    lines = read("GLOSSARY.md").partition("\n- ")[2].splitlines()
+    terms = TERM.findall(read("GLOSSARY.md"))
+    assert len(terms) == len(lines) > 100
+    keys = [(re.sub(r"[^a-z]", "", word.lower()), sense) for word, sense in terms]
+    assert keys == sorted(set(keys))
+    for word in {word for word, _ in terms}:
+        senses = [sense for other, sense in terms if other == word]
+        assert len(senses) == 1 or all(senses), word
+
+
+def test_the_pictures_show_the_rounds_as_they_are():
+    text = FILE.read_text(encoding="utf-8")
+    assert len(BLOCK.findall(text)) == 2
+    assert text == redrawn(text), "run: python -m tests.helpers.state_picture"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_front_page_leads_to_it(name):
+    assert f"]({name})" in read("README.md")
