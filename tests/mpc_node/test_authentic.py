@@ -80,10 +80,7 @@ def refused(monkeypatch):
     async def refused(gateway, client, verb, body, status=400, *, party=OPERATOR):
         before = shares_of(gateway)
         with monkeypatch.context() as patched:
-            for name in ("ecdsa", "frost"):
-                protocol = getattr(mpc_node, name)
-                for touch in ("setup", "party"):
-                    patched.setattr(protocol, touch, lambda *_, **__: pytest.fail("begun"))
+            patched.setattr(mpc_node, "signer", lambda *_, **__: pytest.fail("begun"))
             for link in gateway.links.values():
                 node = link.node
                 if node.me != party:  # it would open its half

@@ -182,7 +182,7 @@ def test_a_node_is_swept_by_time(tmp_path):
 
     async def work():
         now = [0.0]
-        with closing(open_gateway(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
+        with closing(open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
             await Client.of(gateway).begin_generate("ed25519")
             node = gateway.links[OPERATOR].node
             with sweeping(node, 0.01):

@@ -14,7 +14,7 @@ from tests.helpers.repo import ROOT
 
 TESTS = '''
 import pytest
-from mpcsim.testing import Replay, Run, run_protocol
+from mpcsim.testing import ApiRun, Replay, run_protocol
 from mpcsim.testing.scenarios import frost_signing
 from tests.testing import faulty, implementations, own_invariants
 from tests.testing.own_node import OwnNode
