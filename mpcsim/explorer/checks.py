@@ -56,7 +56,8 @@ SEALED: Final = (Check("opens under the secret the two parties share (AES-256-GC
 EVERY: Final = (
     Check("no other message came for the same slot", _R.CONFLICTING_MESSAGE),
     Check(
-        "decodes: canonical scalars, points on the curve, no byte too many", _R.MALFORMED_MESSAGE
+        "decodes: canonical scalars, points of the group but the identity, no byte too many",
+        _R.MALFORMED_MESSAGE,
     ),
 )
 

@@ -69,7 +69,8 @@ def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
     public_key = record.public_key.encode()
     try:
         if record.group is SECP256K1:
-            recoverable = signature[:64] + bytes([signature[64] - 27])
+            r, s, (v,) = signature[:32], signature[32:64], signature[64:]
+            recoverable = r + s + bytes([v - 27])
             found = PublicKey.from_signature_and_message(recoverable, message, hasher=None)
             return found.format() == public_key
         VerifyKey(public_key).verify(message, signature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shlex
@@ -18,6 +19,7 @@ import httpx
 import pytest
 
 from mpcsim.bench.service import TARGETS, service_figures, table
+from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
 from mpcsim.cli.network import parse
 from mpcsim.errors import UsageError
@@ -36,8 +38,19 @@ from mpcsim.system import (
 )
 from tests.helpers.processes import PORTS
 
+CHOSEN = ("--queue=3", "--token-lifetime=7", "--lease=9", "--network=seoul,loss=0.1")
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
+
+
+def test_serve_passes_on_every_option_of_the_gateway():
+    parser = argparse.ArgumentParser()
+    gateway_command.add_options(parser)
+    chosen = parser.parse_args(["--host=::1", *CHOSEN])
+    default = parser.parse_args([])
+    assert all(vars(chosen)[name] != value for name, value in vars(default).items())
+    passed_on = parser.parse_args(["--host=::1", *gateway_command.given(chosen)])
+    assert passed_on == chosen
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def test_key_generation(wallet, case):
     caught(explorer, case[:5], case[5:])
 
 
-def test_resharing_names_a_dealer_that_shifts_the_key(wallet):
+def test_resharing_notices_another_key_record(wallet):
     explorer = Explorer.live(wallet, "recover", lost=1, dealers=(2, 3))
     view = explorer.edit(2, 1, "Confirm", "digest", FLIP).view
     assert [(a.party, a.reason) for a in view.aborts] == [(1, "CONFIRMATION_MISMATCH")]

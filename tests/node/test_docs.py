@@ -7,6 +7,7 @@ from jsonschema_rs import meta
 
 import mpcsim
 from node.app import create_app
+from node.models import EXPECTED
 from node.settings import Settings
 from tests.node.double import GatewayDouble, WalletDouble
 from tests.node.harness import PLACES, running
@@ -81,6 +82,21 @@ def test_every_field_is_described_and_has_an_example(document):
                 continue
             assert "description" in about, (name, field)
             assert "examples" in about or "const" in about or "anyOf" in about, (name, field)
+
+
+def test_every_field_that_is_asked_for_has_words_for_what_it_must_be(document):
+    """Without them, a wrong one would be an internal error."""
+    asked = [body["$ref"].rpartition("/")[2] for body in bodies(document)]
+    for name in asked:
+        fields = document["components"]["schemas"][name]["properties"].keys()
+        assert fields - {"curve"} <= EXPECTED.keys(), name
+    assert len(asked) >= 5
+
+
+def bodies(document):
+    for _, _, operation in operations(document):
+        if "requestBody" in operation:
+            yield operation["requestBody"]["content"]["application/json"]["schema"]
 
 
 def test_only_the_health_check_is_open(document):

@@ -188,9 +188,9 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     with view.step("check openings and proofs"):
         for j in view.others():
             check_echo(my_echo, reveals[j].echo, j, view.me)
-            degree = setup.threshold if j in setup.dealers else 0
-            steps.check_reveal(view.session_id, transcript, j, commits[j], reveals[j], degree)
-            if degree:
+            count = setup.threshold if j in setup.dealers else 0
+            steps.check_reveal(view.session_id, transcript, j, commits[j], reveals[j], count)
+            if count:
                 setup.check_constant_term(j, reveals[j].coefficients[0])
     # COMPUTE
     pair_secrets: dict[PartyId, bytes] = {}

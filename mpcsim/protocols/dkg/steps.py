@@ -52,12 +52,12 @@ def prove_constant_term(
 
 
 def check_reveal(
-    session_id: bytes, transcript: bytes, j: PartyId, committed: Commit, reveal: Reveal, degree: int
+    session_id: bytes, transcript: bytes, j: PartyId, committed: Commit, reveal: Reveal, count: int
 ) -> None:
     """Check a party's opening, the length of its polynomial and its proof.
 
     Args:
-        degree: coefficients it must have: t for a dealer, 0 for others.
+        count: of coefficients that it must have: t for a dealer, 0 for others.
 
     Raises:
         CheckFailed: COMMITMENT_OPENING, THRESHOLD_MISMATCH or PROOF_OF_KNOWLEDGE, naming ``j``.
@@ -79,10 +79,10 @@ def check_reveal(
         j,
     )
     check(
-        len(C) == degree and (reveal.proof is not None) == (degree > 0),
+        len(C) == count and (reveal.proof is not None) == (count > 0),
         Reason.THRESHOLD_MISMATCH,
         j,
-        detail=f"{len(C)} coefficients, {degree} expected",
+        detail=f"{len(C)} coefficients, {count} expected",
     )
     if reveal.proof is not None:
         check(schnorr.verify(transcript, j, C[0], reveal.proof), Reason.PROOF_OF_KNOWLEDGE, j)
