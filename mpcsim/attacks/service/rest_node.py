@@ -9,6 +9,7 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import CURVE, PASSWORD, WANTED, Stage, forged
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import OPERATOR
+from node.models import StoredShare
 
 
 class HostileWallet:
@@ -42,8 +43,8 @@ def another_message(stage: Stage) -> Finding:
     key = alice.generate()
     alice.sign(key)
     stolen = stage.pretend(wallet.seen["caller"].token)
-    strings = {name: wallet.seen[name] for name in ("key_id", "encrypted_share", "secret_store")}
-    strings["curve"] = wallet.seen["curve"]
+    _, stored = wallet.seen["arguments"]
+    strings = stored.model_dump(include=StoredShare.model_fields.keys())
     signature = stolen.sign(strings, WANTED.hex(), OPERATOR)
     return forged(CURVE, key["public_key"], signature, "strings and token of an ordinary call")
 
