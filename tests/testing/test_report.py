@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from mpcsim.testing import BrokenInvariant, report, suite
 from mpcsim.testing.target import HttpTarget, without_credentials
 from tests.helpers.repo import ROOT
@@ -146,6 +148,7 @@ def test_the_story_comes_first(tmp_path):
     assert not [secret for secret in secrets if secret[-40:] in read]
 
 
+@pytest.mark.slow
 def test_own_invariants_are_told_as_well(tmp_path):
     output = pytest_in(tmp_path, "-k", "own", "--wallet-seed", "3", "--wallet-examples=10")
     told = section(output, "test_own")
@@ -155,6 +158,7 @@ def test_own_invariants_are_told_as_well(tmp_path):
     assert "    api = ApiRun(target, [no_share_signs_twice])" in told
 
 
+@pytest.mark.slow
 def test_the_story_gets_through_from_workers(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "-n1")
     assert section(output, "test_by_hand")[1] == "[error_is_as_specified]"
