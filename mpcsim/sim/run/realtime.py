@@ -27,7 +27,6 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from typing import Any, Final
 
 import httpx
@@ -245,8 +244,7 @@ class RealRun(SessionRun[_RealParty]):
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # spares httpx loading certificates
         for i in self._parties:
             await servers.open(i, self._app(i))
-        for i, j in permutations(self._parties, 2):
-            _, hops = self._flow(i, j)
+        for (i, j), (_, hops) in self._flows.items():
             ends: list[End] = [*(hop.direction.target for hop in hops[:-1]), j]
             self._routes[i, j] = list(map(_HttpHop, ends, hops or [None]))
             for hop in self._routes[i, j]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, permutations
 from typing import Any, ClassVar, Generic, TypeVar
 
 from mpcsim.errors import UsageError
@@ -119,7 +119,10 @@ class SessionRun(Generic[P]):
             self._parties[party.me] = place(party, network.sites[network.placement[party.me]])
         if not self._parties:
             raise UsageError("a run needs at least one party")
-        self._flows: dict[tuple[PartyId, PartyId], tuple[count[int], tuple[FlowHop, ...]]] = {}
+        self._flows = {
+            (i, j): (count(), self._route(i, j)) for i, j in permutations(self._parties, 2)
+        }
+        """Numbers for the messages from one party to another, and the hops that they take."""
         self._bursts = count()
         self._transits: dict[int, InTransit] = {}
         """Messages under way, by number."""
@@ -179,16 +182,12 @@ class SessionRun(Generic[P]):
 
     # ------------------------------------------------------------------ messages
 
-    def _flow(self, sender: PartyId, receiver: PartyId) -> tuple[count[int], tuple[FlowHop, ...]]:
-        """Numbers for the messages of a flow, and the hops of its route, with new connections."""
-        flow = self._flows.get((sender, receiver))
-        if flow is None:
-            route = self.network.route(sender, receiver)
-            pipes = [self.network.connection.pipe(d.mbit_per_s, d.loss) for d in route]
-            services = [self.network.sites[d.target].service_ms for d in route[:-1]]
-            hops = map(FlowHop, route, pipes, [*services, 0.0])
-            flow = self._flows[sender, receiver] = (count(), tuple(hops))
-        return flow
+    def _route(self, sender: PartyId, receiver: PartyId) -> tuple[FlowHop, ...]:
+        """The hops from one party to another, with new connections."""
+        route = self.network.route(sender, receiver)
+        pipes = [self.network.connection.pipe(d.mbit_per_s, d.loss) for d in route]
+        services = [self.network.sites[d.target].service_ms for d in route[:-1]]
+        return tuple(map(FlowHop, route, pipes, [*services, 0.0]))
 
     def _dispatch(
         self, placed: P, send: Send, when: float, by: int | None, burst: int
@@ -221,7 +220,7 @@ class SessionRun(Generic[P]):
         )
         if fate is None or dropped:
             return None
-        numbers, hops = self._flow(sender, send.to)
+        numbers, hops = self._flows[sender, send.to]
         key = TransferKey(sender, send.to, next(numbers), 0)
         self._transits[number] = InTransit(
             number, key, send.data, hops, burst, fate.extra_ms, fate.copies_ms
