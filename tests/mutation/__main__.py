@@ -121,7 +121,7 @@ def verify(rows: dict[str, Row]) -> list[str]:
         if row.killed_by:
             outcome = running.run([row.killed_by], name)
             if not outcome.caught:
-                print(f"NOT CAUGHT {name}\n{outcome.output}", flush=True)
+                print(f"NOT CAUGHT {name} (exit code {outcome.code})\n{outcome.output}", flush=True)
                 missed.append(name)
     return missed
 
