@@ -27,6 +27,7 @@ def test_any_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_any_steps_thoroughly():
     with OwnNode() as target:
         assert check_wallet_service(target, THOROUGH) >= THOROUGH.examples
