@@ -264,7 +264,8 @@ def test_where_a_program_is_reached(host, address):
 
 def test_a_gateway_at_another_address_than_loopbacks_first(tmp_path):
     *mpc_nodes, gateway = backend(tmp_path, host="127.0.0.2")
-    with running() as processes:
+    with socket.socket() as nobodys, running() as processes:
+        nobodys.bind((HOST, gateway.port))  # and no other test's server takes it
         processes.start(*mpc_nodes, gateway)
         assert httpx.get(f"{gateway.address}/mpc/v1/nodes", trust_env=False).status_code == 200
         with pytest.raises(httpx.ConnectError):
