@@ -31,7 +31,6 @@ from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, THIRD, end_of, party, 
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Aborted, CheckFailed, InvalidEncoding, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import PartyId
 from mpcsim.mta.ot import OtMta
 from mpcsim.primitives.zero_share import zero_share
 from mpcsim.protocol import Done, Party, Send, Turn, channel
@@ -272,14 +271,14 @@ def across_protocols(build: Build) -> Finding:
 class Impatient(Party[Any, Any]):
     """A research party that takes every message that is early or comes twice for an attack."""
 
-    def _accept(self, sender: PartyId, data: bytes) -> None:
-        kind = Envelope.decode(data).kind
+    def _accept(self, envelope: Envelope, data: bytes) -> None:
+        sender, kind = envelope.sender, envelope.kind
         if 1 <= kind <= len(self._kinds):
             round_, sends = self._kinds[kind - 1]
             early = round_.number >= self._current.number
             if early or sender in self.inbox.values.get(sends.message, {}):
                 raise CheckFailed(Reason.CONFLICTING_MESSAGE, {sender}, detail="out of order")
-        super()._accept(sender, data)
+        super()._accept(envelope, data)
 
 
 def disorder(build: Build) -> Finding:

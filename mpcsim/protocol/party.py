@@ -245,7 +245,7 @@ class Party(Generic[S, R]):
             self._keep(self._log, envelope.sender, data)
             return []
         outputs: list[Output[R]] = []
-        if self._guarded(envelope.sender, data, outputs):
+        if self._guarded(envelope, data, outputs):
             outputs += self._advance()
         return outputs
 
@@ -380,18 +380,18 @@ class Party(Generic[S, R]):
             return Ignored.WRONG_WAY
         return None
 
-    def _guarded(self, sender: PartyId, data: bytes, outputs: list[Output[R]]) -> bool:
+    def _guarded(self, envelope: Envelope, data: bytes, outputs: list[Output[R]]) -> bool:
         """Accept one message; False if that ended the run."""
         try:
-            self._accept(sender, data)
+            self._accept(envelope, data)
         except CheckFailed as failed:
-            outputs += self._abort(failed, OnReceipt(sender, self.kind_of(data)))
+            outputs += self._abort(failed, OnReceipt(envelope.sender, self.kind_of(data)))
             return False
         return True
 
-    def _accept(self, sender: PartyId, data: bytes) -> None:
-        envelope = Envelope.decode(data)
-        payload = envelope.body
+    def _accept(self, envelope: Envelope, data: bytes) -> None:
+        """Take a message; ``data`` is the envelope as it came."""
+        sender, payload = envelope.sender, envelope.body
         if envelope.sealed:
             opened = self._open(sender, envelope)
             if opened is None and self._may_open_later(envelope):
@@ -530,7 +530,8 @@ class Party(Generic[S, R]):
             if not any(self._missing(kind) for kind in round_.needs):
                 self._run(round_, outputs)
             elif self._unopened and self.phase is not Phase.AGREEING:
-                self._guarded(*self._unopened.pop(0), outputs)
+                _, data = self._unopened.pop(0)
+                self._guarded(Envelope.decode(data), data, outputs)
             else:
                 break
         return outputs
