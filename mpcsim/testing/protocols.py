@@ -23,6 +23,7 @@ from mpcsim.testing.scenarios import (
 __all__ = [
     "Crash",
     "Deviation",
+    "Effect",
     "MessageFault",
     "Network",
     "Order",
@@ -30,7 +31,6 @@ __all__ = [
     "ProtocolRun",
     "Replay",
     "Scenario",
-    "Effect",
     "agreement",
     "blame_is_right",
     "changes",

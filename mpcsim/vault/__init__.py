@@ -117,9 +117,9 @@ __all__ = [
     "hashes",
     "new_salt",
     "open_share",
+    "password_key",
     "password_matches",
     "rewrap_half",
     "seal_share",
-    "password_key",
     "wipe",
 ]

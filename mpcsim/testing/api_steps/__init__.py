@@ -40,10 +40,10 @@ __all__ = [
     "PLACES",
     "PROTECTED",
     "STEPS",
+    "ApiRun",
     "Damage",
     "Operation",
     "TokenFault",
-    "ApiRun",
     "damaged",
 ]
 
