@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import subprocess
 import time
@@ -37,6 +38,8 @@ REVIVED_AFTER_S: Final = (0.5, 30.0)
 """The first pause before a process that has ended is started again, and the longest."""
 STEADY_S: Final = 60.0
 """Who has run for so long is not taken for one that keeps ending."""
+_OWN_PORTS: Final = range(20_000, 32_000)
+"""Linux hands out ports from 32768 on, others from 49152 on."""
 DATA_FOLDER: Final = Path(".mpcsim")
 """Where the served system keeps its data."""
 
@@ -318,10 +321,19 @@ def running() -> Iterator[Running]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with listen(HOST, 0) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on just now.
+
+    From below those that systems hand out by themselves: of these, any other program's next
+    connection may take one before whom it was chosen for listens there.
+
+    Raises:
+        UsageError: none is free.
+    """
+    for port in random.SystemRandom().sample(_OWN_PORTS, 100):
+        with suppress(UsageError):
+            listen(HOST, port).close()
+            return port
+    raise UsageError(f"no port is free on {HOST}")
 
 
 def access_token(gateway_address: str, api_key: str, api_secret: str, username: str) -> str:

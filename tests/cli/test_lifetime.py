@@ -24,7 +24,6 @@ from tests.helpers.processes import (
     PORTS,
     Begun,
     descendants,
-    lasting_port,
     left,
     not_outliving_us,
     nothing_left,
@@ -42,7 +41,7 @@ class Served:
 
     def __init__(self, folder: Path, command: Sequence[str], **variables: str) -> None:
         self.data, self._log = folder / "data", folder / "log"
-        self.ports = {name: lasting_port() for name in PORTS}
+        self.ports = {name: free_port() for name in PORTS}
         ports = {name: str(port) for name, port in self.ports.items()}
         with self._log.open("wb") as out:
             self.process = subprocess.Popen(

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from mpcsim.system import HOST, Program, Revival, free_port, running
 from tests.helpers.gateway import Clock
 from tests.helpers.processes import until
 
+HANDED_OUT = Path("/proc/sys/net/ipv4/ip_local_port_range")
 SLEEPER = "import time; time.sleep(600)"
 
 
@@ -96,3 +98,9 @@ def test_a_port_that_is_taken_meanwhile_is_waited_for(caplog):
 def test_all_that_are_started_together_are_waited_for():
     with running() as processes, pytest.raises(UsageError, match="two ended with status 3"):
         processes.start(program("one"), program("two", "raise SystemExit(3)"))
+
+
+@pytest.mark.skipif(not HANDED_OUT.exists(), reason="only Linux says which ports it hands out")
+def test_a_free_port_is_none_that_the_system_hands_out_meanwhile():
+    first, last = (int(port) for port in HANDED_OUT.read_text().split())
+    assert not any(first <= free_port() <= last for _ in range(50))

@@ -22,9 +22,10 @@ from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import ChainTimeout
 from mpcsim.smart_account.fields import UNPRICED
 from mpcsim.smart_account.service import SmartAccountService
+from mpcsim.system import free_port
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
-from tests.helpers.anvil import ANVIL_KEY, anvil, free_port
+from tests.helpers.anvil import ANVIL_KEY, anvil
 
 CURVE = "secp256k1"
 RECIPIENT = "0x000000000000000000000000000000000000bEEF"

@@ -1,6 +1,5 @@
 """A local node of an EVM chain, where it is installed."""
 
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,16 +10,10 @@ import pytest
 from mpcsim.smart_account import contracts
 from mpcsim.smart_account.errors import ChainUnavailable
 from mpcsim.smart_account.jsonrpc import JsonRpcChain
+from mpcsim.system import free_port
 
 # The first account of every anvil: funded there, and known to everybody.
 ANVIL_KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -16,22 +15,9 @@ from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 
-from mpcsim.errors import UsageError
-from mpcsim.listening import listen
-from mpcsim.system import HOST
-
 PATIENCE_S = 60
 PORTS = ("OPERATOR_PORT", "INSTITUTION_PORT", "GATEWAY_PORT", "APP_PORT", "LAB_PORT")
 """The variables that move the ports of what ``mpcsim serve`` starts."""
-
-
-def lasting_port() -> int:
-    """A free port that the system gives to nobody else: from below those it hands out."""
-    for port in random.sample(range(20_000, 32_000), 100):
-        with suppress(UsageError):
-            listen(HOST, port).close()
-            return port
-    raise AssertionError("no port is free")
 
 
 def until(true: Callable[[], Any], patience_s: float = PATIENCE_S) -> None:

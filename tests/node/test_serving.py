@@ -18,7 +18,7 @@ import pytest
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.listening import ConnectionLimits, listen
-from mpcsim.system import access_token, backend, running
+from mpcsim.system import access_token, backend, free_port, running
 from node.settings import Settings
 from tests.helpers.processes import descendants, left, nothing_left, until
 from tests.helpers.repo import ROOT
@@ -44,11 +44,6 @@ def command(**variables):
         "stdout": subprocess.PIPE,
         "stderr": subprocess.STDOUT,
     }
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 @contextmanager
