@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import os
-import random
+import secrets
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,9 @@ STEADY_S: Final = 60.0
 """Who has run for so long is not taken for one that keeps ending."""
 _OWN_PORTS: Final = range(20_000, 32_000)
 """Linux hands out ports from 32768 on, others from 49152 on."""
+_PLACES: Final = count(secrets.randbelow(len(_OWN_PORTS)))
+"""In there, of the next port to look at: a process chooses none twice, and each begins somewhere
+else."""
 DATA_FOLDER: Final = Path(".mpcsim")
 """Where the served system keeps its data."""
 
@@ -329,7 +333,8 @@ def free_port() -> int:
     Raises:
         UsageError: none is free.
     """
-    for port in random.SystemRandom().sample(_OWN_PORTS, 100):
+    for place in islice(_PLACES, 100):
+        port = _OWN_PORTS[place % len(_OWN_PORTS)]
         with suppress(UsageError):
             listen(HOST, port).close()
             return port

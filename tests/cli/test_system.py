@@ -103,4 +103,6 @@ def test_all_that_are_started_together_are_waited_for():
 @pytest.mark.skipif(not HANDED_OUT.exists(), reason="only Linux says which ports it hands out")
 def test_a_free_port_is_none_that_the_system_hands_out_meanwhile():
     first, last = (int(port) for port in HANDED_OUT.read_text().split())
-    assert not any(first <= free_port() <= last for _ in range(50))
+    found = [free_port() for _ in range(50)]
+    assert not any(first <= port <= last for port in found)
+    assert len(set(found)) == 50, "nor one that was chosen before"
