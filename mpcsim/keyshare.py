@@ -5,7 +5,7 @@ Stored encodings start with a version and the curve's name, so they decode on th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
@@ -220,6 +220,17 @@ class KeyShare:
         if set(share.peers) != set(record.holders) - {share.identifier}:
             raise InvalidEncoding("peer state does not cover the other holders")
         return share
+
+    def auth_key(self, peer: PartyId) -> bytes:
+        """What requests between this share's holder and ``peer`` are authenticated with; 32 bytes.
+
+        It is of one epoch, and the same from both sides (``mpcsim.vault.use``). Secret.
+        """
+        return tagged_hash(Tag.VAULT_AUTH, self.record.epoch, self.peers[peer].pair_secret)
+
+    def auth_keys(self, parties: Iterable[PartyId]) -> dict[PartyId, bytes]:
+        """The authentication keys shared with those of the parties that are peers."""
+        return {j: self.auth_key(j) for j in parties if j in self.peers}
 
     def usable(self, peer: PartyId) -> bool:
         """Whether multiplications with the peer are still possible."""

@@ -70,6 +70,17 @@ def seconds(high: int) -> Kind[float]:
     return Kind(parse, f"seconds above 0, up to {high}")
 
 
+def switch() -> Kind[bool]:
+    """``on`` or ``off``."""
+
+    def parse(text: str) -> bool:
+        if text.lower() not in ("on", "off"):
+            raise ValueError
+        return text.lower() == "on"
+
+    return Kind(parse, "on or off")
+
+
 def read(cls: type[T], environment: Mapping[str, str], **given: Any) -> T:
     """An instance of a dataclass of settings; an empty variable counts as unset.
 
@@ -93,7 +104,8 @@ def describe(*classes: type[Any]) -> str:
     lines = []
     for cls in classes:
         for _, default, about in _declared(cls):
-            without = "no default" if default is None else f"default {default}"
+            usual = {True: "on", False: "off"}[default] if isinstance(default, bool) else default
+            without = "no default" if usual is None else f"default {usual}"
             lines.append(f"  {about.variable}: {about.kind.wanted}; {without}")
             lines.append(fill(about.text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT))
     return "\n".join(lines)

@@ -68,7 +68,7 @@ def create_app(
         now: seconds since 1970 UTC, for the expiry of tokens.
     """
     gateway = gateway or GatewayClient(_transport(settings), settings.mpc_node_keys)
-    wallet = wallet or Wallet(gateway, now=now)
+    wallet = wallet or Wallet(gateway, settings=settings, now=now)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -10,6 +11,7 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.rpc.statements import KeyRecord
+from mpcsim.rpc.wire import Sign, Signing
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -18,6 +20,7 @@ from mpcsim.vault import (
     VaultError,
     VaultKey,
     WrongKey,
+    answer_tag,
     open_share,
 )
 from node.errors import ApiError, BadRequest
@@ -82,6 +85,12 @@ class SealedShare:
     secret_store: SecretStore
     curve: str
 
+    @property
+    def fits(self) -> bool:
+        """Whether the secret store is of this key, and has what authenticates requests."""
+        store = self.secret_store
+        return (store.key_id, store.curve) == (self.key_id, self.curve) and bool(store.auth_keys)
+
     @classmethod
     def parse(cls, stored: StoredShare) -> Self:
         """
@@ -130,6 +139,26 @@ def check_share(share: KeyShare, key_id: str) -> None:
         raise UsageError("not the client's share of a wallet's key")
     if record.epoch.hex() != key_id:
         raise UsageError("a share of another key")
+
+
+def check_answer(share: KeyShare, request: Sign, reply: Signing) -> None:
+    """See that what an MPC node says answers this request to sign. Before anything else is looked
+    at: nobody is to be blamed for an answer to something else.
+
+    Raises:
+        ApiError: it answers another request.
+    """
+    signer = PartyId(request.signer)
+    secret = share.peers[signer].pair_secret
+    expected = answer_tag(secret, signer, request.session_id, request.proof.mac)
+    if not hmac.compare_digest(expected, reply.answers or b""):
+        text = f"The {ROLES[signer]} has answered another request than this one; try again"
+        raise ApiError(500, text)
+
+
+def cannot_begin(why: object) -> ApiError:
+    """500: a session that is not even begun."""
+    return ApiError(500, f"MPC session cannot begin: {why}")
 
 
 def agreed_record(records: Mapping[PartyId, bytes], key: KeyRecord) -> PublicKeyRecord:

@@ -23,7 +23,7 @@ from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.protocol import Done, Output, Party, Send, Waiting
 from mpcsim.protocol.channel import seal
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND, GIVEN_UP, AbortNotice
+from mpcsim.protocol.party import ABORT_KIND, GIVEN_UP, AbortNotice, Phase
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.mail import opened
 from node.errors import ApiError, BadRequest, Conflict, NotFound, Unauthorized, Upstream
@@ -90,7 +90,7 @@ class ClientParty(Generic[R]):
     ) -> None:
         """
         Args:
-            party: not yet started.
+            party: not yet started, or by ``Early.party``.
             exchange: sends further messages of the session.
             identities: of those who sign what they do not seal.
             threaded: its steps take long: compute them in a thread.
@@ -126,15 +126,20 @@ class ClientParty(Generic[R]):
         """
         return await self._converse(await self._compute(self._party.start), begin, last_word)
 
-    async def join(self, mail: Sequence[bytes]) -> R:
-        """Start in an open session in which the others spoke first; otherwise as ``run``."""
+    async def join(self, mail: Sequence[bytes], *, last_word: bool = True) -> R:
+        """Go on in an open session in which the others have spoken; otherwise as ``run``.
+
+        The party may have started already: then what they say answers its first messages.
+        """
         self._open = True
         self._check_token()
 
         def start() -> list[Output[R]]:
-            return self._party.start() + self._take(mail)
+            begun = self._party.phase is not Phase.NOT_STARTED
+            return ([] if begun else self._party.start()) + self._take(mail)
 
-        return await self._converse(await self._compute(start), self._exchange, True, rounds=1)
+        outputs = await self._compute(start)
+        return await self._converse(outputs, self._exchange, last_word, rounds=1)
 
     async def __aenter__(self) -> Self:
         return self

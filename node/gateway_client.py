@@ -228,22 +228,15 @@ class GatewayClient:
 
     # ------------------------------------------------------------------ the vault
 
-    async def open(
-        self,
-        token: str,
-        key_id: bytes,
-        reply_key: bytes,
-        halves: Mapping[PartyId, bytes],
-        proofs: Mapping[PartyId, wire.UseProof],
-    ) -> wire.VaultOpened:
-        """Have both MPC nodes unseal their halves of a secret store, and seal them to a key.
+    async def open(self, token: str, body: wire.OpenVault) -> wire.VaultOpened:
+        """Have MPC nodes unseal their halves of a secret store, or the whole, and seal them to a
+        key.
 
         Raises:
             BadRequest: a half is not what the node once sealed for this key and user, or the store
                 is not this key's.
             AnotherBoot: a proof is for an MPC node before its last start.
         """
-        body = wire.OpenVault(key_id, reply_key, halves, proofs)
         try:
             data = await self._post("open", token, body, again=True)
         except Upstream as error:
@@ -274,9 +267,16 @@ class GatewayClient:
         client.
 
         Raises:
-            AnotherBoot: the proof is for the MPC node before its last start.
+            AnotherBoot: a proof is for an MPC node before its last start.
+            BadRequest: with a vault, as from ``open``.
         """
-        return _decode(wire.Signing, await self._post("sign", token, body))
+        try:
+            data = await self._post("sign", token, body)
+        except Upstream as error:
+            if error.upstream_status == BAD_REQUEST and body.vault:
+                raise BadRequest("Invalid secret_store") from None
+            raise
+        return _decode(wire.Signing, data)
 
     async def exchange(
         self, token: str, session_id: bytes, messages: tuple[bytes, ...]

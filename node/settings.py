@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 from mpcsim.ids import PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc import pins
-from mpcsim.settings import Kind, SettingsError, describe, read, seconds, setting, whole
+from mpcsim.settings import Kind, SettingsError, describe, read, seconds, setting, switch, whole
 
 __all__ = ["LEVELS", "Settings", "SettingsError"]
 
+POLICIES: Final = ("both", "signer")
+"""Of vaults."""
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -28,6 +30,12 @@ def _address(text: str) -> str | None:
 
 def _identities(text: str) -> Mapping[PartyId, bytes] | None:
     return pins.parse(text)
+
+
+def _policy(text: str) -> str:
+    if text not in POLICIES:
+        raise ValueError
+    return text
 
 
 def _level(text: str) -> str:
@@ -77,6 +85,22 @@ class Settings:
         Kind(_identities, "operator=<64 hex digits>,institution=<64 others>"),
         "Identities of the MPC nodes; no others are worked with. Without it those that the gateway "
         "first shows are taken, and logged in this form: the gateway is believed once.",
+    )
+    early_requests: bool = setting(
+        True,
+        "EARLY_REQUESTS",
+        switch(),
+        "Whether the first message of a signature travels with the request that opens the vault, "
+        "which saves a round trip; off shows what that is worth.",
+    )
+    vault_policy: str = setting(
+        "both",
+        "VAULT_POLICY",
+        Kind(_policy, "both or signer"),
+        "Who opens a share that is made from now on. both: the two MPC nodes together; whoever has "
+        "the caller's database and one MPC node has nothing, and nothing signs while either is "
+        "away. signer: the one that signs, alone; signing goes on for an hour while the other is "
+        "away, and whoever has the database and one MPC node has the caller's share.",
     )
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     """Of the connections, with variables of their own."""

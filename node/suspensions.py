@@ -9,10 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
+from mpcsim.ids import MPC_NODES
+from mpcsim.keyshare import KeyShare
+from mpcsim.rng import Rng
+from mpcsim.rpc import notices
 from mpcsim.rpc.errors import suspended
-from mpcsim.rpc.wire import Suspend
+from mpcsim.rpc.wire import Occasion, Suspend
+from node.checks import cannot_begin
 from node.errors import ApiError, NotFound, Upstream
 from node.gateway_client import GatewayClient
 from node.logs import logger
@@ -25,6 +31,28 @@ LAST_RETRY_S: Final = 30.0
 """Between two attempts: doubled after each, up to this."""
 MAX_REFUSED: Final = 4096
 """Keys that are remembered here, for as long as the gateway does not know of them."""
+
+
+@dataclass
+class Report:
+    """Has a key suspended with which an MPC node is caught cheating in one session."""
+
+    suspensions: Suspensions
+    user_id: str
+    share: KeyShare = field(repr=False)
+    session_id: bytes
+    rng: Rng = field(repr=False)
+    tag: bytes = b""
+    """The session's, once it is known."""
+
+    async def __call__(self, culprit: int) -> bool:
+        """Report; says whether the gateway has taken note already."""
+        at = Occasion(self.user_id, self.share.record.epoch, self.session_id)
+        sealed = {
+            j: notices.seal(self.share.peers[j].pair_secret, at, j, culprit, self.rng)
+            for j in MPC_NODES
+        }
+        return await self.suspensions.report(Suspend(at, self.tag, sealed))
 
 
 class Suspensions:
@@ -43,7 +71,7 @@ class Suspensions:
             ApiError: it is suspended.
         """
         if key_id in self._refused:
-            raise ApiError(500, f"MPC session cannot begin: {suspended()}")
+            raise cannot_begin(suspended())
 
     async def report(self, body: Suspend) -> bool:
         """Have a key suspended. This goes on, whether or not the caller still waits.

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from mpcsim.errors import InternalError, UsageError
@@ -30,16 +31,14 @@ from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare, signing
 from mpcsim.rng import Rng, SystemRng
-from mpcsim.rpc import notices
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.rpc.wire import (
     Hello,
-    Occasion,
+    OpenVault,
     Recovering,
     Sign,
     Signing,
-    Suspend,
     UseProof,
     VaultOpened,
 )
@@ -51,7 +50,6 @@ from mpcsim.vault import (
     VaultKey,
     VaultUse,
     WrongKey,
-    auth_key,
     hashes,
     new_salt,
     password_matches,
@@ -60,6 +58,8 @@ from mpcsim.vault import (
 from node.checks import (
     SealedShare,
     agreed_record,
+    cannot_begin,
+    check_answer,
     check_cost,
     check_identities,
     check_named,
@@ -69,6 +69,7 @@ from node.checks import (
     public_key_text,
 )
 from node.client_party import ClientParty, Mail, OnCheat, Post, give_up, leaves_open
+from node.early import Beginning
 from node.errors import (
     AnotherBoot,
     ApiError,
@@ -91,7 +92,8 @@ from node.models import (
     WalletInformation,
 )
 from node.password_key import PasswordKey
-from node.suspensions import Suspensions
+from node.settings import Settings
+from node.suspensions import Report, Suspensions
 from node.timing import Timing
 from node.workers import Workers
 
@@ -110,6 +112,16 @@ class Caller:
     claims: Claims
 
 
+@dataclass
+class ToSign:
+    """What is to be signed, and with which share."""
+
+    sealed: SealedShare
+    message: bytes = field(repr=False)
+    share: KeyShare | None = None
+    """Once its vault has been opened."""
+
+
 class Wallet:
     """The operations of the REST interface, over one gateway."""
 
@@ -120,11 +132,13 @@ class Wallet:
         rng: Rng | None = None,
         cost: Argon2Cost = INTERACTIVE,
         workers: Workers | None = None,
+        settings: Settings | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """
         Args:
             cost: of Argon2id, for new vaults.
+            settings: how vaults are opened: ``early_requests``, ``vault_policy``.
             now: seconds since 1970 UTC, for the expiry of tokens.
         """
         self._gateway = gateway
@@ -135,6 +149,9 @@ class Wallet:
             max(cost.memory_kib, INTERACTIVE.memory_kib),
         )
         self._workers = workers or Workers()
+        settings = settings or Settings()
+        self._early = settings.early_requests
+        self._whole = settings.vault_policy == "signer"
         self._now = now
         self._suspensions = Suspensions(gateway, self._workers)
 
@@ -239,9 +256,10 @@ class Wallet:
                 curve=curve,
                 user_id=caller.claims.user_id,
                 node_keys=_seal_keys(nodes),
-                auth_keys={j: auth_key(share, j) for j in MPC_NODES},
+                auth_keys={j: share.auth_key(j) for j in MPC_NODES},
                 identities=_identities(nodes),
                 rng=self._rng,
+                whole=self._whole,
             )
         made = KeyShareRecord(
             key_id=key_id,
@@ -311,40 +329,96 @@ class Wallet:
         """
         if stored.curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
             raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
-        share = await self._share(caller, stored, timing)
+        what = ToSign(SealedShare.parse(stored), message)
         if signer is None:
             try:
-                return await self._sign_with(caller, OPERATOR, share, message, timing)
+                return await self._signed(caller, OPERATOR, what, timing)
             except ApiError as error:
-                if not _is_down(error, OPERATOR):
+                # Who does not open its half is not done without.
+                opened = what.share is not None or what.sealed.secret_store.whole
+                if not opened or not _is_down(error, OPERATOR):
                     raise
-            return await self._sign_with(caller, INSTITUTION, share, message, timing)
+            return await self._signed(caller, INSTITUTION, what, timing)
         party = next(i for i in MPC_NODES if ROLES[i] == signer)
-        return await self._sign_with(caller, party, share, message, timing)
+        return await self._signed(caller, party, what, timing)
+
+    async def _signed(self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing) -> str:
+        """One attempt, with one MPC node."""
+        if what.share is None and self._early and what.sealed.fits:
+            return await self._sign_early(caller, signer, what, timing)
+        if what.share is None:
+            what.share = await self._share(caller, what.sealed, signer, timing)
+        return await self._sign_with(caller, signer, what.share, what.message, timing)
+
+    async def _sign_early(
+        self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing
+    ) -> str:
+        """The first message travels with the request that opens the vault."""
+        sealed, message = what.sealed, what.message
+        user_id, session_id, answered = caller.claims.user_id, b"", False
+        self._suspensions.check(bytes.fromhex(sealed.key_id))
+
+        async def ask(nodes: Nodes) -> tuple[Beginning, Signing]:
+            nonlocal session_id
+            check_identities(sealed.secret_store, _identities(nodes))
+            session_id = self._session_id()
+            beginning = Beginning(
+                sealed,
+                signer,
+                message,
+                user_id=user_id,
+                boots={party: hello.boot for party, hello in nodes.items()},
+                session_id=session_id,
+                rng=self._rng,
+            )
+            begun, _ = await asyncio.gather(
+                self._gateway.sign(caller.token, beginning.request),
+                _once_sent(lambda: beginning.reply_key.prepare(_seal_keys(nodes))),
+            )
+            return beginning, begun
+
+        try:
+            with timing.span("round1"):
+                beginning, begun = await self._of_present_boots(ask)
+            answered = True
+            self._check_token(caller)
+            with timing.span("vault"):
+                key, record = await self._opened_key(
+                    caller, sealed.key_id, beginning.reply_key, begun.vault, beginning.openers
+                )
+                with key:
+                    share = what.share = self._opened(caller, sealed, key, record)
+            with timing.span("compute"):
+                party = beginning.party(share, begun)
+        except BaseException as error:
+            if session_id and (answered or leaves_open(error)):
+                exchange = self._exchange(caller.token, session_id)
+                number, others = signing.of_curve(sealed.curve).number, {signer: None}
+                giving_up = give_up(exchange, number, session_id, others, self._rng)
+                telling = self._workers.later(giving_up)
+                if isinstance(error, ApiError) and answered:
+                    await asyncio.shield(telling)  # so that the next call finds the key free
+            raise
+        report = Report(self._suspensions, user_id, share, session_id, self._rng, begun.tag)
+        client: ClientParty[Any] = self._client(caller, party, timing, suspend=report)
+        async with client:
+            signature = (await client.join(begun.messages, last_word=False)).encode()
+        return _verified(share, message, signature, timing)
 
     async def _sign_with(
         self, caller: Caller, signer: PartyId, share: KeyShare, message: bytes, timing: Timing
     ) -> str:
+        """With a share at hand."""
         session_id, signers, epoch = self._session_id(), (CLIENT, signer), share.record.epoch
-        key, user_id = auth_key(share, signer), caller.claims.user_id
-        client: ClientParty[Any]
-        tag = b""
+        key, user_id = share.auth_key(signer), caller.claims.user_id
         self._suspensions.check(epoch)
         try:
             party = signing.signer(share, signers, message, session_id=session_id, rng=self._rng)
         except UsageError as error:
-            raise ApiError(500, f"MPC session cannot begin: {error}") from None
-
-        async def suspend(culprit: int) -> bool:
-            at = Occasion(user_id, epoch, session_id)
-            sealed = {
-                j: notices.seal(share.peers[j].pair_secret, at, j, culprit, self._rng)
-                for j in MPC_NODES
-            }
-            return await self._suspensions.report(Suspend(at, tag, sealed))
+            raise cannot_begin(error) from None
+        report = Report(self._suspensions, user_id, share, session_id, self._rng)
 
         async def begin(messages: Mail) -> Sequence[bytes]:
-            nonlocal tag
             first = hashes(messages)
 
             async def ask(nodes: Nodes) -> Signing:
@@ -359,19 +433,18 @@ class Wallet:
                 )
                 proof = UseProof(use.boot, use.mac(key))
                 body = Sign(session_id, epoch, signer, message, messages, first, proof)
-                return await self._gateway.sign(caller.token, body)
+                begun = await self._gateway.sign(caller.token, body)
+                check_answer(share, body, begun)
+                return begun
 
-            reply = await self._of_present_boots(ask)
-            tag = reply.tag
-            return reply.messages
+            begun = await self._of_present_boots(ask)
+            report.tag = begun.tag
+            return begun.messages
 
-        client = self._client(caller, party, timing, suspend=suspend)
+        client: ClientParty[Any] = self._client(caller, party, timing, suspend=report)
         async with client:
-            signature: bytes = (await client.run(begin, last_word=False)).encode()
-        with timing.span("compute"):
-            if not signing.verifies(share.record, message, signature):
-                raise ApiError(500, "MPC session ended with a signature that does not verify")
-        return signature.hex()
+            signature = (await client.run(begin, last_word=False)).encode()
+        return _verified(share, message, signature, timing)
 
     # ------------------------------------------------------------------ looking into the vault
 
@@ -425,9 +498,12 @@ class Wallet:
             return False
         return True
 
-    async def _share(self, caller: Caller, stored: StoredShare, timing: Timing) -> KeyShare:
-        sealed = SealedShare.parse(stored)
-        key, record = await self._open(caller, sealed.key_id, sealed.secret_store, timing)
+    async def _share(
+        self, caller: Caller, sealed: SealedShare, signer: PartyId, timing: Timing
+    ) -> KeyShare:
+        store = sealed.secret_store
+        by = (signer,) if store.whole else MPC_NODES
+        key, record = await self._open_by(by, caller, sealed.key_id, store, timing)
         with key, timing.span("vault"):
             return self._opened(caller, sealed, key, record)
 
@@ -446,7 +522,7 @@ class Wallet:
     async def _open(
         self, caller: Caller, key_id: str, store: SecretStore, timing: Timing
     ) -> tuple[VaultKey, KeyRecord]:
-        """Have both MPC nodes open their halves of a secret store.
+        """Have a secret store opened: by both MPC nodes, or by one that is there.
 
         Returns:
             The vault's key, and the record of the one whose share is in it.
@@ -455,6 +531,24 @@ class Wallet:
             NotFound: not a present key of this user.
             BadRequest: the store is damaged, or of another key.
         """
+        if not store.whole:
+            return await self._open_by(MPC_NODES, caller, key_id, store, timing)
+        try:
+            return await self._open_by((OPERATOR,), caller, key_id, store, timing)
+        except ApiError as error:
+            if not _is_down(error, OPERATOR):
+                raise
+        return await self._open_by((INSTITUTION,), caller, key_id, store, timing)
+
+    async def _open_by(
+        self,
+        parties: Sequence[PartyId],
+        caller: Caller,
+        key_id: str,
+        store: SecretStore,
+        timing: Timing,
+    ) -> tuple[VaultKey, KeyRecord]:
+        """The same, by these MPC nodes."""
         reply_key = ReplyKey(self._rng)
         epoch, user_id = bytes.fromhex(key_id), caller.claims.user_id
         self._suspensions.check(epoch)
@@ -462,27 +556,43 @@ class Wallet:
         async def ask(nodes: Nodes) -> VaultOpened:
             check_identities(store, _identities(nodes))
             proofs = {}
-            for party, key in store.auth_keys.items():
+            for party in store.auth_keys.keys() & set(parties):
                 use = VaultUse.opening(epoch, user_id, nodes[party].boot, reply_key.public)
-                proofs[party] = UseProof(use.boot, use.mac(key))
+                proofs[party] = UseProof(use.boot, use.mac(store.auth_keys[party]))
+            halves = {party: store.halves[party] for party in parties}
+            body = OpenVault(epoch, reply_key.public, halves, proofs, int(store.whole))
             opened, _ = await asyncio.gather(
-                self._gateway.open(caller.token, epoch, reply_key.public, store.halves, proofs),
+                self._gateway.open(caller.token, body),
                 _once_sent(lambda: reply_key.prepare(_seal_keys(nodes))),
             )
             return opened
 
         with timing.span("vault"):
             opened = await self._of_present_boots(ask)
-            record = await self._gateway.record(opened.record, user_id, key_id=key_id)
-            nodes = await self._gateway.nodes()
-            try:
-                return reply_key.combine(opened.halves, _seal_keys(nodes)), record
-            except WrongKey:
-                nodes = await self._gateway.nodes(fresh=True)  # they may have changed
-            try:
-                return reply_key.combine(opened.halves, _seal_keys(nodes)), record
-            except WrongKey:
-                raise ApiError(500, "The MPC nodes' parts of the vault key are damaged") from None
+            return await self._opened_key(caller, key_id, reply_key, opened, parties)
+
+    async def _opened_key(
+        self,
+        caller: Caller,
+        key_id: str,
+        reply_key: ReplyKey,
+        opened: VaultOpened | None,
+        parties: Sequence[PartyId],
+    ) -> tuple[VaultKey, KeyRecord]:
+        """What these MPC nodes have opened, as ``_open`` returns it."""
+        damaged = ApiError(500, "The MPC nodes' parts of the vault key are damaged")
+        if opened is None:
+            raise damaged
+        record = await self._gateway.record(opened.record, caller.claims.user_id, key_id=key_id)
+        joined = partial(reply_key.combine, opened.halves, opened_by=parties)
+        try:
+            return joined(_seal_keys(await self._gateway.nodes())), record
+        except WrongKey:
+            nodes = await self._gateway.nodes(fresh=True)  # they may have changed
+        try:
+            return joined(_seal_keys(nodes)), record
+        except WrongKey:
+            raise damaged from None
 
     async def _of_present_boots(self, ask: Callable[[Nodes], Awaitable[R]]) -> R:
         """Make a request that is good for the MPC nodes' present boots only; once more if one of
@@ -601,6 +711,14 @@ def _seal_keys(nodes: Nodes) -> dict[PartyId, bytes]:
 
 def _identities(nodes: Nodes) -> dict[PartyId, bytes]:
     return {party: hello.identity for party, hello in nodes.items()}
+
+
+def _verified(share: KeyShare, message: bytes, signature: bytes, timing: Timing) -> str:
+    """A signature in hex, if it is one."""
+    with timing.span("compute"):
+        if not signing.verifies(share.record, message, signature):
+            raise ApiError(500, "MPC session ended with a signature that does not verify")
+    return signature.hex()
 
 
 def _is_down(error: ApiError, party: PartyId) -> bool:

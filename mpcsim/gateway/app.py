@@ -98,6 +98,7 @@ def create_app(
         yield
         await gateway.meeting.stop()
         await gateway.suspensions.stop()
+        await gateway.attestations.stop()
         await gateway.close()
 
     app = App(

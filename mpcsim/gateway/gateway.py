@@ -13,6 +13,7 @@ from typing import Any
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.activation import Activation
+from mpcsim.gateway.attestations import Attestations
 from mpcsim.gateway.links import Link, answered
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.registry import Registry
@@ -35,7 +36,7 @@ from mpcsim.rpc.errors import (
     recovered_meanwhile,
 )
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.threads import all_of
+from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
 
 
@@ -52,6 +53,7 @@ class Gateway:
         activation: Activation,
         suspensions: Suspensions,
         meeting: Meeting,
+        attestations: Attestations,
     ) -> None:
         """
         Args:
@@ -63,6 +65,7 @@ class Gateway:
         self.activation = activation
         self.suspensions = suspensions
         self.meeting = meeting
+        self.attestations = attestations
         self._waves = waves
         self._verbs: Mapping[str, Any] = {
             "open": self._open,
@@ -167,7 +170,8 @@ class Gateway:
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             return self.links[party].call(session.scope("recover"), body, asking.times)
 
-        mail, records = await self._waves.carry(asking, session, (), opening)
+        mail, begun = await self._waves.carry(asking, session, (), opening)
+        records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
         return wire.Recovering(key.record, records, mail)
 
     async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
@@ -181,45 +185,78 @@ class Gateway:
         key_id = body.key_id.hex()
         curve = self._curve_of(asking.claims, key_id)
         self.suspensions.check(body.key_id)
-        if set(body.halves) != set(MPC_NODES):
-            raise Refused(BAD_REQUEST, "Invalid secret_store")
-        scope = Scope("open", asking.claims.user_id, body.key_id)
+        parties = _openers(body.halves, body.whole)
+        halves = await all_of([self._half(asking, party, body, curve) for party in parties])
+        return await self._opened(asking, key_id, curve, dict(zip(parties, halves, strict=True)))
 
-        async def ask(party: PartyId) -> bytes:
-            half, proof = body.halves[party], body.proofs.get(party)
-            request = wire.OpenHalf(body.key_id, body.reply_key, half, proof)
-            reply = await self.activation.ask_about_key(
-                asking, party, scope, request, curve, key_id
-            )
-            return answered(wire.Half, party, reply).half
+    async def _half(
+        self, asking: Asking, party: PartyId, body: wire.OpenVault, curve: str
+    ) -> bytes:
+        """Have one MPC node open its half, or the whole."""
+        key_id, scope = body.key_id, Scope("open", asking.claims.user_id, body.key_id)
+        half, proof = body.halves[party], body.proofs.get(party)
+        request = wire.OpenHalf(key_id, body.reply_key, half, proof, body.whole)
 
-        halves = await all_of([ask(party) for party in MPC_NODES])
-        # It may have been recovered meanwhile.
+        def ask() -> Awaitable[bytes]:
+            return self.activation.ask_about_key(asking, party, scope, request, curve, key_id.hex())
+
+        reply = await (self.attestations.demanded(party, ask) if body.whole else ask())
+        return answered(wire.Half, party, reply).half
+
+    async def _opened(
+        self, asking: Asking, key_id: str, curve: str, halves: Mapping[PartyId, bytes]
+    ) -> wire.VaultOpened:
+        """With the key's record: it may have been recovered meanwhile."""
         record = await self.activation.signed(asking.claims.user_id, curve, asking.times, key_id)
-        return wire.VaultOpened(dict(zip(MPC_NODES, halves, strict=True)), record)
+        return wire.VaultOpened(halves, record)
 
     async def _sign(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.Sign.from_bytes(data)
-        key_id = body.key_id.hex()
+        key_id, user_id = body.key_id.hex(), asking.claims.user_id
         curve = self._curve_of(asking.claims, key_id)
         signer = PartyId(body.signer)
         if signer not in MPC_NODES:
             raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
         self.suspensions.check(body.key_id)
+        vault = body.vault
+        openers = () if vault is None else _openers(vault.halves, vault.whole)
+        if vault is not None and signer not in openers:
+            raise Refused(BAD_REQUEST, "Invalid secret_store")
         session = await self.sessions.begin(
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
-
         scope = session.scope("sign")._replace(message=body.message)
+        own = vault and replace(vault, halves={signer: vault.halves[signer]}, proofs={})
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             self.suspensions.check(body.key_id)  # it may have waited for its key
-            request = replace(body, messages=messages)
-            return self.activation.ask_about_key(asking, party, scope, request, curve, key_id)
+            request = replace(body, messages=messages, vault=own)
 
-        mail, _ = await self._waves.carry(asking, session, body.messages, opening)
-        at = wire.Occasion(asking.claims.user_id, body.key_id, body.session_id)
-        return wire.Signing(self.suspensions.tag(at), mail)
+            def ask() -> Awaitable[bytes]:
+                return self.activation.ask_about_key(asking, party, scope, request, curve, key_id)
+
+            return self.attestations.demanded(party, ask) if own and own.whole else ask()
+
+        carrying = self._waves.carry(asking, session, body.messages, opening)
+        tag = self.suspensions.tag(wire.Occasion(user_id, body.key_id, body.session_id))
+        if vault is None:
+            mail, begun = await carrying
+            return wire.Signing(tag, mail, begun[signer].answers)
+        others = [party for party in openers if party != signer]
+        opening_vault = wire.OpenVault(body.key_id, vault.reply_key, vault.halves, vault.proofs)
+        try:
+            (mail, begun), halves = await both(
+                carrying,
+                all_of([self._half(asking, other, opening_vault, curve) for other in others]),
+            )
+            first = begun[signer]
+            opened = dict(zip(others, halves, strict=True)) | {signer: first.half or b""}
+            found = await self._opened(asking, key_id, curve, opened)
+        except BaseException:
+            if self.sessions.is_open(session):  # the client will not go on
+                await self.sessions.stop([session])
+            raise
+        return wire.Signing(tag, mail, first.answers, found)
 
     # ------------------------------------------------------------------ both
 
@@ -236,6 +273,14 @@ class Gateway:
                 if key.key_id == key_id:
                     return key.curve
         raise no_such_key()
+
+
+def _openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:
+    """The MPC nodes that are to open a vault: both, or one the whole."""
+    parties = tuple(party for party in MPC_NODES if party in halves)
+    if len(halves) != len(parties) or len(parties) != (1 if whole else len(MPC_NODES)):
+        raise Refused(BAD_REQUEST, "Invalid secret_store")
+    return parties
 
 
 def _whole_wallet(claims: Claims) -> None:

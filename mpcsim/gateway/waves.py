@@ -41,8 +41,8 @@ MAX_SAID: Final = wire.MAX_MESSAGES // len(MPC_NODES)
 
 Opening = Callable[[PartyId, tuple[bytes, ...]], Awaitable[bytes]]
 """Opens a session at an MPC node, with the first messages that go there."""
-Carried = tuple[tuple[bytes, ...], dict[PartyId, bytes]]
-"""The client's mail, and the records that MPC nodes gave."""
+Carried = tuple[tuple[bytes, ...], dict[PartyId, wire.Answer]]
+"""The client's mail, and what MPC nodes answered when the session was opened."""
 Letter = tuple[Envelope, bytes]
 """A message with its header read."""
 
@@ -98,7 +98,7 @@ class Waves:
     ) -> Carried:
         under_way = sent
         mail: list[Letter] = []
-        records: dict[PartyId, bytes] = {}
+        begun: dict[PartyId, wire.Answer] = {}
         said: Counter[PartyId] = Counter()
         for _ in range(MAX_WAVES):
             boxes: dict[PartyId, list[Letter]] = {}
@@ -126,12 +126,12 @@ class Waves:
                     LOG.error("the %s says more than any protocol has it say", ROLES[party])
                     raise unintelligible(party)
                 under_way += letters
-                if answer.record is not None:
-                    records[party] = answer.record
+                if opening:
+                    begun[party] = answer
                 if not answer.open and session.to_come <= 0:
                     session.open_at.discard(party)
             opening = None
-        return await self._carrier.apply_faults(mail), records
+        return await self._carrier.apply_faults(mail), begun
 
     async def _deliver(
         self,

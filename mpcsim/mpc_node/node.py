@@ -34,12 +34,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, SESSION_ID_BYTES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.attestations import Attestations
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore, StoredShare
@@ -71,8 +72,14 @@ from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
 from mpcsim.rpc.standing import PAGE, Ask, Drop, End, Endorse, Holdings, ListHoldings
-from mpcsim.rpc.statements import SealKeyStatement, SignedRecord, Suspended
-from mpcsim.vault import VaultError, VaultUse, auth_key, hashes, rewrap_half
+from mpcsim.rpc.statements import (
+    Attest,
+    SealKeyStatement,
+    SignedAttestation,
+    SignedRecord,
+    Suspended,
+)
+from mpcsim.vault import VaultError, VaultUse, answer_tag, hashes, rewrap_half
 
 LOG = logging.getLogger(__name__)
 
@@ -147,6 +154,7 @@ class MpcNode:
         self._peer = Peer(me, store)
         store.drop_orphans()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
+        self._attestations = Attestations(me, store, self._identity, self._peer, now)
         self._start()
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
@@ -173,6 +181,8 @@ class MpcNode:
             "drop": self._drop,
             "holdings": self._holdings,
             "meet": self._meet,
+            "attest": self._attest,
+            "hear": self._hear,
             "reset": self._reset,
         }
 
@@ -219,6 +229,15 @@ class MpcNode:
         grant.check(Scope("meet"))
         self.meet(wire.Hello.from_bytes(data))
 
+    def _attest(self, grant: Grant, data: bytes) -> wire.Body:
+        grant.check(Scope("attest"))
+        Attest.from_bytes(data)
+        return self._attestations.made()
+
+    def _hear(self, grant: Grant, data: bytes) -> None:
+        grant.check(Scope("hear"))
+        self._attestations.hear(SignedAttestation.from_bytes(data))
+
     def _reset(self, grant: Grant, data: bytes) -> None:
         """From a gateway that has just been started. It knows of no session: none that is open here
         will be gone on with, and none must keep others from a key."""
@@ -254,6 +273,7 @@ class MpcNode:
             self._sessions.clear()
             self._busy.clear()
             self._decoded.clear()
+            self._attestations.forget()
             self._start()
         self._store.drop_orphans()
 
@@ -268,20 +288,34 @@ class MpcNode:
             self._check_authentic(stored, use, proof.mac)
         elif not stored.legacy:
             raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
+        whole = bool(body.whole)
+        return wire.Half(self._rewrapped(stored, body.half, body.reply_key, whole=whole))
+
+    def _rewrapped(
+        self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool
+    ) -> bytes:
+        """This node's half of a vault, or the whole, encrypted to a reply key.
+
+        Raises:
+            Refused: it does not open; of a whole, the other MPC node has not said within an hour
+                that the key is not suspended.
+        """
+        if whole:
+            self._attestations.check(bytes.fromhex(stored.key_id))
         try:
             with self._lock:
-                half = rewrap_half(
-                    body.half,
+                return rewrap_half(
+                    half,
                     self._seal_key,
                     me=self.me,
                     key_id=stored.key_id,
-                    user_id=grant.user_id,
-                    reply_key=body.reply_key,
+                    user_id=stored.user_id,
+                    reply_key=reply_key,
                     rng=self._rng,
+                    whole=whole,
                 )
         except VaultError:
             raise Refused(BAD_REQUEST, "Invalid secret_store") from None
-        return wire.Half(half)
 
     def _check_authentic(self, stored: StoredShare, use: VaultUse, mac: bytes) -> None:
         """See that a request comes from whoever has the client's share, or its secret store.
@@ -294,7 +328,7 @@ class MpcNode:
         """
         if use.boot != self._hello.boot:
             raise another_boot(self.me)
-        if not use.authenticated(auth_key(self._share(stored), CLIENT), mac):
+        if not use.authenticated(self._share(stored).auth_key(CLIENT), mac):
             raise not_authentic(self.me)
 
     # ------------------------------------------------------------------ sessions begin
@@ -354,6 +388,13 @@ class MpcNode:
         return self._run(session, (), record=share.record.to_bytes())
 
     def _sign(self, grant: Grant, data: bytes) -> wire.Body:
+        """Begin to sign, and open this node's half if it comes along.
+
+        Who has the token and the ``secret_store``, but cannot open the share, gets this far, too:
+        an answer to a message of its choice, on ed25519 with a share of a signature. It is of use
+        only together with the client's share of this epoch, and costs this node one signing
+        session's first step, for which the key is busy.
+        """
         body = wire.Sign.from_bytes(data)
         grant.check(Scope("sign", grant.user_id, body.key_id, body.session_id, body.message))
         if body.signer != self.me:
@@ -366,7 +407,9 @@ class MpcNode:
             session_id=body.session_id,
             message=body.message,
             first=body.first,
+            reply_key=body.vault.reply_key if body.vault else b"",
         )
+        half: bytes | None = None
         with self._lock:
             stored = self._usable(grant.user_id, body.key_id.hex())
             self._check_authentic(stored, use, body.proof.mac)
@@ -374,14 +417,22 @@ class MpcNode:
                 raise not_authentic(self.me)
             if body.session_id in self._signed:
                 raise Refused(CONFLICT, "a session of this id has been begun before")
-            party = self._signer(self._share(stored), body)
+            share = self._share(stored)
+            if body.vault:
+                mine = body.vault.halves.get(self.me, b"")
+                whole = bool(body.vault.whole)
+                half = self._rewrapped(stored, mine, body.vault.reply_key, whole=whole)
+            party = self._signer(share, body)
             session = self._begin(
                 party, grant.user_id, stored.key_id, self.signing_s, alone=SIGNING
             )
             self._signed.add(body.session_id)
             if len(self._signed) >= MAX_SIGNED:
                 self._start()
-        return self._run(session, body.messages)
+        answer = self._run(session, body.messages)
+        secret = share.peers[CLIENT].pair_secret
+        answers = answer_tag(secret, self.me, body.session_id, body.proof.mac)
+        return replace(answer, answers=answers, half=half)
 
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
         if share.mta is not None and not share.usable(CLIENT):
@@ -451,7 +502,7 @@ class MpcNode:
 
     def _run(
         self, session: _Session, messages: tuple[bytes, ...], record: bytes | None = None
-    ) -> wire.Body:
+    ) -> wire.Answer:
         """Start the session's party if it is new, and give it messages."""
         with session.lock:
             party = session.party

@@ -440,6 +440,16 @@ class ShareStore:
         if share is not None:
             self._database.forget()
 
+    def suspended(self, limit: int) -> list[str]:
+        """The key ids of shares in force with which nothing is done any more, up to a number."""
+        rows = self._database.rows(
+            "SELECT key_id FROM shares WHERE state = ? AND suspended IS NOT NULL"
+            " ORDER BY key_id LIMIT ?",
+            ACTIVE,
+            limit,
+        )
+        return [key_id for (key_id,) in rows]
+
     def note(
         self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""
     ) -> None:

@@ -80,6 +80,15 @@ class AbortNotice(Message):
     reason: Annotated[str, Text(64)]
 
 
+NOTHING_RECEIVED = tagged_hash(Tag.RECEIVED, b"")
+"""The digest of all that a round was given that was given nothing, and that is the first."""
+
+
+def round_rng(root: Drbg, round_: Round, received: bytes) -> Drbg:
+    """Randomness of a round; it depends on everything that rounds were given by then."""
+    return root.fork(f"round {round_.number} {received.hex()}")
+
+
 class Phase(Enum):
     """How far a party is, and with it what becomes of a message that is for it:
 
@@ -459,7 +468,8 @@ class Party(Generic[S, R]):
         notice of an abort   the initial secret; else: kept   the one in force, or the initial
         ===================  ===============================  =================================
 
-        Signers have their secrets from the start: the initial ones are in force.
+        Signers have their secrets from the start: the initial ones are in force. A message of the
+        first round may have been sealed by a peer that did not have its share yet, too.
         """
         if envelope.kind == ABORT_KIND or not self._kinds[envelope.kind - 1][1].sealed:
             usable = [self._pair_secrets, self._initial_secrets]
@@ -470,6 +480,15 @@ class Party(Generic[S, R]):
                 opened = unseal(secrets[sender], envelope)
                 if opened is not None:
                     return opened
+        return self._open_early(sender, envelope)
+
+    def _open_early(self, sender: PartyId, envelope: Envelope) -> bytes | None:
+        """As ``_open``, with what the sender had before it had its share."""
+        first = self.definition.rounds[0]
+        if envelope.kind != ABORT_KIND and self._kinds[envelope.kind - 1][0] is first:
+            secrets = self.definition.early_secrets(self.setup)
+            if sender in secrets:
+                return unseal(secrets[sender], envelope)
         return None
 
     def _may_open_later(self, envelope: Envelope) -> bool:
@@ -539,7 +558,7 @@ class Party(Generic[S, R]):
     def _run(self, round_: Round, outputs: list[Output[R]]) -> None:
         """Run one round and put out what it sends."""
         self._absorb(round_)
-        self._view.rng = self._root.fork(f"round {round_.number} {self._received.hex()}")
+        self._view.rng = round_rng(self._root, round_, self._received)
         try:
             with self._step(round_.name):
                 turn = round_.run(self._view, self.keep, self.inbox)

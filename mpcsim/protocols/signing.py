@@ -13,10 +13,13 @@ from coincurve import PublicKey
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
+from mpcsim.algebra.curves import curve
 from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
+from mpcsim.protocol.early import Early
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.rng import Rng
 
@@ -30,6 +33,11 @@ PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
 def to_sign(record: PublicKeyRecord, message: bytes) -> bytes:
     """What the key's holders sign for a message: its SHA-256 on secp256k1, itself on ed25519."""
     return hashlib.sha256(message).digest() if record.group is SECP256K1 else message
+
+
+def of_curve(curve_name: str) -> Definition[Any, Any]:
+    """The protocol that signs with the keys of a curve."""
+    return ecdsa.ECDSA if curve(curve_name) is SECP256K1 else frost.FROST
 
 
 def signer(
@@ -55,6 +63,32 @@ def signer(
         return ecdsa.party(hashed, session_id=session_id, rng=rng, listener=listener)
     whole = frost.setup(share, signers, message)
     return frost.party(whole, session_id=session_id, rng=rng, listener=listener)
+
+
+def early(
+    curve_name: str,
+    epoch: bytes,
+    signers: tuple[int, ...],
+    message: bytes,
+    *,
+    me: PartyId,
+    auth_keys: Mapping[PartyId, bytes],
+    session_id: bytes,
+    rng: Rng | None = None,
+) -> Early[Any, Any]:
+    """A signer that does not have its share yet; ``Early.party`` makes what ``signer`` does.
+
+    Args:
+        auth_keys: that this holder shares with every other (``KeyShare.auth_key``).
+
+    Raises:
+        UsageError: as from ``signer``, as far as it can be seen already; of the share, then.
+    """
+    begin: Any = ecdsa.early if curve(curve_name) is SECP256K1 else frost.early
+    early: Early[Any, Any] = begin(
+        epoch, signers, message, me=me, auth_keys=auth_keys, session_id=session_id, rng=rng
+    )
+    return early
 
 
 def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:

@@ -16,6 +16,8 @@ GONE: Final = 410
 ANOTHER_BOOT: Final = 412
 """Precondition Failed: the request is for what the MPC node was before its last start."""
 TOO_LARGE: Final = 413
+FAILED_DEPENDENCY: Final = 424
+"""What the other MPC node has to say first is not here, or too old."""
 INTERNAL_ERROR: Final = 500
 BAD_GATEWAY: Final = 502
 UNAVAILABLE: Final = 503
@@ -99,6 +101,14 @@ def not_authentic(party: PartyId) -> Refused:
         BAD_REQUEST,
         f"the {ROLES[party]} takes this for no request of whoever holds the client's share",
     )
+
+
+def not_attested(me: PartyId, other: PartyId) -> NodeFailed:
+    text = (
+        f"the {ROLES[me]} has not heard from the {ROLES[other]} within an hour which keys are "
+        "suspended"
+    )
+    return NodeFailed(FAILED_DEPENDENCY, text, other)
 
 
 def suspended() -> Refused:

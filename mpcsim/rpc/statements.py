@@ -13,7 +13,20 @@ from typing import Annotated, ClassVar, Final
 from nacl.bindings import crypto_sign_open, crypto_sign_PUBLICKEYBYTES
 from nacl.exceptions import CryptoError
 
-from mpcsim.encoding import BYTES32, U16, U32, Bytes, Fixed, Nested, Optional, PerParty, Text, wire
+from mpcsim.encoding import (
+    BYTES32,
+    U16,
+    U32,
+    U64,
+    Bytes,
+    Fixed,
+    Nested,
+    Optional,
+    PerParty,
+    Seq,
+    Text,
+    wire,
+)
 from mpcsim.errors import MpcError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
@@ -175,6 +188,43 @@ def vouched(hello: Hello) -> bool:
     """Whether the seal key of an MPC node is that of the identity beside it."""
     statement = SealKeyStatement(hello.party, hello.seal_key)
     return signed_by(hello.identity, statement, hello.signature)
+
+
+MAX_ATTESTED: Final = 2048
+"""Suspended epochs that one statement can name."""
+ATTESTED_S: Final = 3600.0
+"""How long an ``Attested`` counts."""
+SKEW_S: Final = 60.0
+"""How far ahead its maker's clock may be."""
+
+
+@wire
+class Attested(Statement):
+    """Which of the epochs that are in force are suspended at this node: all of them.
+
+    Where the signing MPC node opens a vault alone, nobody asks the other one whether the key is
+    suspended. So it demands the other's statement, an hour old at most.
+    """
+
+    TAG: ClassVar[Tag] = Tag.ATTESTED
+
+    party: Annotated[int, U16]
+    at_ms: Annotated[int, U64]
+    """Milliseconds since 1970 UTC, by its own clock."""
+    suspended: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_ATTESTED)]
+
+
+@wire
+class SignedAttestation(Body):
+    """What carries it."""
+
+    statement: Annotated[Attested, Nested(Attested)]
+    signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
+
+
+@wire
+class Attest(Body):
+    """``attest``: asks for it."""
 
 
 @wire

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def to_the_end(work: Awaitable[T]) -> T:
@@ -32,6 +33,12 @@ async def in_thread(function: Callable[..., T], *values: Any) -> T:
     a lock for is not done after the lock is gone.
     """
     return await to_the_end(asyncio.to_thread(function, *values))
+
+
+async def both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:
+    """As ``all_of``, for two of different kinds."""
+    first, second = await all_of([one, other])
+    return first, second  # type: ignore[return-value]
 
 
 async def all_of(calls: Sequence[Awaitable[T]]) -> list[T]:

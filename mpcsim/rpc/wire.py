@@ -93,6 +93,8 @@ class OpenVault(Body):
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
     proofs: Annotated[Mapping[PartyId, UseProof], PerParty(Nested(UseProof))]
     """For each MPC node; none for a store of version 1."""
+    whole: Annotated[int, U8] = 0
+    """1: one MPC node opens the whole; then there is one "half", which is that."""
 
 
 @wire
@@ -132,6 +134,22 @@ class Recovering(Body):
 
 
 @wire
+class Vault(Message):
+    """A vault to be opened for a signature, in the same request.
+
+    The proof of the MPC node that signs is that of the request, which covers the reply key, too.
+    """
+
+    reply_key: Annotated[bytes, BYTES32]
+    """As in ``OpenVault``."""
+    halves: Annotated[Mapping[PartyId, bytes], HALVES]
+    proofs: Annotated[Mapping[PartyId, UseProof], PerParty(Nested(UseProof))]
+    """For the MPC node that only opens its half."""
+    whole: Annotated[int, U8] = 0
+    """As in ``OpenVault``: the MPC node that signs opens the whole."""
+
+
+@wire
 class Sign(Body):
     """``sign``: begin a signing session between the client and one MPC node."""
 
@@ -145,6 +163,8 @@ class Sign(Body):
     first: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_MESSAGES)]
     """SHA-256 of each message that the client has sent; others are none of its."""
     proof: Annotated[UseProof, Nested(UseProof)]
+    vault: Annotated[Vault | None, Optional(Nested(Vault))] = None
+    """Of a client that does not have its share yet. To an MPC node, with its half alone."""
 
 
 @wire
@@ -154,6 +174,9 @@ class Signing(Body):
     tag: Annotated[bytes, BYTES32]
     """Shows the gateway that who wants the key suspended had this session; it does not expire."""
     messages: Annotated[tuple[bytes, ...], MAIL]
+    answers: Annotated[bytes | None, Optional(BYTES32)]
+    """From the MPC node's ``Answer``."""
+    vault: Annotated[VaultOpened | None, Optional(Nested(VaultOpened))] = None
 
 
 @wire
@@ -235,6 +258,7 @@ class OpenHalf(Body):
     reply_key: Annotated[bytes, BYTES32]
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
     proof: Annotated[UseProof | None, Optional(Nested(UseProof))]
+    whole: Annotated[int, U8] = 0
 
 
 @wire
@@ -271,6 +295,11 @@ class Answer(Body):
     """Public record of the key to be recovered, at the beginning of a recovery."""
     messages: Annotated[tuple[bytes, ...], MAIL]
     """To whomever their envelopes name."""
+    answers: Annotated[bytes | None, Optional(BYTES32)] = None
+    """At the beginning of a signature: names the request that this answers
+    (``mpcsim.vault.VaultUse.answer``)."""
+    half: Annotated[bytes | None, Optional(Bytes(MAX_HALF_BYTES))] = None
+    """As in ``Half``, where the request had one to be opened."""
 
 
 @wire

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from mpcsim.errors import UsageError
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.app import create_app
+from mpcsim.gateway.attestations import Attestations
 from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.meeting import Meeting
@@ -139,6 +140,7 @@ def open_gateway(
             activation=activation,
             suspensions=suspensions,
             meeting=meeting,
+            attestations=Attestations(links, options.clock),
         )
         issuer = TokenIssuer(registry.signing_key(), now)
         verifier = TokenVerifier(issuer.jwks(), "gateway", now)

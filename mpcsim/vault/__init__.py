@@ -18,7 +18,18 @@ Who may ask (``use``): the ``secret_store`` has a key beside each half that auth
 to its MPC node, which derives the same key from its own share of this epoch. An MPC node opens a
 half, and begins to sign, only for a request with such a proof: over verb, key, user, reply key,
 signer, session, message, the client's first messages, and the node's present start. It is checked
-before anything is opened or begun; a wrong one is refused, and nobody is blamed for it.
+before anything is opened or begun; a wrong one is refused, and nobody is blamed for it. One request
+may open the vault and begin to sign: then the proof to the MPC node that signs covers both, and the
+client's first message, which is sealed with the same key (``mpcsim.protocol.early``). What comes
+back is sealed with what only the two shares give, and says which request it answers: nobody is
+blamed for what stands in an answer to another one.
+
+By whom (the vault policy; a byte in the store says which): ``both`` is as said above. With
+``signer`` there are no halves: the whole is sealed to each MPC node separately, and the one that
+signs opens it alone, so that signing goes on while the other is away. Nobody then asks the other
+whether the key is suspended. The one that signs demands its signed list of suspended keys instead,
+an hour old at most (``mpcsim.mpc_node.attestations``): so signing goes on for an hour, and so long
+a suspension that only the other knows of may be late.
 
 With whom: the store names the identities of the MPC nodes that the key was made with. The node that
 serves the caller asks no others.
@@ -32,10 +43,17 @@ The caller's database (both strings)
 One MPC node (its seal key and key share)
     Halves of stores it gets to see. A half is independent of the password and of the share's key.
     It could make proofs for itself alone: the other's key is another pair's.
+The ``secret_store`` and a token, without the encrypted share
+    pw_key and pepper, and with them passwords to try. The MPC nodes answer its requests to sign a
+    message of its choice, one at a time for a key: sealed, and on ed25519 with a share of that
+    signature, of use only together with the client's share of this epoch, recovered since or not.
 The database and one MPC node
     Still one half: the other is missing, and with it the client share, so that the thief has one
     key share of the two it takes to sign. Nothing that an MPC node is ever shown gets the other
     one asked.
+The database and one MPC node, with policy ``signer``
+    The client's share without any password, something to try passwords on, and with the MPC node's
+    own share the key.
 The database and both seal keys
     The share, without any password, and something to try passwords on. (Whoever has the key shares
     of both MPC nodes can sign without the vault.)
@@ -95,7 +113,7 @@ from mpcsim.vault.strings import (
     VaultError,
     WrongKey,
 )
-from mpcsim.vault.use import VaultUse, auth_key, hashes
+from mpcsim.vault.use import VaultUse, answer_tag, hashes
 
 __all__ = [
     "HALF_BYTES",
@@ -113,7 +131,7 @@ __all__ = [
     "VaultKey",
     "VaultUse",
     "WrongKey",
-    "auth_key",
+    "answer_tag",
     "hashes",
     "new_salt",
     "open_share",

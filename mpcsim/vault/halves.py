@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Self
 
@@ -69,18 +69,27 @@ def seal_halves(
     key_id: str,
     user_id: str,
     rng: Rng,
+    *,
+    whole: bool = False,
 ) -> dict[PartyId, bytes]:
     """Split a secret of ``HALF_BYTES`` by XOR, and seal each half to its MPC node.
+
+    Args:
+        whole: do not split it: seal the whole to each.
 
     Raises:
         UsageError: a public key of low order.
     """
     operator, institution = MPC_NODES
-    pad, rest = rng.bytes(HALF_BYTES), bytearray(secret)
-    _xor(rest, pad)
-    plain = {operator: pad, institution: bytes(rest)}
-    wipe(rest)
-    return {j: _seal_half(plain[j], node_keys[j], j, key_id, user_id, rng) for j in MPC_NODES}
+    if whole:
+        plain = dict.fromkeys(MPC_NODES, bytes(secret))
+    else:
+        pad, rest = rng.bytes(HALF_BYTES), bytearray(secret)
+        _xor(rest, pad)
+        plain = {operator: pad, institution: bytes(rest)}
+        wipe(rest)
+    binding = {j: _binding(j, key_id, user_id, whole) for j in MPC_NODES}
+    return {j: _seal_half(binding[j] + plain[j], node_keys[j], j, rng) for j in MPC_NODES}
 
 
 class ReplyKey:
@@ -102,12 +111,17 @@ class ReplyKey:
                 self._shared_with(node_key)
 
     def combine(
-        self, wrapped: Mapping[PartyId, bytes], node_keys: Mapping[PartyId, bytes]
+        self,
+        wrapped: Mapping[PartyId, bytes],
+        node_keys: Mapping[PartyId, bytes],
+        *,
+        opened_by: Collection[PartyId] = MPC_NODES,
     ) -> VaultKey:
         """Join the halves that ``rewrap_half`` made at the two MPC nodes.
 
         Args:
             node_keys: X25519 public key of each MPC node.
+            opened_by: one MPC node alone, where that has the whole.
 
         Raises:
             WrongKey: a half is missing or does not come from its MPC node for this request.
@@ -117,7 +131,7 @@ class ReplyKey:
             raise UsageError("one seal key for each MPC node expected")
         secret = bytearray(HALF_BYTES)
         try:
-            for j in MPC_NODES:
+            for j in opened_by:
                 _xor(secret, self._unwrap(wrapped.get(j, b""), node_keys[j], j))
         except WrongKey:
             wipe(secret)
@@ -175,6 +189,7 @@ def rewrap_half(
     user_id: str,
     reply_key: bytes,
     rng: Rng,
+    whole: bool = False,
 ) -> bytes:
     """Open this MPC node's half and encrypt it to the reply key: nonce || crypto_box.
 
@@ -187,6 +202,7 @@ def rewrap_half(
         key_id: the key the request is about, 64 lower-case hex digits.
         user_id: the user whose token came with the request.
         reply_key: ``ReplyKey.public``.
+        whole: it is not a half but the whole.
 
     Raises:
         MalformedVault: ``sealed`` or ``reply_key`` cannot be what they should be.
@@ -200,7 +216,7 @@ def rewrap_half(
     except CryptoError:
         raise WrongKey(f"{name} does not open") from None
     binding, half = plain[:BINDING_BYTES], plain[BINDING_BYTES:]
-    if not hmac.compare_digest(binding, _binding(me, key_id, user_id)):
+    if not hmac.compare_digest(binding, _binding(me, key_id, user_id, whole)):
         raise WrongKey(f"{name} belongs to another key, user or node")
     nonce = rng.bytes(crypto_box_NONCEBYTES)
     try:
@@ -212,13 +228,12 @@ def rewrap_half(
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _binding(node: PartyId, key_id: str, user_id: str) -> bytes:
-    return tagged_hash(Tag.VAULT_HALF, u32(node), key_id_bytes(key_id), user_id.encode())
+def _binding(node: PartyId, key_id: str, user_id: str, whole: bool) -> bytes:
+    tag = Tag.VAULT_WHOLE if whole else Tag.VAULT_HALF
+    return tagged_hash(tag, u32(node), key_id_bytes(key_id), user_id.encode())
 
 
-def _seal_half(
-    half: bytes, public_key: bytes, node: PartyId, key_id: str, user_id: str, rng: Rng
-) -> bytes:
+def _seal_half(plain: bytes, public_key: bytes, node: PartyId, rng: Rng) -> bytes:
     """libsodium's sealed box (crypto_box_seal) of binding and half.
 
     Built here because libsodium draws the ephemeral key itself; it opens what this makes.
@@ -228,7 +243,6 @@ def _seal_half(
     nonce = hashlib.blake2b(
         ephemeral_public + public_key, digest_size=crypto_box_NONCEBYTES
     ).digest()
-    plain = _binding(node, key_id, user_id) + half
     try:
         return ephemeral_public + crypto_box_easy(plain, nonce, public_key, ephemeral)
     except CryptoError:

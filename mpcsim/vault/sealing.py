@@ -78,6 +78,7 @@ def seal_share(
     auth_keys: Mapping[PartyId, bytes],
     identities: Mapping[PartyId, bytes],
     rng: Rng,
+    whole: bool = False,
 ) -> tuple[str, str]:
     """A new vault: (``encrypted_share``, ``secret_store``).
 
@@ -86,8 +87,9 @@ def seal_share(
         pw_key: from ``password_key`` with the same salt and cost; the caller wipes it.
         key_id: 64 lower-case hex digits.
         node_keys: X25519 public key of each MPC node.
-        auth_keys: ``use.auth_key`` of the share and each MPC node.
+        auth_keys: ``KeyShare.auth_key`` of the share and each MPC node.
         identities: Ed25519 public key of each MPC node.
+        whole: vault policy ``signer``: either MPC node opens it alone.
 
     Raises:
         UsageError: an argument of the wrong size or kind, or a public key of low order.
@@ -115,9 +117,10 @@ def seal_share(
             salt=salt,
             cost=cost,
             confirmation=bytes(KEY_BYTES),
-            halves=seal_halves(secret, node_keys, key_id, user_id, rng),
+            halves=seal_halves(secret, node_keys, key_id, user_id, rng, whole=whole),
             auth_keys=auth_keys,
             identities=identities,
+            whole=whole,
         )
         share_key, confirmation = _derive(secret, store)
         store = replace(store, confirmation=confirmation)

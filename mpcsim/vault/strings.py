@@ -36,6 +36,8 @@ from mpcsim.ids import MPC_NODES, PartyId
 
 VERSION: Final = 2
 """First byte of a ``secret_store``, before base64."""
+WHOLE_VERSION: Final = 3
+"""Of a ``secret_store`` that either MPC node opens alone."""
 OLD_VERSION: Final = 1
 """Of a ``secret_store`` that authenticates no request and names no identity."""
 SHARE_VERSION: Final = 1
@@ -120,6 +122,21 @@ class _SinceVersion2:
         return {} if at_end else PerParty(self.element).read(reader, context)
 
 
+@dataclass(frozen=True)
+class _Whole:
+    """Whether a store is of ``WHOLE_VERSION``: a byte at the end, which others do not have."""
+
+    def write(self, value: bool, context: WireContext) -> bytes:
+        return b"\1" if value else b""
+
+    def read(self, reader: Reader, context: WireContext) -> bool:
+        if reader.position == len(reader.data):
+            return False
+        if U8.read(reader, context) != 1:
+            raise InvalidEncoding("neither halves nor a whole")
+        return True
+
+
 @wire
 class SecretStore(Message):
     """The opened form of ``secret_store``; its halves are sealed.
@@ -137,11 +154,13 @@ class SecretStore(Message):
     halves: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(SEALED_BYTES))]
     """The sealed half of each MPC node."""
     auth_keys: Annotated[Mapping[PartyId, bytes], _SinceVersion2(BYTES32)]
-    """What requests to each MPC node are authenticated with (``use.auth_key``). Secret."""
+    """What requests to each MPC node are authenticated with (``KeyShare.auth_key``). Secret."""
     identities: Annotated[
         Mapping[PartyId, bytes], _SinceVersion2(Fixed(crypto_sign_PUBLICKEYBYTES))
     ]
     """The MPC nodes with which the key was made: public keys of theirs."""
+    whole: Annotated[bool, _Whole()] = False
+    """Vault policy ``signer``: in place of a half, the whole is sealed to each MPC node."""
 
     def __post_init__(self) -> None:
         known_curve(self.curve)
@@ -155,7 +174,9 @@ class SecretStore(Message):
 
     @property
     def version(self) -> int:
-        """``VERSION`` or ``OLD_VERSION``."""
+        """``VERSION``, ``WHOLE_VERSION`` or ``OLD_VERSION``."""
+        if self.whole:
+            return WHOLE_VERSION
         return VERSION if self.auth_keys or self.identities else OLD_VERSION
 
     def to_text(self) -> str:
@@ -169,7 +190,7 @@ class SecretStore(Message):
         Raises:
             MalformedVault: not a secret store, or its Argon2id cost is beyond what is accepted.
         """
-        data = _bytes(text, "secret_store", _MAX_STORE_BYTES, (OLD_VERSION, VERSION))
+        data = _bytes(text, "secret_store", _MAX_STORE_BYTES, (OLD_VERSION, VERSION, WHOLE_VERSION))
         try:
             store = cls.decode(data[1:], NO_CONTEXT)
         except (InvalidEncoding, UsageError) as error:

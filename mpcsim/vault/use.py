@@ -2,9 +2,9 @@
 
 Anyone can seal a half, so that a half that opens proves nothing about who sends it, and the token
 behind a request proves no more than that its issuer agrees. Client and MPC node, however, share a
-secret since their shares were made. A key derived from it (``auth_key``) authenticates requests:
-the MPC node derives it from its own share, the ``secret_store`` carries the client's two, and
-neither is ever sent. Whatever carries a request can then not put another reply key, message or
+secret since their shares were made. A key derived from it (``KeyShare.auth_key``) authenticates
+requests: the MPC node derives it from its own share, the ``secret_store`` carries the client's two,
+and neither is ever sent. Whatever carries a request can then not put another reply key, message or
 first protocol message in its place, nor make a request of its own.
 """
 
@@ -15,22 +15,28 @@ import hmac
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
-from mpcsim.hashing import Tag, tagged_hash, tagged_mac, u32
+from mpcsim.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare
-
-
-def auth_key(share: KeyShare, peer: PartyId) -> bytes:
-    """What requests between this share's holder and ``peer`` are authenticated with; 32 bytes.
-
-    It is of one epoch, and the same from both sides. Secret.
-    """
-    return tagged_hash(Tag.VAULT_AUTH, share.record.epoch, share.peers[peer].pair_secret)
 
 
 def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
     """SHA-256 of each message."""
     return tuple(hashlib.sha256(message).digest() for message in messages)
+
+
+def answer_tag(pair_secret: bytes, sender: PartyId, session_id: bytes, mac: bytes) -> bytes:
+    """Says which request to sign an MPC node answers; 32 bytes.
+
+    The client compares it before it looks at anything else. If what arrived was another request
+    than the client's, nobody can be named: whoever has the store and carries the request could have
+    put another in its place, and what the MPC node says to that one is no reason to blame it.
+
+    Args:
+        pair_secret: of client and MPC node.
+        sender: the MPC node.
+        mac: of the request, which it is a digest of, also for those who have its key.
+    """
+    return tagged_mac(Tag.VAULT_ANSWER, pair_secret, session_id, u32(sender), mac)
 
 
 class VaultUse(NamedTuple):
@@ -67,18 +73,21 @@ class VaultUse(NamedTuple):
         session_id: bytes,
         message: bytes,
         first: tuple[bytes, ...],
+        reply_key: bytes = b"",
     ) -> Self:
         """Beginning a signing session.
 
         Args:
             message: to be signed.
             first: ``hashes`` of the client's first messages.
+            reply_key: where the MPC node is to open its half, too.
         """
         return cls(
             "sign",
             key_id,
             user_id,
             boot,
+            reply_key=reply_key,
             signer=signer,
             session_id=session_id,
             message=hashlib.sha256(message).digest(),

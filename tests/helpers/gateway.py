@@ -27,7 +27,7 @@ from mpcsim.rpc import notices, wire
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
-from mpcsim.vault import INTERACTIVE, VaultUse, auth_key, hashes, new_salt, seal_share
+from mpcsim.vault import INTERACTIVE, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 
 CURVES = ("secp256k1", "ed25519")
@@ -233,7 +233,7 @@ class Client:
         return replace(
             request,
             first=use.first,
-            proof=wire.UseProof(use.boot, use.mac(auth_key(share, signer))),
+            proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer))),
         )
 
     def opening(
@@ -244,7 +244,7 @@ class Client:
         for party in MPC_NODES:
             epoch, boot = share.record.epoch, self._boot(party)
             use = VaultUse.opening(epoch, self._named(), boot, reply_key)
-            proofs[party] = wire.UseProof(boot, use.mac(auth_key(share, party)))
+            proofs[party] = wire.UseProof(boot, use.mac(share.auth_key(party)))
         return wire.OpenVault(share.record.epoch, reply_key, halves, proofs)
 
     # ------------------------------------------------------------------ signing
@@ -351,7 +351,7 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
         curve=share.record.curve_name,
         user_id=user_id,
         node_keys=seal_keys(gateway),
-        auth_keys={party: auth_key(share, party) for party in MPC_NODES},
+        auth_keys={party: share.auth_key(party) for party in MPC_NODES},
         identities={party: hello.identity for party, hello in hellos(gateway).items()},
         rng=SystemRng(),
     )

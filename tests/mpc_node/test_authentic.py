@@ -18,7 +18,6 @@ from mpcsim.vault import (
     ReplyKey,
     SecretStore,
     VaultUse,
-    auth_key,
     hashes,
     open_share,
 )
@@ -124,7 +123,7 @@ def signing(client, request, **changes):
 def test_a_proof_for_any_other_signing(refused, curve, party):
     async def work(gateway, client):
         share = await client.generate(curve)
-        key = auth_key(share, party)
+        key = share.auth_key(party)
         assert OTHERS.keys() == set(VaultUse._fields)
         for name, value in OTHERS.items():
             _, request = client.begin_sign(share, signer=party)
@@ -142,7 +141,7 @@ def test_a_proof_for_any_other_opening(refused):
         store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
         honest = client.opening(share, store.halves)
         for party in MPC_NODES:
-            boot, key = honest.proofs[party].boot, auth_key(share, party)
+            boot, key = honest.proofs[party].boot, share.auth_key(party)
             use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
             assert use.authenticated(key, honest.proofs[party].mac)
             for name, value in OTHERS.items():
@@ -179,7 +178,7 @@ def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, 
         moved = replace(moved, proof=replace(moved.proof, boot=boot))
         await refused(gateway, client, "sign", moved, party=INSTITUTION)
         # the key of another pair, or of another user's share
-        for key in (auth_key(share, INSTITUTION), auth_key(other, OPERATOR), bytes(32)):
+        for key in (share.auth_key(INSTITUTION), other.auth_key(OPERATOR), bytes(32)):
             proof = replace(request.proof, mac=signing(client, request).mac(key))
             await refused(gateway, client, "sign", replace(request, proof=proof))
         await client.check_works(share)

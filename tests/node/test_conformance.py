@@ -349,17 +349,19 @@ def test_an_mpc_node_is_down(place):
 @pytest.mark.parametrize("place", PLACES)
 def test_the_institution_signs_while_the_operator_is_away(place):
     with primed(place) as found:
-        record, link = found.keys["ed25519"], found.gateway.links[OPERATOR]
+        new = {**NEW, "curve": "secp256k1"}
+        record = answer(found.user().post("/v3/wallet/generate", new))
+        link = found.gateway.links[OPERATOR]
         handle = link.node.handle
 
         def last_words(verb, grant, body):
-            link.down = verb == "open"  # which needs both
+            link.down = verb == "sign"  # which opens the vault, and needs both
             return handle(verb, grant, body)
 
         link.node.handle = last_words
-        reply = answer(request_to(found, found.user(), "/v3/wallet/sign"))
+        reply = answer(found.user().post("/v3/wallet/sign", {**record, "message": HASH}))
         assert link.down
-        verify("ed25519", record["public_key"], bytes.fromhex(HASH), reply["signature"])
+        verify("secp256k1", record["public_key"], bytes.fromhex(HASH), reply["signature"])
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -140,10 +140,15 @@ def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> No
 
         async def lie(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
-            opened = wire.VaultOpened.from_bytes(reply.body)
-            return replace(reply, body=replace(opened, record=data).to_bytes())
+            if name == "sign":
+                begun = wire.Signing.from_bytes(reply.body)
+                assert begun.vault is not None
+                lied: wire.Body = replace(begun, vault=replace(begun.vault, record=data))
+            else:
+                lied = replace(wire.VaultOpened.from_bytes(reply.body), record=data)
+            return replace(reply, body=lied.to_bytes())
 
-        house.transport.hook = on("open", lie)
+        house.transport.hook = on("sign" if what == "sign" else "open", lie)
         asked: dict[str, Callable[[], Any]] = {
             "sign": lambda: house.sign(scene.mine),
             "public key": lambda: house.wallet.public_key(
@@ -176,10 +181,12 @@ def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change: dict[st
 
         async def lie(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
-            opened = wire.VaultOpened.from_bytes(reply.body)
-            return replace(reply, body=replace(opened, record=data).to_bytes())
+            begun = wire.Signing.from_bytes(reply.body)
+            assert begun.vault is not None
+            vault = replace(begun.vault, record=data)
+            return replace(reply, body=replace(begun, vault=vault).to_bytes())
 
-        scene.house.transport.hook = on("open", lie)
+        scene.house.transport.hook = on("sign", lie)
         said = await refusal(scene.house.sign(scene.mine), ApiError)
         assert said == "The MPC nodes have signed a record of other shares than these"
 

@@ -16,6 +16,7 @@ from mpcsim.service import OpenGateway
 from mpcsim.vault import Argon2Cost
 from node.gateway_client import GatewayClient
 from node.models import KeyShareRecord, StoredShare
+from node.settings import Settings
 from node.timing import Timing
 from node.wallet import Caller, Wallet
 from tests.helpers.adversary import Adversary
@@ -65,6 +66,7 @@ class House:
         gateway: OpenGateway | None = None,
         *,
         identities: Mapping[PartyId, bytes] | None = None,
+        settings: Settings | None = None,
         now: Callable[[], float] = time.time,
         **options: Any,
     ) -> None:
@@ -72,7 +74,7 @@ class House:
         self.gateway = gateway or open_with(now=now, **options)
         self.transport = Meddler(AsgiTransport(self.gateway.app))
         self.client = GatewayClient(self.transport, identities)
-        self.wallet = Wallet(self.client, cost=CHEAP, now=now)
+        self.wallet = Wallet(self.client, cost=CHEAP, settings=settings or Settings(), now=now)
 
     def caller(self, name: str = "alice") -> Caller:
         token = self.gateway.token(name)
@@ -134,7 +136,7 @@ def playing(protocol: Any, party: int, tamper: Any) -> Any:
         adversary.session_id, adversary.definition = honest.session_id, honest.definition
         return adversary
 
-    return SimpleNamespace(setup=protocol.setup, party=make)
+    return SimpleNamespace(setup=protocol.setup, party=make, early=protocol.early)
 
 
 async def settled(house: House) -> None:

@@ -13,7 +13,7 @@ from mpcsim.protocols import reshare
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys
-from mpcsim.vault import VaultUse, auth_key, hashes
+from mpcsim.vault import VaultUse, hashes
 
 KEY = bytes(range(32))
 EPOCH, BOOT, REPLY_KEY, SESSION = (bytes([n]) * 32 for n in (1, 2, 3, 4))
@@ -90,14 +90,14 @@ def test_each_pair_has_a_key_of_its_own_for_each_epoch(curve):
     shares = keys(curve)
     found = set()
     for i, j in combinations((CLIENT, *MPC_NODES), 2):
-        assert auth_key(shares[i], j) == auth_key(shares[j], i)
-        found.add(auth_key(shares[i], j))
+        assert shares[i].auth_key(j) == shares[j].auth_key(i)
+        found.add(shares[i].auth_key(j))
     share = shares[CLIENT]
     secret = share.peers[OPERATOR].pair_secret
     tagged = framed("mpcsim/vault/auth/v1", share.record.epoch, secret)
-    assert auth_key(share, OPERATOR) == sha256(tagged)
+    assert share.auth_key(OPERATOR) == sha256(tagged)
     renewed = replace(share, record=replace(share.record, epoch=bytes(32)))
-    found.add(auth_key(renewed, OPERATOR))
+    found.add(renewed.auth_key(OPERATOR))
     assert len(found) == 4
     assert not {state.pair_secret for state in share.peers.values()} & found
 
@@ -115,5 +115,5 @@ def test_a_resharing_makes_new_keys():
     }
     made = results(run(reshare.party(agreed[i], i, session_id=sid) for i in agreed))
     for j in MPC_NODES:
-        assert auth_key(made[CLIENT], j) == auth_key(made[j], CLIENT)
-        assert auth_key(made[CLIENT], j) != auth_key(shares[CLIENT], j)
+        assert made[CLIENT].auth_key(j) == made[j].auth_key(CLIENT)
+        assert made[CLIENT].auth_key(j) != shares[CLIENT].auth_key(j)

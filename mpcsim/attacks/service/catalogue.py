@@ -68,6 +68,7 @@ NAMED: tuple[str, ...] = (
     "a rolled-back store: institution",
     "a database thief with one seal key",
     "guessing passwords from each position",
+    "callers who open sessions without being able to open the vault",
     "a dropped share in the SQLite log and a later copy of the disk",
 )
 """Attacks of which each must be executed by an entry, whatever cell it belongs to."""

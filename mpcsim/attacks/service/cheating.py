@@ -123,14 +123,15 @@ def when_the_token_expires(stage: Stage) -> Finding:
 
 
 def while_the_other_is_away(stage: Stage) -> Finding:
-    """In calls during which the institution cannot be reached: it never hears of the suspension."""
+    """In calls in which the institution is cut off once the vault is open: it never hears of the
+    suspension."""
     alice, door = stage.user(), stage.corrupt_door()
     key = alice.generate("secp256k1")
     cheat(stage)
     link = stage.service.gateway.links[INSTITUTION]
 
     def cut(call: Call) -> None:
-        link.down = call.verb in ("sign", "exchange", "suspend")
+        link.down = call.verb in ("exchange", "suspend")
 
     door.before = cut
 

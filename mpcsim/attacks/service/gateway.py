@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -52,16 +51,16 @@ def silent_recovery(stage: Stage) -> Finding:
 
 
 def reply_key_of_its_own(stage: Stage) -> Finding:
-    """While a user signs: the request to open the vault gets the gateway's reply key."""
-    return _opened_with(stage, lambda body: body)
+    """While a user signs: the request that opens the vault gets the gateway's reply key."""
+    return _opened_with(stage)
 
 
 def request_of_the_old_version(stage: Stage) -> Finding:
     """The same, as if the vault were one of the version in which nothing was authenticated."""
-    return _opened_with(stage, lambda body: replace(body, proofs={}))
+    return _opened_with(stage, old=True)
 
 
-def _opened_with(stage: Stage, change: Callable[[wire.OpenVault], wire.OpenVault]) -> Finding:
+def _opened_with(stage: Stage, *, old: bool = False) -> Finding:
     door, alice = stage.corrupt_door(), stage.user()
     key = alice.generate()
     mine = ReplyKey(SystemRng())
@@ -69,16 +68,26 @@ def _opened_with(stage: Stage, change: Callable[[wire.OpenVault], wire.OpenVault
     def substitute(call: Call) -> None:
         if call.verb == "open":
             body = replace(wire.OpenVault.from_bytes(call.body), reply_key=mine.public)
-            call.body = change(body).to_bytes()
+            call.body = (replace(body, proofs={}) if old else body).to_bytes()
+        elif call.verb == "sign" and (asked := wire.Sign.from_bytes(call.body)).vault is not None:
+            vault = replace(asked.vault, reply_key=mine.public)
+            call.body = replace(asked, vault=vault).to_bytes()
+            if old:
+                call.path = wire.PREFIX + "open"
+                body = wire.OpenVault(asked.key_id, mine.public, vault.halves, {})
+                call.body = body.to_bytes()
 
     door.before = substitute
     with suppress(Refusal):
         alice.sign(key)
-    opened = door.of("open")[0]
-    if opened.status != 200:
-        raise Refusal(f"{opened.status} {json.loads(opened.reply)['error']}")
-    halves = wire.VaultOpened.from_bytes(opened.reply).halves
-    secret = bytes(mine.combine(halves, stage.seal_keys()).secret)
+    answer = (door.of("open") or door.of("sign"))[0]
+    if answer.status != 200:
+        raise Refusal(f"{answer.status} {json.loads(answer.reply)['error']}")
+    if answer.verb == "open":
+        opened = wire.VaultOpened.from_bytes(answer.reply)
+    else:
+        opened = wire.Signing.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
+    secret = bytes(mine.combine(opened.halves, stage.seal_keys()).secret)
     store = SecretStore.from_text(key["secret_store"])
     return proven(weak.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing")
 
@@ -113,7 +122,13 @@ def message_of_its_own(stage: Stage) -> Finding:
             call.body = replace(wire.Sign.from_bytes(call.body), message=WANTED).to_bytes()
 
     door.before = substitute
-    return forged(CURVE, key["public_key"], alice.sign(key), "the user's share of the signature")
+    signature = b""
+    with suppress(Refusal):
+        signature = alice.sign(key)
+    (asked,) = door.of("sign")
+    if asked.status != 200:
+        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
+    return forged(CURVE, key["public_key"], signature, "the user's share of the signature")
 
 
 def first_messages_of_its_own(stage: Stage) -> Finding:
@@ -341,6 +356,7 @@ ENTRIES = (
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="puts its own reply key into a user's request to open the vault",
         play=reply_key_of_its_own,
+        both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
         research=lambda: ResearchBuild(weak.NO_USE_CHECK),
@@ -351,6 +367,7 @@ ENTRIES = (
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="leaves out what authenticates the request, as if the vault were an old one",
         play=request_of_the_old_version,
+        both_ways=True,
         check="only epochs from before the upgrade are opened without",
         says="version 1",
         research=lambda: ResearchBuild(weak.EVERYTHING_IS_OLD),
@@ -371,6 +388,7 @@ ENTRIES = (
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another message into a user's request to sign",
         play=message_of_its_own,
+        both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
         covers=("substituted messages to sign",),
@@ -380,6 +398,7 @@ ENTRIES = (
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another client's first messages into a user's request to sign",
         play=first_messages_of_its_own,
+        both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
         research=lambda: ResearchBuild(weak.NO_USE_CHECK),
@@ -444,6 +463,7 @@ ENTRIES = (
         cells=((UNPINNED, K),),
         name="plays both MPC nodes when the user signs",
         play=own_nodes_later,
+        both_ways=True,
         check="the identities stand in the secret store",
         says="it names another operator",
         pinned=False,

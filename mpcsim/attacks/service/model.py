@@ -10,6 +10,8 @@ from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
 from mpcsim.attacks.service.stage import Stage
 from mpcsim.attacks.service.table import BY_ID, Goal, Row
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
+from node.local import GATEWAY_ADDRESS
+from node.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,10 @@ class Entry:
     """Attacks of ``catalogue.NAMED`` that it executes."""
     pinned: bool = True
     """Whether the REST node knows the MPC nodes' identities from its settings."""
+    policy: str = "both"
+    """The vault policy of the REST node."""
+    both_ways: bool = False
+    """Played against a REST node, too, that first opens the vault and then begins to sign."""
 
     @property
     def refused(self) -> bool:
@@ -55,7 +61,7 @@ class Cell:
     entry: Entry
     build: Build
     findings: tuple[Finding, ...]
-    """One for each corrupt MPC node where it matters which of them it is."""
+    """One for each corrupt MPC node, and for each way to sign, where it matters which it is."""
 
     @property
     def as_it_is(self) -> bool:
@@ -86,7 +92,9 @@ class Cell:
 
 def observe(entry: Entry, build: Build = PRODUCT) -> Cell:
     """Play one entry. One that raises is a cell that is not as it must be, not an exception."""
-    return Cell(entry, build, tuple(_found(entry, build, party) for party in _parties(entry)))
+    ways = (True, False) if entry.both_ways else (True,)
+    found = (_found(entry, build, party, way) for way in ways for party in _parties(entry))
+    return Cell(entry, build, tuple(found))
 
 
 def cells(entries: Iterable[Entry]) -> Iterable[Cell]:
@@ -101,9 +109,15 @@ def _parties(entry: Entry) -> tuple[PartyId, ...]:
     return MPC_NODES if entry.each_node else (OPERATOR,)
 
 
-def _found(entry: Entry, build: Build, party: PartyId) -> Finding:
+def _found(entry: Entry, build: Build, party: PartyId, early: bool) -> Finding:
     try:
-        with Stage(build, corrupt=party, on_disk=entry.on_disk, pinned=entry.pinned) as stage:
+        settings = Settings(
+            waas_api_url=GATEWAY_ADDRESS, early_requests=early, vault_policy=entry.policy
+        )
+        stage = Stage(
+            build, corrupt=party, on_disk=entry.on_disk, pinned=entry.pinned, settings=settings
+        )
+        with stage:
             return entry.play(stage)
     except Refusal as refusal:
         return Finding(Verdict.REFUSED, str(refusal))

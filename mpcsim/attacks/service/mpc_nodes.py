@@ -19,8 +19,10 @@ from mpcsim.attacks.service.stage import (
     CURVE,
     PASSWORD,
     SETTLING_MS,
+    WANTED,
     Stage,
     Strings,
+    forged,
     guessed,
     key_taken,
 )
@@ -295,6 +297,38 @@ def vault_key(stage: Stage, hostile: HostileNode, key: Strings) -> bytes:
     return found
 
 
+def whole_vault(stage: Stage) -> Finding:
+    """With policy ``signer`` the node's part of the stolen store is the whole: it opens it, alone
+    and asking nobody, and puts the client's share and its own together."""
+    alice = stage.user()
+    key = alice.generate()
+    store = SecretStore.from_text(key["secret_store"])
+    sealed = EncryptedShare.from_text(key["encrypted_share"])
+    secret = VaultKey(bytearray(stage.own_half(store)))
+    share = KeyShare.from_bytes(open_share(sealed, store, secret, alice.user_id))
+    return key_taken(
+        (share, stage.shares(stage.me)[key["key_id"]]), key["public_key"], "two shares of three"
+    )
+
+
+def password_of_whole(stage: Stage) -> Finding:
+    """The same for the password."""
+    key = stage.user().generate()
+    opened = stage.own_half(SecretStore.from_text(key["secret_store"]))
+    found = guessed(opened[:KEY_BYTES], key["secret_store"])
+    return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
+
+
+def suspended_elsewhere(stage: Stage) -> Finding:
+    """With policy ``signer``: the other node has suspended the key, and this one, which opens the
+    vault alone, does not know of it; nor does a gateway that has forgotten it."""
+    alice = stage.user()
+    key = alice.generate()
+    stage.node(stage.other)._store.suspend(key["key_id"], "seen cheating")
+    signature = alice.sign(key, WANTED.hex(), stage.me)
+    return forged(CURVE, key["public_key"], signature, "with a key that is suspended")
+
+
 def never_retiring(stage: Stage) -> Finding:
     """The node keeps what a recovery replaced: its old share, and with the old strings out of a
     backup of the database the other old share would make the key."""
@@ -348,8 +382,37 @@ def halves_without_strings(stage: Stage) -> Finding:
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
 NODE, WITH_DATABASE = "mpc node", "mpc node + database"
+WITH_WHOLE = "mpc node + database, signer"
 
 ENTRIES = (
+    Entry(
+        id="the whole vault, with policy signer",
+        cells=((WITH_WHOLE, K),),
+        name="opens the stolen strings alone, and puts two shares together",
+        play=whole_vault,
+        policy="signer",
+        each_node=True,
+    ),
+    Entry(
+        id="the password, with policy signer",
+        cells=((WITH_WHOLE, P),),
+        name="opens the stolen strings alone, and tries passwords",
+        play=password_of_whole,
+        policy="signer",
+        each_node=True,
+    ),
+    Entry(
+        id="a key that only the other MPC node has suspended",
+        cells=(("gateway", X),),
+        name="forgets a suspension that one MPC node knows of, and has the other open the vault",
+        play=suspended_elsewhere,
+        check="whoever opens a vault alone demands the other's list of suspended keys",
+        says="this key is suspended at the",
+        research=lambda: ResearchBuild(weak.ATTESTED_UNSEEN),
+        policy="signer",
+        each_node=True,
+        both_ways=True,
+    ),
     Entry(
         id="the client's side of a recovery",
         cells=((NODE, K), (WITH_DATABASE, K)),

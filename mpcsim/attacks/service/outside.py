@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.builds import ResearchBuild
@@ -23,11 +24,14 @@ from mpcsim.attacks.service.stage import (
 )
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, OPERATOR
+from mpcsim.protocol.channel import unseal
+from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore, password_key
 from mpcsim.vault.strings import KEY_BYTES
 
 HOUR_MS = 3_600_000
+SESSIONS_WITHOUT_SHARE: Final = 16
 
 
 def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
@@ -204,6 +208,28 @@ def open_with_token(stage: Stage) -> Finding:
     return forged(CURVE, key["public_key"], signature, "as the user, until the token expires")
 
 
+def store_without_share(stage: Stage) -> Finding:
+    """With the secret store and a token, but not the encrypted share: begin to sign again and
+    again, and look for what completes a signature in what the MPC node answers."""
+    alice = stage.user()
+    key = alice.generate()
+    thief, answered = stage.thief(alice.token), 0
+    store = SecretStore.from_text(key["secret_store"])
+    known = [*store.auth_keys.values(), thief.open_vault(key)[:KEY_BYTES]]
+    for _ in range(SESSIONS_WITHOUT_SHARE):
+        reply = thief.begin_signing(key, WANTED)
+        answered += len(reply.messages)
+        for data in reply.messages:
+            envelope = Envelope.decode(data)
+            for secret in known:
+                if opened := unseal(secret, envelope):
+                    return forged(CURVE, key["public_key"], opened[-64:], "without the share")
+    raise Refusal(
+        f"{answered} answers of the MPC node are sealed with what only the two shares give, and "
+        "would be one part of two"
+    )
+
+
 def password_of_vault(stage: Stage) -> Finding:
     """With both strings and a token: open the vault, then try passwords without asking anyone."""
     alice = stage.user()
@@ -255,6 +281,8 @@ def another_users_strings(stage: Stage) -> Finding:
 
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
+AS_TOKENS: Final = ("token", "database + token", "store + token")
+"""Rows of whoever has a token, and nothing of the service."""
 
 ENTRIES = (
     Entry(
@@ -304,7 +332,7 @@ ENTRIES = (
     ),
     Entry(
         id="recovery by a token thief",
-        cells=(("token", K), ("database + token", K)),
+        cells=(("token", K), ("database + token", K), ("store + token", K)),
         name="recovers the key under a password of its own",
         play=recovery,
         covers=("the client's side of a recovery, activated, by a token thief",),
@@ -327,7 +355,7 @@ ENTRIES = (
     ),
     Entry(
         id="second key",
-        cells=(("token", W), ("database + token", W), ("mpc node + token", W)),
+        cells=tuple((row, W) for row in (*AS_TOKENS, "mpc node + token")),
         name="generates a key where there is one",
         play=second_key,
         check="one key for a user and curve",
@@ -335,7 +363,7 @@ ENTRIES = (
     ),
     Entry(
         id="generation on the side",
-        cells=(("token", W), ("database + token", W)),
+        cells=tuple((row, W) for row in AS_TOKENS),
         name="begins a generation before the user does, and activates it afterwards",
         play=generation_on_the_side,
         check="a session that is off cannot be activated",
@@ -356,7 +384,9 @@ ENTRIES = (
     ),
     Entry(
         id="another user's strings",
-        cells=(("database", W), ("mpc node + database", W)),
+        cells=tuple(
+            (row, W) for row in ("database", "mpc node + database", "mpc node + database, signer")
+        ),
         name="replaces the strings by those of a key of its own",
         play=another_users_strings,
         check="a key is its user's alone",
@@ -369,8 +399,17 @@ ENTRIES = (
         play=open_with_token,
     ),
     Entry(
+        id="sessions of whoever cannot open the share",
+        cells=(("store + token", K),),
+        name="begins to sign its own message, without the share, and reads what comes back",
+        play=store_without_share,
+        check="answers are sealed with the pair's secret; a signature takes the client's part",
+        says="sealed with what only the two shares give",
+        covers=("callers who open sessions without being able to open the vault",),
+    ),
+    Entry(
         id="password of an opened vault",
-        cells=(("database + token", P),),
+        cells=(("database + token", P), ("store + token", P)),
         name="opens the vault, and tries passwords on what was in it",
         play=password_of_vault,
         covers=("guessing passwords from each position",),

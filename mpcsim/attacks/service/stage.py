@@ -42,10 +42,13 @@ from mpcsim.vault import (
     VaultUse,
     password_key,
 )
+from node.checks import SealedShare
+from node.early import Beginning
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
+from node.settings import Settings
 from node.timing import Timing
 from node.trust import Trust
 from node.wallet import Caller, Wallet
@@ -92,23 +95,26 @@ class Stage:
         corrupt: PartyId = OPERATOR,
         on_disk: bool = False,
         pinned: bool = True,
+        settings: Settings | None = None,
     ) -> None:
         """
         Args:
             corrupt: the MPC node that is corrupt, where one is.
             on_disk: keep the stores in files.
             pinned: let the REST node know the MPC nodes' identities beforehand.
+            settings: of the REST node.
         """
         self.build = build
         self.me = corrupt
         self.other = next(party for party in MPC_NODES if party != corrupt)
         self.pinned = pinned
+        self.settings = settings
         self.folder = Path(tempfile.mkdtemp(prefix="mpcsim-attack-")) if on_disk else None
         self.open()
 
     def open(self) -> None:
         """Start the service."""
-        self.service = LocalService(cost=CHEAP, folder=self.folder)
+        self.service = LocalService(cost=CHEAP, folder=self.folder, settings=self.settings)
         if self.pinned:
             self.pin()
         self.build.weaken(self.service)
@@ -485,6 +491,24 @@ class Thief(Wallet):
         halves = wire.VaultOpened.from_bytes(stage.gateway("open", body, self.caller.token)).halves
         return bytes(reply_key.combine(halves, stage.seal_keys()).secret)
 
+    def begin_signing(self, strings: Strings, message: bytes) -> wire.Signing:
+        """What the operator answers to a first request, whether or not the share opens.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        sealed = SealedShare.parse(StoredShare.model_validate(strings))
+        beginning = Beginning(
+            sealed,
+            OPERATOR,
+            message,
+            user_id=self.caller.claims.user_id,
+            boots={party: self.stage.node(party).hello().boot for party in MPC_NODES},
+            session_id=random_id(),
+            rng=SystemRng(),
+        )
+        return self.stage.run(self._gateway.sign(self.caller.token, beginning.request))
+
     def sign_strings(self, strings: Strings) -> bytes:
         """What ``User.sign`` does, at this node.
 
@@ -521,9 +545,9 @@ class Thief(Wallet):
 
         return keep
 
-    async def _share(self, *arguments: Any, **keywords: Any) -> KeyShare:
+    def _opened(self, *arguments: Any, **keywords: Any) -> KeyShare:  # type: ignore[override]
         """With guards of its own: this node is a process of its own."""
-        found = await super()._share(*arguments, **keywords)
+        found = super()._opened(*arguments, **keywords)
         guard = self._guards.setdefault(found.record.epoch, Guard())
         return replace(found, guard=guard)
 

@@ -35,6 +35,7 @@ from node.wallet import Caller
 WITH_TOKENS: Final = (
     "token",
     "database + token",
+    "store + token",
     "mpc node + token",
     "gateway",
     "gateway, not pinned",
@@ -170,6 +171,16 @@ EVERYTHING_IS_OLD: Final = Part(
 )
 NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _no_use_check)
 NO_PEPPER: Final = Part("a vault without a pepper", _no_pepper)
+
+
+def _attested_unseen(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._attestations.check = lambda key_id: None
+
+
+ATTESTED_UNSEEN: Final = Part(
+    "MPC nodes that open a vault alone without asking what is suspended", _attested_unseen
+)
 
 # ------------------------------------------------------------------ shares
 
@@ -377,13 +388,13 @@ def _careless(times: int) -> Callable[[LocalService], None]:
     def weaken(service: LocalService) -> None:
         wallet = _wallet(service)
         wallet._suspensions = _Careless(wallet._suspensions, times)
-        opened = wallet._share
+        opened = wallet._opened
 
-        async def share(*arguments: Any, **keywords: Any) -> KeyShare:
-            found: KeyShare = await opened(*arguments, **keywords)
+        def share(*arguments: Any) -> KeyShare:
+            found: KeyShare = opened(*arguments)
             return replace(found, guard=Guard())
 
-        wallet._share = share
+        wallet._opened = share
 
     return weaken
 

@@ -22,6 +22,7 @@ Not here: identifying the cheater among three or more signers when only the fina
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mpcsim.algebra.secp256k1 import SECP256K1
@@ -31,11 +32,12 @@ from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup
+from mpcsim.protocol.early import Early
+from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.rng import Rng
 
-__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "party", "setup"]
+__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "early", "party", "setup"]
 
 
 def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
@@ -87,6 +89,7 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
     roles=lambda setup: {"all": setup.signers},
     wire=lambda setup: WireContext(SECP256K1, setup.mta),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
+    early_secrets=lambda setup: setup.share.auth_keys(setup.signers),
     check=check_setup,
     adapt=adapt_setup,
 )
@@ -104,14 +107,51 @@ def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> Ecd
         UsageError: wrong curve or hash length; too few, unknown or duplicate signers; this party
             not among them; multiplication state with one of them discarded.
     """
-    if len(message_hash) != 32:
-        raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
+    _check_hash(message_hash)
     agreed = EcdsaSetup(share, party_ids(signers), message_hash)
     check_setup(agreed, share.identifier)
     for j in agreed.signers:
         if j != share.identifier and not share.usable(j):
             raise UsageError(discarded(j))
     return agreed
+
+
+def _check_hash(message_hash: bytes) -> None:
+    if len(message_hash) != 32:
+        raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
+
+
+def early(
+    epoch: bytes,
+    signers: Iterable[int],
+    message_hash: bytes,
+    *,
+    me: PartyId,
+    auth_keys: Mapping[PartyId, bytes],
+    session_id: bytes,
+    rng: Rng | None = None,
+) -> Early[EcdsaSetup, EcdsaSignature]:
+    """A signer that does not have its share yet, and its first message.
+
+    Args:
+        auth_keys: this signer's and every other signer's (``KeyShare.auth_key``).
+
+    Raises:
+        UsageError: as from ``setup``, as far as it can be seen already.
+    """
+    everyone = party_ids(signers)
+    _check_hash(message_hash)
+    said = context(epoch, everyone, message_hash)
+    return Early(
+        ECDSA,
+        lambda rng: commit(said, session_id, me, rng)[1],
+        lambda share: setup(share, everyone, message_hash),
+        me=me,
+        secrets={j: auth_keys[j] for j in everyone if j != me},
+        wire=WireContext(SECP256K1),
+        session_id=session_id,
+        rng=rng,
+    )
 
 
 def party(

@@ -6,7 +6,7 @@ starts, need two round trips: (commit; commit, offer), (offer, respond; respond,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from mpcsim.protocol.echo import check_echo, echo
 from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols.ecdsa import steps
 from mpcsim.protocols.ecdsa.messages import Commit, Offer, Respond, SignatureShare
+from mpcsim.rng import Rng
 
 
 @wire
@@ -51,18 +52,18 @@ class EcdsaSetup(Message):
         return SECP256K1.scalar(int.from_bytes(self.message_hash, "big"))
 
     def context(self) -> bytes:
-        """Digest of everything the signers must agree on beforehand."""
-        record = self.share.record
-        return tagged_hash(
-            Tag.CONTEXT,
-            b"ecdsa",
-            self.message_hash,
-            record.public_key.encode(),
-            record.epoch,
-            u32(record.threshold),
-            self.mta.identifier.encode(),
-            b"".join(u32(i) for i in self.signers),
-        )
+        """Digest of everything the signers must agree on beforehand (``context``)."""
+        return context(self.share.record.epoch, self.signers, self.message_hash)
+
+
+def context(epoch: bytes, signers: Sequence[PartyId], message_hash: bytes) -> bytes:
+    """Digest of what a session is about; it takes no share to compute it.
+
+    The epoch stands for the key, its threshold, all public shares and the multiplication scheme: it
+    is a hash of what all holders committed to when the shares were made.
+    """
+    everyone = b"".join(u32(i) for i in signers)
+    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone)
 
 
 @dataclass(frozen=True)
@@ -110,16 +111,19 @@ def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> Turn:
     """Step 5: sample nonce share and mask, commit to the nonce share."""
     # COMPUTE
     with view.step("step 5: sample r_i, phi_i; commit to R_i"):
-        r_i = SECP256K1.random_scalar(view.rng)
-        phi_i = SECP256K1.random_scalar(view.rng)
-        R_i = SECP256K1.base(r_i)
-        nonce, blinding = view.rng.bytes(32), view.rng.bytes(32)
-        commitment = steps.commit_nonce(view.session_id, view.me, blinding, nonce, R_i)
+        kept, message = commit(view.setup.context(), view.session_id, view.me, view.rng)
     # KEEP, SEND
-    return Turn(
-        keep=AfterCommit(r_i, R_i, phi_i, blinding),
-        broadcast=Commit(view.setup.context(), nonce, commitment),
-    )
+    return Turn(keep=kept, broadcast=message)
+
+
+def commit(context: bytes, session_id: bytes, me: PartyId, rng: Rng) -> tuple[AfterCommit, Commit]:
+    """What round 1 keeps and sends; it takes no share."""
+    r_i = SECP256K1.random_scalar(rng)
+    phi_i = SECP256K1.random_scalar(rng)
+    R_i = SECP256K1.base(r_i)
+    nonce, blinding = rng.bytes(32), rng.bytes(32)
+    commitment = steps.commit_nonce(session_id, me, blinding, nonce, R_i)
+    return AfterCommit(r_i, R_i, phi_i, blinding), Commit(context, nonce, commitment)
 
 
 def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Turn:

@@ -21,7 +21,8 @@ protection from timing side channels (Python offers none).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from mpcsim.algebra.ed25519 import ED25519
 from mpcsim.encoding import WireContext
@@ -30,7 +31,17 @@ from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocols.frost.rounds import AGGREGATE, COMMIT, MAX_MESSAGE_BYTES, SIGN, FrostSetup
+from mpcsim.protocol.early import Early
+from mpcsim.protocols.frost import steps
+from mpcsim.protocols.frost.rounds import (
+    AGGREGATE,
+    COMMIT,
+    MAX_MESSAGE_BYTES,
+    SIGN,
+    FrostSetup,
+    commit,
+    context,
+)
 from mpcsim.protocols.frost.steps import Ed25519Signature
 from mpcsim.rng import Rng
 
@@ -54,6 +65,7 @@ FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(ED25519),
     pair_secrets=lambda setup: setup.pair_secrets(),
+    early_secrets=lambda setup: setup.share.auth_keys(setup.signers),
     check=check_setup,
 )
 
@@ -70,11 +82,49 @@ def setup(share: KeyShare, signers: Iterable[int], message: bytes) -> FrostSetup
         UsageError: wrong curve, too few signers, bad or duplicate identifiers, signers without a
             share, this signer not among them, or a message that is too long.
     """
-    if len(message) > MAX_MESSAGE_BYTES:
-        raise UsageError(f"message of {len(message)} bytes; at most {MAX_MESSAGE_BYTES}")
+    _check_message(message)
     agreed = FrostSetup(share, party_ids(signers), message)
     check_setup(agreed, share.identifier)
     return agreed
+
+
+def early(
+    epoch: bytes,
+    signers: Iterable[int],
+    message: bytes,
+    *,
+    me: PartyId,
+    auth_keys: Mapping[PartyId, bytes],
+    session_id: bytes,
+    rng: Rng | None = None,
+) -> Early[FrostSetup, Ed25519Signature]:
+    """A signer that does not have its share yet, and its first message.
+
+    Args:
+        auth_keys: this signer's and every other holder's (``KeyShare.auth_key``).
+
+    Raises:
+        UsageError: as from ``setup``, as far as it can be seen already.
+    """
+    everyone = party_ids(signers)
+    _check_message(message)
+    hedge = steps.early_hedge(auth_keys, session_id, everyone, message)
+    said = context(epoch, everyone, message)
+    return Early(
+        FROST,
+        lambda rng: commit(said, hedge, rng)[1],
+        lambda share: replace(setup(share, everyone, message), hedge=hedge),
+        me=me,
+        secrets={j: auth_keys[j] for j in everyone if j != me},
+        wire=WireContext(ED25519),
+        session_id=session_id,
+        rng=rng,
+    )
+
+
+def _check_message(message: bytes) -> None:
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise UsageError(f"message of {len(message)} bytes; at most {MAX_MESSAGE_BYTES}")
 
 
 def party(

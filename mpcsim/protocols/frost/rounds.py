@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mpcsim.encoding import U16, Bytes, Message, Seq, wire
+from mpcsim.algebra.group import Scalar
+from mpcsim.encoding import SCALAR, U16, Bytes, Message, Optional, Seq, wire
 from mpcsim.errors import CheckFailed, Reason, check
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
@@ -14,6 +15,7 @@ from mpcsim.keyshare import SHARE, KeyShare
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
+from mpcsim.rng import Rng
 
 MAX_MESSAGE_BYTES = 1 << 16
 """Longest message to sign. It is part of the set-up, never sent."""
@@ -27,19 +29,12 @@ class FrostSetup(Message):
     signers: Annotated[tuple[PartyId, ...], Seq(U16)]
     """In ascending order."""
     message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
+    hedge: Annotated[Scalar | None, Optional(SCALAR)] = field(default=None, repr=False)
+    """What nonces are hedged with; None: the key share. Secret."""
 
     def context(self) -> bytes:
-        """Digest of everything the signers must agree on beforehand."""
-        record = self.share.record
-        return tagged_hash(
-            Tag.CONTEXT,
-            b"frost",
-            record.epoch,
-            record.public_key.encode(),
-            u32(record.threshold),
-            b"".join(u32(i) for i in self.signers),
-            self.message,
-        )
+        """Digest of everything the signers must agree on beforehand (``context``)."""
+        return context(self.share.record.epoch, self.signers, self.message)
 
     def roles(self) -> dict[str, tuple[PartyId, ...]]:
         return {"all": self.signers}
@@ -48,6 +43,16 @@ class FrostSetup(Message):
         """Those that key generation left."""
         peers = self.share.peers
         return {j: peers[j].pair_secret for j in self.signers if j in peers}
+
+
+def context(epoch: bytes, signers: Sequence[PartyId], message: bytes) -> bytes:
+    """Digest of what a session is about; it takes no share to compute it.
+
+    The epoch stands for the key, its threshold and all public shares: it is a hash of what all
+    holders committed to when the shares were made.
+    """
+    everyone = b"".join(u32(i) for i in signers)
+    return tagged_hash(Tag.CONTEXT, b"frost", epoch, everyone, message)
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,17 @@ def round_1_commit(view: View[FrostSetup], keep: None, inbox: Inbox) -> Turn:
     """Draw nonces and commit to them."""
     setup = view.setup
     # COMPUTE
-    nonces, (D, E) = steps.commit(setup.share.secret_share, view.rng)
-    context = setup.context()
+    hedge = setup.share.secret_share if setup.hedge is None else setup.hedge
+    kept, message = commit(setup.context(), hedge, view.rng)
     # KEEP, SEND
-    return Turn(keep=AfterCommit(context, nonces), broadcast=Commitments(context, D, E))
+    return Turn(keep=kept, broadcast=message)
+
+
+def commit(context: bytes, hedge: Scalar, rng: Rng) -> tuple[AfterCommit, Commitments]:
+    """What round 1 keeps and sends. It takes no share, if the nonces are hedged with another
+    secret."""
+    nonces, (D, E) = steps.commit(hedge, rng)
+    return AfterCommit(context, nonces), Commitments(context, D, E)
 
 
 def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Turn:

@@ -21,6 +21,7 @@ from mpcsim.algebra.ed25519 import ED25519 as G
 from mpcsim.algebra.group import Point, Scalar
 from mpcsim.algebra.polynomial import lagrange_coefficient
 from mpcsim.errors import UsageError
+from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.rng import Rng
 
@@ -101,6 +102,30 @@ def derive_interpolating_value(L: Iterable[PartyId], x_i: PartyId) -> Scalar:
     Spec: RFC9591 | Section 4.2 | derive_interpolating_value
     """
     return lagrange_coefficient(G, x_i, L)
+
+
+def early_hedge(
+    auth_keys: Mapping[PartyId, bytes],
+    session_id: bytes,
+    signers: Iterable[PartyId],
+    message: bytes,
+) -> Scalar:
+    """A secret to hedge nonces with that are made before the signer has its key share.
+
+    Args:
+        auth_keys: both authentication keys that are kept beside the share.
+
+    Spec: RFC9591 | Section 4.1 | nonce_generate: its second input
+    Differs: the RFC hashes random bytes with the key share. A client that says its nonce
+        commitments in the request that opens its vault does not have it yet. In its place stand
+        the secrets it does have, the session, the signers and the message: should the generator
+        repeat itself, the nonces are still others for any other signature, and unknown to whoever
+        has not both keys.
+    """
+    keys = [part for j in sorted(auth_keys) for part in (u32(j), auth_keys[j])]
+    everyone = b"".join(u32(i) for i in signers)
+    digest = tagged_hash(Tag.FROST_HEDGE, session_id, everyone, message, *keys)
+    return _to_scalar(digest)
 
 
 class Commitment(NamedTuple):
@@ -238,14 +263,17 @@ class SigningNonces:
         return f"SigningNonces(<{'redacted' if self._nonces else 'used up'}>)"
 
 
-def commit(sk_i: Scalar, rng: Rng) -> tuple[SigningNonces, tuple[Point, Point]]:
+def commit(hedge: Scalar, rng: Rng) -> tuple[SigningNonces, tuple[Point, Point]]:
     """Fresh nonces, and their commitments (D_i, E_i).
+
+    Args:
+        hedge: sk_i; or, for a signer that does not have it yet, ``early_hedge``.
 
     Spec: RFC9591 | Section 5.1 | commit
     Differs: the nonces come in an object that hands them out once.
     """
-    hiding_nonce = nonce_generate(sk_i, rng)
-    binding_nonce = nonce_generate(sk_i, rng)
+    hiding_nonce = nonce_generate(hedge, rng)
+    binding_nonce = nonce_generate(hedge, rng)
     hiding_nonce_commitment = G.base(hiding_nonce)
     binding_nonce_commitment = G.base(binding_nonce)
     nonces = SigningNonces(hiding_nonce, binding_nonce)

@@ -1,0 +1,101 @@
+"""A first message that is sent before its sender has its key share.
+
+What a signer says first (nonce commitments, its part in making the session fresh) needs no share.
+So whoever has to fetch its share from a vault can say it in the very request that opens the vault,
+and saves a round trip. Such a message is sealed like every other, with a secret that does not come
+from the share: an authentication key, which is kept beside it.
+
+A party is a deterministic function of its set-up, its seed and what it received. So nothing is
+carried over but the seed: once the share is there, ``Early.party`` runs the first round again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+from mpcsim.encoding import Message, WireContext
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import KeyShare
+from mpcsim.party_events import Listener, silent
+from mpcsim.protocol.channel import seal
+from mpcsim.protocol.contract import Definition
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import NOTHING_RECEIVED, Party, round_rng
+from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
+
+S = TypeVar("S", bound=Message)
+R = TypeVar("R")
+
+FIRST_KIND = 1
+"""On the wire: the first kind of the first round."""
+
+
+class Early(Generic[S, R]):
+    """One party's first message, and what it takes to go on from there."""
+
+    def __init__(
+        self,
+        definition: Definition[S, R],
+        say: Callable[[Drbg], Message],
+        setup: Callable[[KeyShare], S],
+        *,
+        me: PartyId,
+        secrets: Mapping[PartyId, bytes],
+        wire: WireContext,
+        session_id: bytes,
+        rng: Rng | None = None,
+    ) -> None:
+        """
+        Args:
+            say: makes the first round's broadcast, as the round will make it again.
+            setup: the set-up, once the share is there.
+            secrets: each receiver, and what it opens early messages with
+                (``Definition.early_secrets``).
+        """
+        rng = rng or SystemRng()
+        self.definition = definition
+        self.session_id = session_id
+        self._setup = setup
+        self._me = me
+        self._reproducible = rng.reproducible
+        self._seed = rng.bytes(SEED_BYTES)
+        root = Drbg(self._seed)
+        first = definition.rounds[0]
+        self._payload = say(round_rng(root, first, NOTHING_RECEIVED)).encode(wire)
+        salts = root.fork("early")
+        self.messages: tuple[bytes, ...] = tuple(
+            seal(
+                secret,
+                Envelope(definition.number, FIRST_KIND, True, me, j, session_id, self._payload),
+                self._payload,
+                salts,
+            ).encode()
+            for j, secret in secrets.items()
+        )
+        """Envelopes, one for each receiver."""
+
+    def party(self, share: KeyShare, *, listener: Listener = silent) -> Party[S, R]:
+        """The party that has said it, started, with its share.
+
+        Raises:
+            UsageError: the share cannot be used for this, or is not the one that was spoken of.
+        """
+        party = Party(
+            self.definition,
+            self._setup(share),
+            self._me,
+            session_id=self.session_id,
+            listener=listener,
+            _seed=self._seed,
+        )
+        party.reproducible = self._reproducible
+        party.start()
+        ((_, message),) = party.inbox.own.values()
+        if message.encode(party.wire) != self._payload:
+            raise UsageError("the first message was about something else")
+        return party
+
+    def __repr__(self) -> str:
+        return f"Early<{self.definition.name}, {self._me}>"
