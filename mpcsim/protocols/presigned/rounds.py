@@ -17,7 +17,7 @@ from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import SHARE, KeyShare, SelfContained
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocols.ecdsa.steps import assemble, message_scalar
+from mpcsim.protocols.ecdsa.steps import EcdsaSignature, assemble, message_scalar
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.steps import check_later
 from mpcsim.protocols.presigned import steps
@@ -60,6 +60,17 @@ class PresignedSetup(Message):
         }
 
 
+@dataclass(frozen=True)
+class Finished:
+    """Kept from round 2 by those who answer, from round 3 by the one who finishes."""
+
+    R: Secp256k1Point
+    """R'."""
+    r_x: Scalar
+    """r'_x."""
+    signature: EcdsaSignature | None = None
+
+
 def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
     """Use the presignature up; show the others who answer what re-randomises the nonce."""
     setup = view.setup
@@ -86,16 +97,16 @@ def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn
     with view.step("delta, R', w_i, u'_i"):
         moved = _moved(setup, {j: message.rho_i for j, message in opened.items()})
         w_i, u_i = moved.share
-    # SEND
+    # KEEP, SEND
     answer = Answer(setup.request(), w_i, u_i, presignature.rho_i, presignature.blinding)
-    return Turn(broadcast=answer)
+    return Turn(keep=Finished(moved.R, moved.r_x), broadcast=answer)
 
 
-def round_3_finish(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
+def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inbox) -> Turn:
     """Who finishes: assemble the signature and verify it before anyone sees it."""
     setup = view.setup
     if view.me != setup.finisher:
-        return Turn()
+        return Turn(keep=keep)
     answers = inbox.received(Answer)
     # CHECK
     _check_opened(setup, answers)
@@ -112,7 +123,7 @@ def round_3_finish(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn
             [moved.share, *((m.w_i, m.u_i) for m in answers.values())],
             view.others(),
         )
-    return Turn(result=signature)
+    return Turn(keep=Finished(moved.R, moved.r_x, signature), result=signature)
 
 
 @dataclass(frozen=True)

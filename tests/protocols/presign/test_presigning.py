@@ -19,8 +19,7 @@ from mpcsim.protocols.presign.presignature import REMEMBERED, Use
 from mpcsim.protocols.presigned import PRESIGNED
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
-from mpcsim.sample_keys import keys, session_id
-from tests.helpers.presignatures import as_loaded, made
+from mpcsim.sample_keys import keys, presignatures, session_id, unused
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -40,7 +39,7 @@ def presigners(shares, signers, count, label="presign"):
 def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presigned"):
     return [
         presigned.party(
-            presigned.setup(shares[i], as_loaded(part), finisher, digest, rho),
+            presigned.setup(shares[i], unused(part), finisher, digest, rho),
             session_id=session_id(label),
             rng=SeededRng(f"{label} {i}"),
         )
@@ -68,7 +67,7 @@ def sign(shares, parts, finisher, digest=DIGEST, rho=RHO):
 @pytest.mark.parametrize("signers", QUORUMS, ids=str)
 def test_every_quorum_signs_whoever_finishes(signers):
     shares = keys("secp256k1")
-    parts = made(2, 3, signers, count=len(signers))
+    parts = presignatures(2, 3, signers, count=len(signers))
     for k, finisher in enumerate(signers):
         signature = sign(shares, {i: part[k] for i, part in parts.items()}, finisher)
         verify(signature, DIGEST, shares[1].public_key.encode())
@@ -76,14 +75,14 @@ def test_every_quorum_signs_whoever_finishes(signers):
 
 def test_three_of_five():
     shares = keys("secp256k1", 3, 5)
-    parts = {i: part[0] for i, part in made(3, 5, (1, 3, 5)).items()}
+    parts = {i: part[0] for i, part in presignatures(3, 5, (1, 3, 5)).items()}
     verify(sign(shares, parts, 3), DIGEST, shares[1].public_key.encode())
 
 
 @pytest.mark.parametrize("number", [0, 1, ORDER - 1, ORDER, 2**256 - 1])
 def test_hashes_at_the_edges(number):
     shares, digest = keys("secp256k1"), number.to_bytes(32, "big")
-    parts = {i: part[0] for i, part in made(2, 3, (1, 2)).items()}
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
     verify(sign(shares, parts, 1, digest), digest, shares[1].public_key.encode())
 
 
@@ -91,13 +90,13 @@ def test_hashes_at_the_edges(number):
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
 def test_any_hash_any_rho(digest, rho):
     shares = keys("secp256k1")
-    parts = {i: part[0] for i, part in made(2, 3, (1, 2)).items()}
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
     verify(sign(shares, parts, 1, digest, rho), digest, shares[1].public_key.encode())
 
 
 def test_the_parts_are_those_of_one_nonce_and_no_two_alike():
     """u = r phi and v = sk phi, with R = r G."""
-    shares, parts = keys("secp256k1"), made(2, 3, (1, 2, 3), count=2)
+    shares, parts = keys("secp256k1"), presignatures(2, 3, (1, 2, 3), count=2)
     assert len({part[k].id for part in parts.values() for k in (0, 1)}) == 2
     assert len({part[k].R for part in parts.values() for k in (0, 1)}) == 2
     zero = SECP256K1.scalar(0)
@@ -124,7 +123,7 @@ def test_as_many_exchanges_as_a_signature_and_then_one_message():
     ahead.start()
     ahead.finish()
     assert ahead.delivered == 6
-    parts = {i: part[0] for i, part in made(2, 3, (1, 2)).items()}
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
     online = LocalRun(signers_with(shares, parts, finisher=1))
     online.start()
     assert [m.sender for m in online.in_flight] == [2]
@@ -135,7 +134,7 @@ def test_as_many_exchanges_as_a_signature_and_then_one_message():
 
 def test_with_three_signers_those_who_answer_show_each_other_their_part_first():
     shares = keys("secp256k1")
-    parts = {i: part[0] for i, part in made(2, 3, (1, 2, 3)).items()}
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2, 3)).items()}
     online = LocalRun(signers_with(shares, parts, finisher=2))
     online.start()
     assert {(m.sender, m.send.to, m.send.kind) for m in online.in_flight} == {
@@ -158,7 +157,7 @@ def test_64_at_once():
 @pytest.mark.parametrize("protocol", ["presign", "presigned"])
 def test_resumed_at_every_point(protocol):
     shares = keys("secp256k1")
-    parts = {i: part[0] for i, part in made(2, 3, (1, 2, 3)).items()}
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2, 3)).items()}
 
     def fresh():
         if protocol == "presign":
@@ -213,7 +212,7 @@ def test_the_first_message_of_presigning_takes_no_share():
 
 
 def test_stored_and_loaded():
-    part = made(2, 3, (1, 2))[1][0]
+    part = presignatures(2, 3, (1, 2))[1][0]
     data = part.to_bytes()
     assert Presignature.from_bytes(data) == part
     assert len(data) < 400
@@ -231,7 +230,7 @@ def test_stored_and_loaded():
 
 
 def test_secrets_do_not_show():
-    part = made(2, 3, (1, 2))[1][0]
+    part = presignatures(2, 3, (1, 2))[1][0]
     text = repr(part)
     for secret in (part.phi_i, part.u_i, part.v_i):
         assert str(secret.n) not in text
@@ -286,7 +285,7 @@ def test_using_it_up_is_remembered_beyond_the_object():
 def test_a_resumed_session_uses_its_presignature_up_in_the_new_process():
     shares = keys("secp256k1")
     mine = results(run(presigners(shares, (1, 2), 1, "elsewhere")))[2][0]
-    agreed = presigned.setup(shares[2], as_loaded(mine), 1, DIGEST, RHO)
+    agreed = presigned.setup(shares[2], unused(mine), 1, DIGEST, RHO)
     party = presigned.party(agreed, session_id=bytes(32))
     party.start()  # in a process that does not tell this one
     assert not mine.use.spent
@@ -328,7 +327,7 @@ def test_usage_errors_of_presigning():
 
 def test_usage_errors_of_signing():
     shares, other = keys("secp256k1"), keys("secp256k1", name="another")
-    part = as_loaded(made(2, 3, (1, 2))[1][0])
+    part = unused(presignatures(2, 3, (1, 2))[1][0])
     for arguments, text in [
         ((shares[1], part, 1, bytes(31), RHO), "message hash of 31 bytes"),
         ((shares[1], part, 1, DIGEST, bytes(33)), "rho of 33 bytes"),
