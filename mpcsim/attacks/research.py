@@ -32,7 +32,7 @@ from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Definition, Party, Round, Turn, View
 from mpcsim.protocols.dkg.rounds import Dealing
-from mpcsim.protocols.ecdsa import EcdsaSetup
+from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.frost.rounds import FrostSetup
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +47,7 @@ COPIED = (
 )
 """Packages and modules whose functions a research build has copies of."""
 
-_WITH_METHODS = (Mta, Dealing, EcdsaSetup, FrostSetup)
+_WITH_METHODS = (Mta, Dealing, SignerSetup, FrostSetup)
 """Classes whose methods make checks, or lead to functions that do. Messages and all other data
 stay the product's own: they check nothing."""
 

@@ -17,13 +17,14 @@ several processes, at most one open session per key, because a peer that gets ma
 same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
 
 Not here: identifying the cheater among three or more signers when only the final sums are wrong
-(the protocol cannot tell; the abort lists suspects); presigning.
+(the protocol cannot tell; the abort lists suspects).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.encoding import WireContext
@@ -33,6 +34,7 @@ from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocol.early import Early
+from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.rng import Rng
@@ -40,7 +42,10 @@ from mpcsim.rng import Rng
 __all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "early", "party", "setup"]
 
 
-def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
+S = TypeVar("S", bound=SignerSetup)
+
+
+def check_setup(agreed: SignerSetup, me: PartyId) -> None:
     """Everything that can be wrong before a session begins.
 
     Raises:
@@ -59,7 +64,18 @@ def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
             raise UsageError(discarded(j))
 
 
-def adapt_setup(then: EcdsaSetup, share: KeyShare | None) -> EcdsaSetup:
+def check_usable(agreed: SignerSetup) -> None:
+    """That no session of this process has discarded multiplication state that is needed.
+
+    Raises:
+        UsageError: one has.
+    """
+    for j in agreed.signers:
+        if j != agreed.share.identifier and not agreed.share.usable(j):
+            raise UsageError(discarded(j))
+
+
+def adapt_setup(then: S, share: KeyShare | None) -> S:
     """The set-up of a stored session, without multiplication state that was discarded since.
 
     Raises:
@@ -110,9 +126,7 @@ def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> Ecd
     _check_hash(message_hash)
     agreed = EcdsaSetup(share, party_ids(signers), message_hash)
     check_setup(agreed, share.identifier)
-    for j in agreed.signers:
-        if j != share.identifier and not share.usable(j):
-            raise UsageError(discarded(j))
+    check_usable(agreed)
     return agreed
 
 

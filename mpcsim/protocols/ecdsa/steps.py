@@ -156,9 +156,7 @@ def combine_nonce(shares: Iterable[Point]) -> tuple[Secp256k1Point, Scalar]:
     return R, r_x
 
 
-def signature_share(
-    m: Scalar,
-    r_x: Scalar,
+def products(
     r_i: Scalar,
     sk_i: Scalar,
     phi_i: Scalar,
@@ -167,22 +165,32 @@ def signature_share(
     cd_u: Iterable[Scalar],
     cd_v: Iterable[Scalar],
 ) -> tuple[Scalar, Scalar]:
-    """(w_i, u_i) from the products.
+    """(u_i, v_i), additive shares of r * phi and sk * phi.
 
-    u_i = r_i * (phi_i + sum_j psi_{j,i}) + sum_j (c^u_{i,j} + d^u_{i,j}), v_i likewise with sk_i,
-    w_i = m * phi_i + r_x * v_i.
+    u_i = r_i * (phi_i + sum_j psi_{j,i}) + sum_j (c^u_{i,j} + d^u_{i,j}), v_i likewise with sk_i.
 
     Args:
         psi: psi_{j,i} from every peer.
         cd_u: c^u_{i,j} + d^u_{i,j} for every peer; ``cd_v`` likewise.
 
-    Spec: DKLs23 | Protocol 3.6 | step 9
+    Spec: DKLs23 | Protocol 3.6 | step 9, u_i and v_i
     """
     zero = SECP256K1.scalar(0)
     Phi_i = sum(psi, phi_i)
-    u_i = r_i * Phi_i + sum(cd_u, zero)
-    v_i = sk_i * Phi_i + sum(cd_v, zero)
-    return m * phi_i + r_x * v_i, u_i
+    return r_i * Phi_i + sum(cd_u, zero), sk_i * Phi_i + sum(cd_v, zero)
+
+
+def message_scalar(message_hash: bytes) -> Scalar:
+    """SHA2(m) as a scalar (SEC 1, section 4.1.3, step 5)."""
+    return SECP256K1.scalar(int.from_bytes(message_hash, "big"))
+
+
+def numerator(m: Scalar, r_x: Scalar, phi_i: Scalar, v_i: Scalar) -> Scalar:
+    """w_i = m * phi_i + r_x * v_i.
+
+    Spec: DKLs23 | Protocol 3.6 | step 9, w_i
+    """
+    return m * phi_i + r_x * v_i
 
 
 def assemble(
