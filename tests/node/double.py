@@ -27,8 +27,8 @@ from node.models import (
     WalletInformation,
     WalletKey,
 )
+from node.sessions import Caller
 from node.timing import Timing
-from node.wallet import Caller
 
 CREATED = "2026-11-21T09:30:00.123456+00:00"
 PASSWORD = "correct horse"

@@ -16,9 +16,10 @@ from mpcsim.service import OpenGateway
 from mpcsim.vault import Argon2Cost
 from node.gateway_client import GatewayClient
 from node.models import KeyShareRecord, StoredShare
+from node.sessions import Caller
 from node.settings import Settings
 from node.timing import Timing
-from node.wallet import Caller, Wallet
+from node.wallet import Wallet
 from tests.helpers.adversary import Adversary
 from tests.helpers.gateway import open_with
 

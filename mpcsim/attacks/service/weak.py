@@ -29,8 +29,8 @@ from mpcsim.vault.sealing import _share_key
 from node.auth import Authenticator
 from node.errors import ApiError, UntrustedNode
 from node.local import VIRTUAL_START, LocalService
+from node.sessions import Caller
 from node.trust import Trust
-from node.wallet import Caller
 
 WITH_TOKENS: Final = (
     "token",
@@ -323,8 +323,8 @@ ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _trusting(_AnySe
 
 
 def _unsigned_mail(service: LocalService) -> None:
-    wallet = service.app.state.wallet
-    honest = wallet._client
+    sessions = service.app.state.wallet._sessions
+    honest = sessions.client
 
     def client(*arguments: Any, **keywords: Any) -> Any:
         found = honest(*arguments, **keywords)
@@ -336,7 +336,7 @@ def _unsigned_mail(service: LocalService) -> None:
         found._take = take
         return found
 
-    wallet._client = client
+    sessions.client = client
 
 
 def unsigned(data: bytes) -> tuple[PartyId, bytes]:
@@ -387,20 +387,21 @@ class _Careless:
 def _careless(times: int) -> Callable[[LocalService], None]:
     def weaken(service: LocalService) -> None:
         wallet = _wallet(service)
-        wallet._suspensions = _Careless(wallet._suspensions, times)
-        opened = wallet._opened
+        careless, vaults = _Careless(wallet._suspensions, times), wallet._vaults
+        wallet._suspensions = vaults._suspensions = wallet._signer._suspensions = careless
+        opened = vaults.share
 
         def share(*arguments: Any) -> KeyShare:
             found: KeyShare = opened(*arguments)
             return replace(found, guard=Guard())
 
-        wallet._opened = share
+        vaults.share = share
 
     return weaken
 
 
 def _late_mail(service: LocalService) -> None:
-    _wallet(service)._check_token = lambda caller: None
+    _wallet(service)._sessions.check_token = lambda caller: None
 
 
 def _forgetful_gateway(service: LocalService) -> None:
