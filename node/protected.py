@@ -118,8 +118,8 @@ class JsonRequest(Request):
 
 
 def json_answer(model: BaseModel) -> Response:
-    """200 with the model as JSON."""
-    return Response(model.model_dump_json(), media_type=JSON)
+    """200 with the model as JSON, without the members that it does not have."""
+    return Response(model.model_dump_json(exclude_none=True), media_type=JSON)
 
 
 def error_answer(request: Request, error: Exception) -> Response:

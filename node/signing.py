@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,17 +14,17 @@ from mpcsim.protocols import signing
 from mpcsim.rng import Rng
 from mpcsim.rpc.wire import Sign, Signing, UseProof
 from mpcsim.vault import VaultUse, hashes
-from node.checks import SealedShare, cannot_begin, check_answer, check_identities
-from node.client_party import ClientParty, Mail, give_up, leaves_open
-from node.early import Beginning
+from node.checks import SealedShare, cannot_begin, check_answer
+from node.client_party import ClientParty, Mail
+from node.early import Asked, EarlySessions
 from node.errors import ApiError, BadRequest
 from node.gateway_client import GatewayClient
 from node.models import StoredShare
-from node.sessions import Caller, Nodes, Sessions, identities, seal_keys
+from node.presigning import Deck, Presigner, Spent
+from node.sessions import Caller, Nodes, Sessions
 from node.suspensions import Report, Suspensions
 from node.timing import Timing
-from node.vaults import Vaults, is_down, once_sent
-from node.workers import Workers
+from node.vaults import Vaults, is_down
 
 MESSAGE_HASH_BYTES: Final = 32
 
@@ -49,21 +49,23 @@ class Signer:
         sessions: Sessions,
         *,
         suspensions: Suspensions,
-        workers: Workers,
+        early: EarlySessions,
+        presigner: Presigner,
         rng: Rng,
-        early: bool,
+        first_with_vault: bool,
     ) -> None:
         """
         Args:
-            early: the first message travels with the request that opens the vault.
+            first_with_vault: the first message travels with the request that opens the vault.
         """
         self._gateway = gateway
         self._vaults = vaults
         self._sessions = sessions
         self._suspensions = suspensions
-        self._workers = workers
-        self._rng = rng
         self._early = early
+        self._presigner = presigner
+        self._rng = rng
+        self._first_with_vault = first_with_vault
 
     async def sign(
         self,
@@ -72,8 +74,9 @@ class Signer:
         *,
         message: bytes,
         signer: str | None,
+        presignatures: Iterable[str] = (),
         timing: Timing,
-    ) -> str:
+    ) -> tuple[str, list[str]]:
         """Sign with one MPC node.
 
         Args:
@@ -81,89 +84,61 @@ class Signer:
             signer: ``operator`` or ``institution``; None: the operator, or the institution if the
                 operator's node fails while signing. (Opening the vault takes both: while either
                 cannot be reached, nothing signs.)
+            presignatures: that the caller has; the first one that is of use is used up.
 
         Returns:
             In hex: r, s, v with low s and v = 27 or 28 on secp256k1; R, S on ed25519. It has been
-            verified under the share's public key.
+            verified under the share's public key. And the presignatures that are left.
         """
         if stored.curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
             raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
         what = ToSign(SealedShare.parse(stored), message)
-        if signer is None:
-            try:
-                return await self._signed(caller, OPERATOR, what, timing)
-            except ApiError as error:
-                # Who does not open its half is not done without.
-                opened = what.share is not None or what.sealed.secret_store.whole
-                if not opened or not is_down(error, OPERATOR):
-                    raise
-            return await self._signed(caller, INSTITUTION, what, timing)
-        party = next(i for i in MPC_NODES if ROLES[i] == signer)
-        return await self._signed(caller, party, what, timing)
+        party = None if signer is None else next(i for i in MPC_NODES if ROLES[i] == signer)
+        deck = Deck(presignatures, what.sealed)
+        signature = await self._presigned(caller, party, what, deck, timing) if deck else None
+        if signature is None:
+            signature = await self._with(caller, party, what, timing)
+        return signature, deck.texts()
+
+    async def _presigned(
+        self, caller: Caller, signer: PartyId | None, what: ToSign, deck: Deck, timing: Timing
+    ) -> str | None:
+        """With the first presignature that is of use; None: there is none."""
+        while drawn := deck.draw(signer, await self._presigner.boots()):
+            made = self._presigner.sign(caller, what.sealed, what.message, drawn, timing)
+            with suppress(Spent):
+                what.share, signature = await made
+                if signature is not None:
+                    return _verified(what.share, what.message, signature, timing)
+        return None
+
+    async def _with(
+        self, caller: Caller, signer: PartyId | None, what: ToSign, timing: Timing
+    ) -> str:
+        """By the full protocol."""
+        if signer is not None:
+            return await self._signed(caller, signer, what, timing)
+        try:
+            return await self._signed(caller, OPERATOR, what, timing)
+        except ApiError as error:
+            # Who does not open its half is not done without.
+            opened = what.share is not None or what.sealed.secret_store.whole
+            if not opened or not is_down(error, OPERATOR):
+                raise
+        return await self._signed(caller, INSTITUTION, what, timing)
 
     async def _signed(self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing) -> str:
         """One attempt, with one MPC node."""
-        if what.share is None and self._early and what.sealed.fits:
-            return await self._sign_early(caller, signer, what, timing)
+        if what.share is None and self._first_with_vault and what.sealed.fits:
+            begun = await self._early.begin(
+                caller, Asked(what.sealed, signer, what.message), timing
+            )
+            what.share = begun.share
+            signature = (await begun.result()).encode()
+            return _verified(begun.share, what.message, signature, timing)
         if what.share is None:
             what.share = await self._vaults.opened_share(caller, what.sealed, signer, timing)
         return await self.with_share(caller, signer, what.share, what.message, timing)
-
-    async def _sign_early(
-        self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing
-    ) -> str:
-        """The first message travels with the request that opens the vault."""
-        sealed, message = what.sealed, what.message
-        user_id, session_id, answered = caller.claims.user_id, b"", False
-        self._suspensions.check(bytes.fromhex(sealed.key_id))
-
-        async def ask(nodes: Nodes) -> tuple[Beginning, Signing]:
-            nonlocal session_id
-            check_identities(sealed.secret_store, identities(nodes))
-            session_id = self._sessions.fresh_id()
-            beginning = Beginning(
-                sealed,
-                signer,
-                message,
-                user_id=user_id,
-                boots={party: hello.boot for party, hello in nodes.items()},
-                session_id=session_id,
-                rng=self._rng,
-            )
-            begun, _ = await asyncio.gather(
-                self._gateway.sign(caller.token, beginning.request),
-                once_sent(lambda: beginning.reply_key.prepare(seal_keys(nodes))),
-            )
-            return beginning, begun
-
-        try:
-            with timing.span("round1"):
-                beginning, begun = await self._vaults.of_present_boots(ask)
-            answered = True
-            self._sessions.check_token(caller)
-            self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
-            with timing.span("vault"):
-                key, record = await self._vaults.combined(
-                    caller, sealed.key_id, beginning.reply_key, begun.vault, beginning.openers
-                )
-                with key:
-                    share = what.share = self._vaults.share(caller, sealed, key, record)
-            with timing.span("compute"):
-                party = beginning.party(share, begun)
-        except BaseException as error:
-            if session_id and (answered or leaves_open(error)):
-                exchange = self._sessions.exchange(caller.token, session_id)
-                number, others = signing.of_curve(sealed.curve).number, {signer: None}
-                giving_up = give_up(exchange, number, session_id, others, self._rng)
-                telling = self._workers.later(giving_up)
-                if isinstance(error, ApiError) and answered:
-                    await asyncio.shield(telling)  # so that the next call finds the key free
-            raise
-        report = Report(self._suspensions, user_id, share, session_id, self._rng, begun.tag)
-        client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
-        async with client:
-            signature = (await client.join(begun.messages, last_word=False)).encode()
-        return _verified(share, message, signature, timing)
 
     async def with_share(
         self, caller: Caller, signer: PartyId, share: KeyShare, message: bytes, timing: Timing
@@ -194,7 +169,7 @@ class Signer:
                 proof = UseProof(use.boot, use.mac(key))
                 body = Sign(session_id, epoch, signer, message, messages, first, proof)
                 begun = await self._gateway.sign(caller.token, body)
-                check_answer(share, body, begun)
+                check_answer(share, signer, session_id, proof.mac, begun)
                 return begun
 
             begun = await self._vaults.of_present_boots(ask)

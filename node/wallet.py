@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from mpcsim.ids import (
     CLIENT,
     HOLDERS,
     MPC_NODES,
+    ROLES,
     THRESHOLD,
 )
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
@@ -47,6 +48,7 @@ from node.checks import (
     public_key_text,
 )
 from node.client_party import Mail, give_up, leaves_open
+from node.early import EarlySessions
 from node.errors import (
     ApiError,
     BadRequest,
@@ -67,6 +69,7 @@ from node.models import (
     WalletInformation,
 )
 from node.password_key import PasswordKey
+from node.presigning import Presigner
 from node.sessions import Caller, Nodes, Sessions, identities, seal_keys
 from node.settings import Settings
 from node.signing import Signer
@@ -110,14 +113,15 @@ class Wallet:
         self._sessions = Sessions(gateway, self._workers, self._rng, now)
         self._suspensions = Suspensions(gateway, self._workers)
         self._vaults = Vaults(gateway, self._suspensions, self._rng)
+        using: Any = {"suspensions": self._suspensions, "rng": self._rng}
+        rooms = gateway, self._vaults, self._sessions
+        using["early"] = EarlySessions(*rooms, workers=self._workers, **using)
+        self._presigner = Presigner(*rooms, **using)
         self._signer = Signer(
-            gateway,
-            self._vaults,
-            self._sessions,
-            suspensions=self._suspensions,
-            workers=self._workers,
-            rng=self._rng,
-            early=settings.early_requests,
+            *rooms,
+            presigner=self._presigner,
+            first_with_vault=settings.early_requests,
+            **using,
         )
 
     async def close(self) -> None:
@@ -285,12 +289,26 @@ class Wallet:
         *,
         message: bytes,
         signer: str | None,
+        presignatures: Iterable[str] = (),
         timing: Timing,
-    ) -> str:
+    ) -> tuple[str, list[str]]:
         """Sign with one MPC node (``Signer.sign``)."""
         return await self._signer.sign(
-            caller, stored, message=message, signer=signer, timing=timing
+            caller,
+            stored,
+            message=message,
+            signer=signer,
+            presignatures=presignatures,
+            timing=timing,
         )
+
+    async def presign(
+        self, caller: Caller, stored: StoredShare, *, count: int, signer: str, timing: Timing
+    ) -> list[str]:
+        """Make presignatures with one MPC node (``Presigner.make``)."""
+        party = next(i for i in MPC_NODES if ROLES[i] == signer)
+        sealed = SealedShare.parse(stored)
+        return await self._presigner.make(caller, sealed, count, party, timing)
 
     # ------------------------------------------------------------------ looking into the vault
 

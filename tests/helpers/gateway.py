@@ -17,7 +17,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted
 from mpcsim.gateway.links import Link
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
@@ -36,7 +36,7 @@ SEALED = b"no share: 7 times 6 is 42"
 """What vaults of tests hold in a share's place: no error text says anything like it."""
 REPLY_KEY = bytes(31) + b"\x09"
 """Nobody's."""
-NO_PROOF = wire.UseProof(bytes(wire.BOOT_BYTES), bytes(32))
+NO_PROOF = wire.UseProof(bytes(BOOT_BYTES), bytes(32))
 
 Wrap = Callable[[Party[Any, Any]], Any]
 """Puts something in a party's place, an adversary for one."""

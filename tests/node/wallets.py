@@ -98,12 +98,22 @@ class House:
         **changed: Any,
     ) -> str:
         """Sign with a stored record; ``changed`` replaces members of it."""
-        return await self.wallet.sign(
+        signature, _ = await self.wallet.sign(
             self.caller(name),
             stored_share(record, **changed),
             message=message,
             signer=signer,
             timing=Timing(),
+        )
+        return signature
+
+    async def presign(
+        self, record: KeyShareRecord, count: int = 2, name: str = "alice", signer: str = "operator"
+    ) -> list[str]:
+        """Presignatures for a stored record."""
+        sealed, caller = stored_share(record), self.caller(name)
+        return await self.wallet.presign(
+            caller, sealed, count=count, signer=signer, timing=Timing()
         )
 
     async def __aenter__(self) -> House:

@@ -43,7 +43,7 @@ from mpcsim.vault import (
     password_key,
 )
 from node.checks import SealedShare
-from node.early import Beginning
+from node.early import Asked, Beginning
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
 from node.local import VIRTUAL_START, LocalService
@@ -503,9 +503,7 @@ class Thief(Wallet):
         """
         sealed = SealedShare.parse(StoredShare.model_validate(strings))
         beginning = Beginning(
-            sealed,
-            OPERATOR,
-            message,
+            Asked(sealed, OPERATOR, message),
             user_id=self.caller.claims.user_id,
             boots={party: self.stage.node(party).hello().boot for party in MPC_NODES},
             session_id=random_id(),
@@ -523,13 +521,14 @@ class Thief(Wallet):
 
     async def signing(self, strings: Strings) -> str:
         """The same, while other things go on."""
-        return await self.sign(
+        signature, _ = await self.sign(
             self.caller,
             StoredShare.model_validate(strings),
             message=bytes.fromhex(HONEST),
             signer=ROLES[OPERATOR],
             timing=Timing(),
         )
+        return signature
 
     def sign_with(self, share: KeyShare, message: bytes, signer: PartyId) -> bytes:
         """A signature with a client's share.

@@ -25,7 +25,7 @@ from mpcsim.rpc.standing import Holdings, ListHoldings
 from mpcsim.rpc.statements import SignedRecord, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.vault import SecretStore, VaultKey, WrongKey
-from mpcsim.vault.sealing import _share_key
+from mpcsim.vault.sealing import share_key
 from node.auth import Authenticator
 from node.errors import ApiError, UntrustedNode
 from node.local import VIRTUAL_START, LocalService
@@ -47,7 +47,7 @@ WITH_TOKENS: Final = (
 def confirms(store: SecretStore, secret: bytes) -> bool:
     """Whether pw_key || pepper are those of a store: what tries passwords offline."""
     try:
-        _share_key(store, VaultKey(bytearray(secret)))
+        share_key(store, VaultKey(bytearray(secret)))
     except WrongKey:
         return False
     return True
