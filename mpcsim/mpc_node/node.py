@@ -66,6 +66,7 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
+    GONE,
     RECOVERY,
     SIGNING,
     NodeFailed,
@@ -520,7 +521,7 @@ class MpcNode:
                 )
                 outputs = party.start()
             except UsageError as error:
-                raise Refused(CONFLICT, str(error)) from None
+                raise Refused(GONE, str(error)) from None
         sends = tuple(output.data for output in outputs if isinstance(output, Send))
         answers = answer_tag(share.peers[CLIENT].pair_secret, self.me, session_id, body.proof.mac)
         return wire.Answer(0, None, sends, answers, half)
@@ -883,6 +884,7 @@ class MpcNode:
         if stored.suspended is not None:
             raise Refused(
                 CONFLICT,
+                GONE,
                 f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it",
             )
         return stored
