@@ -884,7 +884,6 @@ class MpcNode:
         if stored.suspended is not None:
             raise Refused(
                 CONFLICT,
-                GONE,
                 f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it",
             )
         return stored
