@@ -79,8 +79,7 @@ def used_twice(build: Build) -> Finding:
         if found is None:
             return end_of(finisher)
         opened = {HONEST: finisher.inbox.received(Answer)[HONEST].rho_i}
-        request, Y = finisher.setup.request(), finisher.setup.public_key
-        delta = steps.shift(finisher.setup.presignature, request, Y, opened)
+        delta, Y = steps.shift(finisher.setup.request(), opened), finisher.setup.public_key
         rows.append((SECP256K1.scalar(found.s), SECP256K1.scalar(found.r), delta, scalar(digest)))
     for signs in product((1, -1), repeat=2):
         signed = [
@@ -143,7 +142,7 @@ def steered(build: Build) -> Finding:
 
 def moved(agreed: PresignedSetup, rho: bytes) -> tuple[Scalar, Secp256k1Point, Scalar]:
     """delta, R' and r'_x, should party 2 show this rho."""
-    delta = steps.shift(agreed.presignature, agreed.request(), agreed.public_key, {CHEATER: rho})
+    delta = steps.shift(agreed.request(), {CHEATER: rho})
     return delta, *steps.rerandomise(agreed.presignature.R, delta)
 
 

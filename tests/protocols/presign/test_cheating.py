@@ -161,9 +161,7 @@ def test_a_zero_denominator():
     # u'_1 = u_1 + delta phi_1, where delta is known to party 2 alone; so it takes all it needs
     # from what it would have answered: u'_1 + u'_2 = r' phi.
     setup = signer(2).setup
-    delta = presigned.steps.shift(
-        parts[2], setup.request(), shares[1].public_key, {2: parts[2].rho_i}
-    )
+    delta = presigned.steps.shift(setup.request(), {2: parts[2].rho_i})
     u_1 = parts[1].u_i + delta * parts[1].phi_i
     cheat = Adversary(signer(2), on("Answer", lambda m: replace(m, u_i=-u_1)))
     found = run([signer(1), cheat])[1]
@@ -280,11 +278,12 @@ def test_presignatures_of_two_sessions_do_not_combine():
     [
         lambda setup: replace(setup, message_hash=bytes(32)),
         lambda setup: replace(setup, rho=b"\1" * 32),
+        lambda setup: replace(setup, presignature=replace(setup.presignature, id=b"\2" * 32)),
         lambda setup: replace(
-            setup, presignature=replace(setup.presignature, id=b"\2" * 32), rho=setup.rho
+            setup, presignature=replace(setup.presignature, R=setup.share.public_key)
         ),
     ],
-    ids=["message", "rho", "presignature"],
+    ids=["message", "rho", "presignature", "nonce"],
 )
 def test_who_is_told_another_request_is_not_blamed(changed):
     s = session("presigned-2")

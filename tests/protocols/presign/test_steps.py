@@ -61,8 +61,8 @@ def test_the_signature_is_the_textbooks(presigned, digest, tweak):
     pk = SECP256K1.base(sk + tau)
     if pk.is_identity:
         return
-    request = steps.request(parts[0], 1, (4, 2), digest, RHO)
-    delta = steps.shift(parts[0], request, pk, {p.holder: p.rho_i for p in parts[1:]})
+    request = steps.request(parts[0], 1, (4, 2), pk, digest, RHO)
+    delta = steps.shift(request, {p.holder: p.rho_i for p in parts[1:]})
     R, r_x = steps.rerandomise(parts[0].R, delta)
     m = message_scalar(digest)
     shares = [steps.signature_share(p, m, r_x, delta, tau) for p in parts]
@@ -81,8 +81,8 @@ def test_everything_moves_the_nonce():
     pk = SECP256K1.base(SECP256K1.scalar(5))
 
     def delta(presignature=part, finisher=1, path=(), digest=DIGEST, rho=RHO, pk=pk, opened=None):
-        request = steps.request(presignature, finisher, path, digest, rho)
-        return steps.shift(presignature, request, pk, opened or {2: b"\2" * 32})
+        request = steps.request(presignature, finisher, path, pk, digest, rho)
+        return steps.shift(request, opened or {2: b"\2" * 32})
 
     found = [
         delta(),
@@ -120,26 +120,26 @@ def test_delta_is_the_hash_that_is_written_down():
             "mpcsim/presigned/context/v1",
             part.epoch,
             part.id,
+            part.R.encode(),
             bytes([0, 0, 0, 1, 0, 0, 0, 2]),
             bytes([0, 0, 0, 1]),
             bytes([0, 0, 0, 9]),
+            pk.encode(),
             DIGEST,
             RHO,
         )
     ).digest()
-    assert steps.request(part, 1, (9,), DIGEST, RHO) == request
+    assert steps.request(part, 1, (9,), pk, DIGEST, RHO) == request
     wide = hashlib.shake_128(
         framed(
             "mpcsim/presigned/delta/v1",
             request,
-            part.R.encode(),
-            pk.encode(),
             bytes([0, 0, 0, 2]),
             b"\2" * 32,
         )
     ).digest(48)
     delta = int.from_bytes(wide, "big") % ORDER
-    assert steps.shift(part, request, pk, {2: b"\2" * 32}).n == delta
+    assert steps.shift(request, {2: b"\2" * 32}).n == delta
 
 
 def test_a_nonce_that_is_moved_away_is_refused():
