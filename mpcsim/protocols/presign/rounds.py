@@ -90,11 +90,11 @@ def commit(
     context: bytes, count: int, session_id: bytes, me: PartyId, rng: Rng
 ) -> tuple[AfterCommit, Commit]:
     """What round 1 keeps and sends; it takes no share."""
+    drawn = [products.draw(rng) for _ in range(count)]
     nonce = rng.bytes(32)
     nonces, later, commitments, for_later = [], [], [], []
-    for k in range(count):
+    for k, (r_i, R_i, phi_i) in enumerate(drawn):
         name = nth(session_id, k)
-        r_i, R_i, phi_i = products.draw(rng)
         first = products.AfterCommit(r_i, R_i, phi_i, blinding=rng.bytes(32))
         more = Later(rng.bytes(32), rng.bytes(32))
         nonces.append(first)

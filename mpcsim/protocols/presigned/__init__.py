@@ -11,8 +11,8 @@ as (x(c R), s x(c R) / (r c)), one on h*. Where callers send raw hashes, as here
 is no hash of anything; and with many presignatures at hand h need not even be special (a
 generalised birthday does). So the nonce is moved, R' = R + delta G with
 
-    delta = H(epoch, id, signers, path, message hash, rho of the one who finishes;
-              R, public key, every rho_i of those who answer).
+    delta = H(epoch, id, R, signers, path, public key, message hash, rho of the one who finishes;
+              every rho_i of those who answer).
 
 The equation now has the hash on both sides: R' is another, random point for every h. That alone
 would leave a search over messages to anybody who can compute delta while the message is still to be

@@ -49,7 +49,9 @@ class PresignedSetup(Message):
 
     def request(self) -> bytes:
         """Digest of everything the signers must agree on beforehand."""
-        return steps.request(self.presignature, self.finisher, (), self.message_hash, self.rho)
+        return steps.request(
+            self.presignature, self.finisher, (), self.public_key, self.message_hash, self.rho
+        )
 
     def roles(self) -> dict[str, tuple[PartyId, ...]]:
         everyone = self.presignature.signers
@@ -143,7 +145,7 @@ def _moved(setup: PresignedSetup, opened: Mapping[PartyId, bytes]) -> _Moved:
         CheckFailed: DEGENERATE_NONCE.
     """
     presignature = setup.presignature
-    delta = steps.shift(presignature, setup.request(), setup.public_key, opened)
+    delta = steps.shift(setup.request(), opened)
     R, r_x = steps.rerandomise(presignature.R, delta)
     m = message_scalar(setup.message_hash)
     return _Moved(R, r_x, steps.signature_share(presignature, m, r_x, delta, setup.tau))

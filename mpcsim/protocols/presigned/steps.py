@@ -29,6 +29,7 @@ def request(
     presignature: Presignature,
     finisher: PartyId,
     path: Sequence[int],
+    pk: Point,
     message_hash: bytes,
     rho: bytes,
 ) -> bytes:
@@ -36,28 +37,28 @@ def request(
 
     Args:
         path: of the derived key; empty for the key itself.
+        pk: what the signature is to be valid under: the derived key.
         rho: of the one who finishes.
     """
     return tagged_hash(
         Tag.PRESIGNED,
         presignature.epoch,
         presignature.id,
+        presignature.R.encode(),
         b"".join(u32(i) for i in presignature.signers),
         u32(finisher),
         b"".join(u32(i) for i in path),
+        pk.encode(),
         message_hash,
         rho,
     )
 
 
-def shift(
-    presignature: Presignature, request: bytes, pk: Point, opened: Mapping[PartyId, bytes]
-) -> Scalar:
+def shift(request: bytes, opened: Mapping[PartyId, bytes]) -> Scalar:
     """delta.
 
     Args:
         request: the digest that ``request`` gives.
-        pk: the key that the signature is to be valid under: the derived one.
         opened: rho_j of all who answer.
 
     Spec: GS21 | re-randomised presignatures | delta
@@ -67,8 +68,6 @@ def shift(
     return SECP256K1.hash_to_scalar(
         Tag.RERANDOMISE,
         request,
-        presignature.R.encode(),
-        pk.encode(),
         *(part for j in sorted(opened) for part in (u32(j), opened[j])),
     )
 
