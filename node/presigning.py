@@ -231,7 +231,7 @@ class Presigner:
                 sealing = share_key(sealed.secret_store, key)
         check_answer(share, signer, rho, proof.mac, reply)
         try:
-            presignature = opened_presignature(drawn, share, sealing, user_id)
+            presignature = self.part(drawn, share, sealing, user_id)
             agreed = presigned.setup(share, presignature, CLIENT, message, rho)
             party = presigned.party(agreed, session_id=rho, rng=self._rng)
         except (WrongKey, InvalidEncoding, UsageError):
@@ -242,24 +242,22 @@ class Presigner:
             signature = await client.join(reply.messages, last_word=False)
         return share, signature.encode()
 
+    @staticmethod
+    def part(sealed: SealedPresignature, share: KeyShare, key: bytes, user_id: str) -> Presignature:
+        """The client's part of the presignature that the header says it is.
 
-def opened_presignature(
-    sealed: SealedPresignature, share: KeyShare, key: bytes, user_id: str
-) -> Presignature:
-    """The client's part of the presignature that the header says it is.
+        Args:
+            key: what the share was sealed with.
 
-    Args:
-        key: what the share was sealed with.
-
-    Raises:
-        WrongKey: it does not open.
-        InvalidEncoding, UsageError: it is something else.
-    """
-    header = sealed.header
-    found = Presignature.from_bytes(open_presignature(sealed, key, user_id))
-    said = header.id, header.key_id, CLIENT, (CLIENT, header.signer)
-    if (found.id, found.epoch, found.holder, found.signers) != said:
-        raise UsageError("another presignature than its header says")
-    if found.epoch != share.record.epoch:
-        raise UsageError("a presignature of another key")
-    return found
+        Raises:
+            WrongKey: it does not open.
+            InvalidEncoding, UsageError: it is something else.
+        """
+        header = sealed.header
+        found = Presignature.from_bytes(open_presignature(sealed, key, user_id))
+        said = header.id, header.key_id, CLIENT, (CLIENT, header.signer)
+        if (found.id, found.epoch, found.holder, found.signers) != said:
+            raise UsageError("another presignature than its header says")
+        if found.epoch != share.record.epoch:
+            raise UsageError("a presignature of another key")
+        return found

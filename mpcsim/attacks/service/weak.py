@@ -24,7 +24,7 @@ from mpcsim.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
 from mpcsim.rpc.standing import Holdings, ListHoldings
 from mpcsim.rpc.statements import SignedRecord, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
-from mpcsim.vault import SecretStore, VaultKey, WrongKey
+from mpcsim.vault import PresignatureHeader, SealedPresignature, SecretStore, VaultKey, WrongKey
 from mpcsim.vault.sealing import share_key
 from node.auth import Authenticator
 from node.errors import ApiError, UntrustedNode
@@ -355,6 +355,47 @@ def _any_record(service: LocalService) -> None:
 
 
 ANY_RECORD: Final = Part("a REST node that checks no record", _any_record)
+
+# ------------------------------------------------------------------ presignatures
+
+
+def _no_allowances(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._allowances.use = lambda *_: None
+
+
+NO_ALLOWANCES: Final = Part(
+    "an MPC node that keeps no list of presignatures which may be used", _no_allowances
+)
+
+
+def _stored_boots(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._start = link.node._allowances.clear = link.node._parts.clear = lambda: None
+
+
+STORED_BOOTS: Final = Part(
+    "MPC nodes that store boot and presignatures, and come back with them", _stored_boots
+)
+
+
+def _any_header(service: LocalService) -> None:
+    presigner = service.app.state.wallet._presigner
+    headers: dict[bytes, PresignatureHeader] = {}
+    make, opened = presigner.make, presigner.part
+
+    async def noting(*arguments: Any) -> list[str]:
+        made: list[str] = await make(*arguments)
+        headers.update((h.id, h) for h in (SealedPresignature.from_text(t).header for t in made))
+        return made
+
+    def part(sealed: SealedPresignature, *arguments: Any) -> Any:
+        return opened(replace(sealed, header=headers[sealed.header.id]), *arguments)
+
+    presigner.make, presigner.part = noting, part
+
+
+ANY_HEADER: Final = Part("a REST node that opens a presignature under whatever header", _any_header)
 
 # ------------------------------------------------------------------ suspensions
 
