@@ -15,6 +15,8 @@ MAX_PARTIES = 256
 this length is 8 kB, a session's buffered broadcasts stay below 3 MB."""
 
 SESSION_ID_BYTES = 32
+ALLOWANCE_BYTES = 16
+"""What the uses of a batch of presignatures are allowed under."""
 BOOT_BYTES = 16
 """What tells one start of an MPC node from the next: random, and never stored."""
 

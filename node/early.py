@@ -91,7 +91,7 @@ class Beginning:
             message=message,
             first=hashes(messages),
             reply_key=self.reply_key.public,
-            count=asked.count,
+            presignatures=asked.count,
         )
         self.request = Sign(
             session_id,
@@ -137,13 +137,13 @@ def vault_of(
     """What is to be opened, with proofs for the MPC nodes that do not sign.
 
     Args:
-        count, using: as of ``VaultUse.opening``.
+        count, using: ``presignatures`` and ``using`` of ``VaultUse.opening``.
     """
     store, epoch = sealed.secret_store, bytes.fromhex(sealed.key_id)
     parties, proofs = openers(sealed, signer), {}
     for other in set(parties) - {signer}:
         use = VaultUse.opening(
-            epoch, user_id, boots[other], reply_key.public, count=count, using=using
+            epoch, user_id, boots[other], reply_key.public, presignatures=count, using=using
         )
         proofs[other] = UseProof(use.boot, use.mac(store.auth_keys[other]))
     halves = {party: store.halves[party] for party in parties}

@@ -69,6 +69,7 @@ Presignature = Annotated[
         max_length=MAX_PRESIGNATURE,
         pattern=BASE64URL_PATTERN,
         description="A presignature, sealed; URL-safe base64 without padding.",
+        examples=["AXByZXNpZ25hdHVyZQ"],
     ),
 ]
 Password = Annotated[
@@ -223,11 +224,11 @@ class PresignRequest(StoredShare):
     """A stored key share record, and how many presignatures to make for it."""
 
     count: Annotated[
-        int, Field(ge=1, le=MAX_PRESIGNATURES, strict=True, description="How many; 1 to 64.")
+        int, Field(ge=1, le=MAX_PRESIGNATURES, strict=True, description="How many.", examples=[16])
     ]
     signer: Annotated[
         Literal["operator", "institution"],
-        Field(description="Which MPC node they can be signed with."),
+        Field(description="Which MPC node signs with them.", examples=["operator"]),
     ] = "operator"
 
 

@@ -131,7 +131,8 @@ class Presigner:
                 "presignature is used once"
             )
         if not sealed.fits:
-            raise BadRequest("Invalid secret_store: it is of another key, or too old")
+            await self._vaults.opened_share(caller, sealed, signer, timing)  # it says what is wrong
+            raise BadRequest("Invalid secret_store: it is too old; recover the key")
         made: list[str] = []
         while len(made) < count:
             try:

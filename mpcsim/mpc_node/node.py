@@ -307,7 +307,7 @@ class MpcNode:
                     grant.user_id,
                     proof.boot,
                     body.reply_key,
-                    count=body.count,
+                    presignatures=body.count,
                     using=using.encode(NO_CONTEXT) if using else b"",
                 )
                 self._check_authentic(stored, use, proof.mac)
@@ -441,7 +441,7 @@ class MpcNode:
             message=body.message,
             first=body.first,
             reply_key=body.vault.reply_key if body.vault else b"",
-            count=body.count,
+            presignatures=body.count,
         )
         half: bytes | None = None
         with self._lock:

@@ -14,10 +14,10 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
+from mpcsim.ids import ALLOWANCE_BYTES
 from mpcsim.protocols.presign import Presignature
 from mpcsim.rng import Rng
 from mpcsim.rpc.errors import no_such_presignature
-from mpcsim.vault.presignatures import ALLOWANCE_BYTES
 
 K = TypeVar("K")
 V = TypeVar("V")

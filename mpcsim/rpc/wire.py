@@ -27,9 +27,8 @@ from mpcsim.encoding import (
     Text,
     wire,
 )
-from mpcsim.ids import BOOT_BYTES, PartyId
+from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
 from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
-from mpcsim.vault.presignatures import ALLOWANCE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
 PREFIX: Final = "/mpc/v1/"

@@ -26,7 +26,7 @@ from mpcsim.encoding import (
 )
 from mpcsim.errors import InvalidEncoding
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import BOOT_BYTES, PartyId
+from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
 from mpcsim.rng import Rng
 from mpcsim.vault.strings import (
     NONCE_BYTES,
@@ -36,7 +36,6 @@ from mpcsim.vault.strings import (
     as_text,
 )
 
-ALLOWANCE_BYTES: Final = 16
 PRESIGNATURE_VERSION: Final = 1
 MAX_PRESIGNATURE_BYTES: Final = 1 << 10
 

@@ -69,16 +69,18 @@ class VaultUse(NamedTuple):
         boot: bytes,
         reply_key: bytes,
         *,
-        count: int = 0,
+        presignatures: int = 0,
         using: bytes = b"",
     ) -> Self:
         """Opening a half.
 
         Args:
-            count: of presignatures that the other MPC node makes, and this one is to allow.
+            presignatures: how many the other MPC node makes, which this one is to allow.
             using: of one that the other MPC node is to sign with, if this one still allows it.
         """
-        return cls("open", key_id, user_id, boot, reply_key, presignatures=count, using=using)
+        return cls(
+            "open", key_id, user_id, boot, reply_key, presignatures=presignatures, using=using
+        )
 
     @classmethod
     def presigned(
@@ -99,7 +101,7 @@ class VaultUse(NamedTuple):
         message: bytes,
         first: tuple[bytes, ...],
         reply_key: bytes = b"",
-        count: int = 0,
+        presignatures: int = 0,
     ) -> Self:
         """Beginning a signing session.
 
@@ -107,7 +109,7 @@ class VaultUse(NamedTuple):
             message: to be signed.
             first: ``hashes`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
-            count: of presignatures, where these are to be made.
+            presignatures: how many are to be made, where it is they.
         """
         return cls(
             "sign",
@@ -119,7 +121,7 @@ class VaultUse(NamedTuple):
             session_id=session_id,
             message=hashlib.sha256(message).digest(),
             first=first,
-            presignatures=count,
+            presignatures=presignatures,
         )
 
     def mac(self, key: bytes) -> bytes:
