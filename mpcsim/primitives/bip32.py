@@ -117,10 +117,10 @@ def check_path(path: Path) -> Path:
     if len(path) > MAX_STEPS:
         raise _too_deep(len(path))
     for k, number in enumerate(path, 1):
-        if number in range(HARDENED, 2 * HARDENED):
-            raise _hardened(k, str(number))
-        if number not in range(HARDENED):
+        if not 0 <= number < 2 * HARDENED:
             raise _no_number(k)
+        if number >= HARDENED:
+            raise _hardened(k, str(number))
     return path
 
 
