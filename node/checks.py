@@ -192,8 +192,8 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
     Raises:
         ApiError: they are others.
     """
-    found = record.epoch, record.public_key.encode()
-    if found != (key.epoch, key.public_key) or not key.names(record.to_bytes()):
+    found = record.epoch, record.public_key.encode(), record.chain_code
+    if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
         raise ApiError(500, "The MPC nodes have signed a record of other shares than these")
 
 

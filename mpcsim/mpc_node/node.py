@@ -39,7 +39,7 @@ from typing import Any, Final
 
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, SESSION_ID_BYTES, THRESHOLD, PartyId
-from mpcsim.keyshare import KeyShare
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mpc_node.attestations import Attestations
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
@@ -812,8 +812,8 @@ class MpcNode:
             self._decoded.move_to_end(at)
             return known[1]
 
-    def _public_record(self, stored: StoredShare) -> bytes:
-        return self._decode(stored).record.to_bytes()
+    def _public_record(self, stored: StoredShare) -> PublicKeyRecord:
+        return self._decode(stored).record
 
     def _decode(self, stored: StoredShare) -> KeyShare:
         try:
