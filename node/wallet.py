@@ -382,6 +382,7 @@ class Wallet:
                 beginning, begun = await self._of_present_boots(ask)
             answered = True
             self._check_token(caller)
+            self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
             with timing.span("vault"):
                 key, record = await self._opened_key(
                     caller, sealed.key_id, beginning.reply_key, begun.vault, beginning.openers

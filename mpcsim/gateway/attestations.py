@@ -46,11 +46,14 @@ class Attestations:
     async def demanded(self, party: PartyId, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask an MPC node for something for which it wants to have heard from the other.
 
+        The other one hears, too: it is who signs when this one is down.
+
         Raises:
             Refused: as from ``ask``.
         """
-        if self._clock() - self._exchanged.get(party, -MINUTE_S) >= MINUTE_S:
-            self._begin(party)
+        for each in self._links:
+            if self._clock() - self._exchanged.get(each, -MINUTE_S) >= MINUTE_S:
+                self._begin(each)
         try:
             return await ask()
         except Refused as refused:

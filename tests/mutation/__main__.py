@@ -28,7 +28,7 @@ STAGES = {
             "tests/gateway/test_decision.py",
             "tests/gateway/test_refusals.py",
         ),
-        ("tests/gateway",),
+        ("tests/gateway", "tests/node/test_early_requests.py", "tests/node/test_vault_policy.py"),
     ),
     "mpcsim/gateway/": (
         (
@@ -38,7 +38,7 @@ STAGES = {
             "tests/gateway/test_refusals.py",
             "tests/gateway/test_suspensions.py",
         ),
-        ("tests/gateway",),
+        ("tests/gateway", "tests/node/test_vault_policy.py"),
     ),
     "node/": (
         (
@@ -47,6 +47,8 @@ STAGES = {
             "tests/node/test_records.py",
             "tests/node/test_trust.py",
             "tests/node/test_wallet.py",
+            "tests/node/test_early_requests.py",
+            "tests/node/test_vault_policy.py",
         ),
         ("tests/node",),
     ),

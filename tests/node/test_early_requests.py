@@ -204,8 +204,9 @@ def _rewrapped(house: House, asked: wire.Sign) -> bytes:
     node = house.gateway.links[OPERATOR].node
     stored = node._store.find(asked.key_id.hex())
     assert asked.vault is not None
-    half: bytes = node._rewrapped(stored, asked.vault.halves[OPERATOR], asked.vault.reply_key)
-    return half
+    half, reply_key = asked.vault.halves[OPERATOR], asked.vault.reply_key
+    rewrapped: bytes = node._rewrapped(stored, half, reply_key, whole=False)
+    return rewrapped
 
 
 @pytest.mark.parametrize("early", [True, False])

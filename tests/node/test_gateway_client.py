@@ -42,6 +42,7 @@ from node.wallet import Wallet
 from tests.node.wallets import CHEAP, House
 
 KEY_ID = bytes(32)
+OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {})
 LOOPBACK = "127.0.0.1"
 
 
@@ -160,7 +161,7 @@ def test_answers_of_something_else_are_not_passed_on(status, body):
         lambda c: c.keys("token", "user"),
         lambda c: c.wallet("token", "user"),
         lambda c: c.key_token("token", KEY_ID.hex()),
-        lambda c: c.open("token", KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {}),
+        lambda c: c.open("token", OPENING),
         lambda c: c.generate("token", KEY_ID, "ed25519", ()),
         lambda c: c.recover("token", KEY_ID, "ed25519"),
         sign,
@@ -223,10 +224,7 @@ def test_mpc_nodes_that_are_none(change):
 
 
 def test_a_store_that_the_mpc_nodes_refuse():
-    halves = {OPERATOR: b"", INSTITUTION: b""}
-    error = refusal(
-        400, {"error": "Invalid secret_store"}, lambda c: c.open("t", KEY_ID, KEY_ID, halves, {})
-    )
+    error = refusal(400, {"error": "Invalid secret_store"}, lambda c: c.open("t", OPENING))
     assert type(error) is BadRequest
     assert error.message == "Invalid secret_store"
 
@@ -257,7 +255,7 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
         opened = Reply(200, wire.VaultOpened(halves, b"record").to_bytes())
         transport = Canned(ConnectionLost(), opened)
         client = GatewayClient(transport)
-        assert (await client.open("t", KEY_ID, KEY_ID, halves, {})).halves == halves
+        assert (await client.open("t", OPENING)).halves == halves
         assert transport.asked[0] == transport.asked[1]
         assert client.requests == {"POST /mpc/v1/open": 2}
 

@@ -367,11 +367,15 @@ def test_other_seeds_give_something_else() -> None:
 # --------------------------------------------------------------------------- what goes wrong
 
 
-def test_the_institution_steps_in_for_an_operator_that_is_late() -> None:
-    """Twenty seconds of waiting, in no time."""
-    with local(WAN) as service:
+@pytest.mark.parametrize(
+    "changed", [{"early_requests": False}, {"vault_policy": "signer"}], ids=["both", "signer"]
+)
+def test_the_institution_steps_in_for_an_operator_that_is_late(changed: dict[str, Any]) -> None:
+    """Twenty seconds of waiting, in no time; if the operator need not open the vault, or has."""
+    with local(WAN, settings=Settings(waas_api_url="http://gateway", **changed)) as service:
         alice = service.user("alice")
         share = generate(alice)
+        sign(alice, share)
         service.change(WAN, [delay(60_000, receiver=OPERATOR)])
         assert 20_000 < ms(sign(alice, share).elapsed) < 60_000
         refused = alice.post("/v3/wallet/sign", json=order(share, signer="operator"))

@@ -316,7 +316,7 @@ def test_a_second_node_refuses_because_the_gateway_does(tmp_path, monkeypatch, l
             other = House(house.gateway, now=case.clock)
             said = (await case.sign(other)).message
             assert said == f"Upstream returned 409 Conflict: {REFUSED}"
-            assert other.transport.seen[-1] == "open"
+            assert other.transport.seen[-1] == "sign"
             await delivered(house.gateway)
             for rows in shares_of(house.gateway).values():
                 assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
@@ -369,7 +369,8 @@ def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(tmp_path, lea
     asyncio.run(run())
 
 
-def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path):
+@pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
+def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, early, verb):
     """In another session: what the gateway has not heard of yet, this node knows."""
 
     async def run() -> None:
@@ -384,9 +385,11 @@ def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path):
                 house.wallet._suspensions._refused[epoch] = never
                 return reply
 
-            house.transport.hook = on("open", caught_meanwhile)
+            house.wallet._early = early
+            house.transport.hook = on(verb, caught_meanwhile)
             assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
-            assert "sign" not in house.transport.seen
+            assert early == ("exchange" in house.transport.seen)
+            assert early == ("sign" in house.transport.seen)
 
     asyncio.run(run())
 

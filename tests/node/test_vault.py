@@ -15,8 +15,10 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from mpcsim.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_share
+from node.checks import SealedShare
 from node.errors import AnotherBoot, ApiError, BadRequest, Upstream
 from node.models import KeyShareRecord
+from node.settings import Settings
 from node.timing import Timing
 from tests.helpers.old_vault import old_vault
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
@@ -26,9 +28,13 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 NODES = "nodes"
 
 
-def run(test: Callable[[House], Coroutine[Any, Any, None]]) -> None:
+both_ways = pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
+"""The first message goes with the request that opens the vault, or comes after it."""
+
+
+def run(test: Callable[[House], Coroutine[Any, Any, None]], *, early: bool = True) -> None:
     async def whole() -> None:
-        async with House() as house:
+        async with House(settings=Settings(early_requests=early)) as house:
             await test(house)
 
     asyncio.run(whole())
@@ -42,7 +48,8 @@ async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> s
 
 
 async def opened(house: House, record: KeyShareRecord) -> KeyShare:
-    return await house.wallet._share(house.caller(), stored_share(record), Timing())
+    sealed = SealedShare.parse(stored_share(record))
+    return await house.wallet._share(house.caller(), sealed, OPERATOR, Timing())
 
 
 async def matches(house: House, record: KeyShareRecord, password: str) -> bool:
@@ -115,7 +122,8 @@ def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(party:
     run(test)
 
 
-def test_an_identity_altered_together_with_what_the_node_knows() -> None:
+@both_ways
+def test_an_identity_altered_together_with_what_the_node_knows(early: bool) -> None:
     """The database and the gateway agree on it: the key derivation does not."""
 
     async def test(house: House) -> None:
@@ -132,15 +140,16 @@ def test_an_identity_altered_together_with_what_the_node_knows() -> None:
         bad = altered(record, identities=dict.fromkeys(MPC_NODES, bytes(32)))
         said = await failing(BadRequest, house.sign(bad))
         assert said == "Invalid encrypted_share: it does not open with this secret_store"
-        assert "sign" not in house.transport.seen
+        assert early or "sign" not in house.transport.seen
 
-    run(test)
+    run(test, early=early)
 
 
 # ---------------------------------------------------------------------- strangers
 
 
-def test_halves_sealed_by_a_stranger_to_a_stolen_store() -> None:
+@both_ways
+def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool) -> None:
     """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
 
     async def test(house: House) -> None:
@@ -167,9 +176,9 @@ def test_halves_sealed_by_a_stranger_to_a_stolen_store() -> None:
             assert said == "Invalid encrypted_share: it does not open with this secret_store"
         theirs = record.model_copy(update={"encrypted_share": made[0], "secret_store": made[1]})
         assert await failing(BadRequest, house.sign(theirs)) == "Invalid encrypted_share"
-        assert "sign" not in house.transport.seen
+        assert early or "sign" not in house.transport.seen
 
-    run(test)
+    run(test, early=early)
 
 
 # ---------------------------------------------------------------------- a gateway that meddles
@@ -190,18 +199,24 @@ def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
     inner.request = meddled  # type: ignore[method-assign]
 
 
-def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing() -> None:
+@both_ways
+def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early: bool) -> None:
     async def test(house: House) -> None:
         record = await house.generate("secp256k1")
         own = SealKey.fresh(SystemRng()).public
 
-        def alter(body: bytes) -> bytes:
+        def opening(body: bytes) -> bytes:
             return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
 
-        meddling(house, "open", alter)
+        def signing(body: bytes) -> bytes:
+            asked = wire.Sign.from_bytes(body)
+            assert asked.vault is not None
+            return replace(asked, vault=replace(asked.vault, reply_key=own)).to_bytes()
+
+        meddling(house, *(("sign", signing) if early else ("open", opening)))
         assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
 
-    run(test)
+    run(test, early=early)
 
 
 def test_a_password_is_tried_on_no_store_but_ours() -> None:
@@ -218,21 +233,29 @@ def test_a_password_is_tried_on_no_store_but_ours() -> None:
     run(test)
 
 
-def test_parts_of_the_vault_key_that_are_damaged_open_nothing() -> None:
+@both_ways
+def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early: bool) -> None:
     async def test(house: House) -> None:
         record = await house.generate("ed25519")
 
+        def damaged(opened: wire.VaultOpened) -> wire.VaultOpened:
+            return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
+
         async def damage(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
-            opened = wire.VaultOpened.from_bytes(reply.body)
-            halves = {party: flipped(half) for party, half in opened.halves.items()}
-            return replace(reply, body=replace(opened, halves=halves).to_bytes())
+            if name == "open":
+                return replace(
+                    reply, body=damaged(wire.VaultOpened.from_bytes(reply.body)).to_bytes()
+                )
+            begun = wire.Signing.from_bytes(reply.body)
+            assert begun.vault is not None
+            return replace(reply, body=replace(begun, vault=damaged(begun.vault)).to_bytes())
 
-        house.transport.hook = on("open", damage)
+        house.transport.hook = on("sign" if early else "open", damage)
         said = await failing(ApiError, house.sign(record))
         assert said == "The MPC nodes' parts of the vault key are damaged"
 
-    run(test)
+    run(test, early=early)
 
 
 def test_a_message_that_no_session_takes_begins_none() -> None:
@@ -245,8 +268,9 @@ def test_a_message_that_no_session_takes_begins_none() -> None:
     run(test)
 
 
+@both_ways
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_gateway_that_has_something_else_signed(curve: str) -> None:
+def test_a_gateway_that_has_something_else_signed(curve: str, early: bool) -> None:
     async def test(house: House) -> None:
         record = await house.generate(curve)
 
@@ -254,28 +278,33 @@ def test_a_gateway_that_has_something_else_signed(curve: str) -> None:
             return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
 
         meddling(house, "sign", alter)
+        if early:
+            assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
+            return
         said = await failing(Upstream, house.sign(record))
         assert said == (
             "Upstream returned 400 Bad Request: the operator takes this for no request of whoever"
             " holds the client's share"
         )
 
-    run(test)
+    run(test, early=early)
 
 
 # ---------------------------------------------------------------------- restarts
 
 
-def test_after_a_restart_a_request_is_made_anew() -> None:
+@both_ways
+def test_after_a_restart_a_request_is_made_anew(early: bool) -> None:
     async def test(house: House) -> None:
         record = await house.generate("ed25519")
         for party in MPC_NODES:
             house.gateway.links[party].node.restart()
             house.transport.seen.clear()
             await house.sign(record)
-            assert house.transport.seen == ["open", NODES, "open", "sign"]
+            one_step, two_steps = ["sign", NODES, "sign"], ["open", NODES, "open", "sign"]
+            assert house.transport.seen == (one_step if early else two_steps)
 
-    run(test)
+    run(test, early=early)
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -296,11 +325,11 @@ def test_a_restart_between_opening_and_signing(curve: str, signer: str | None) -
         await house.sign(record)
         assert NODES not in house.transport.seen
 
-    run(test)
+    run(test, early=False)
 
 
-@pytest.mark.parametrize("verb", ["open", "sign"])
-def test_a_node_that_is_started_anew_again_and_again(verb: str) -> None:
+@pytest.mark.parametrize(("verb", "early"), [("open", False), ("sign", False), ("sign", True)])
+def test_a_node_that_is_started_anew_again_and_again(verb: str, early: bool) -> None:
     """Whoever asks is told, after one more try."""
 
     async def test(house: House) -> None:
@@ -321,7 +350,7 @@ def test_a_node_that_is_started_anew_again_and_again(verb: str) -> None:
         house.transport.hook = None
         await house.sign(record)
 
-    run(test)
+    run(test, early=early)
 
 
 # ---------------------------------------------------------------------- stores of version 1

@@ -136,7 +136,7 @@ def playing(protocol: Any, party: int, tamper: Any) -> Any:
         adversary.session_id, adversary.definition = honest.session_id, honest.definition
         return adversary
 
-    return SimpleNamespace(setup=protocol.setup, party=make, early=protocol.early)
+    return SimpleNamespace(**{**vars(protocol), "party": make})
 
 
 async def settled(house: House) -> None:

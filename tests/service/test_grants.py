@@ -15,7 +15,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantIssuer, Scope
 from mpcsim.rpc.standing import Ask, Drop, End, Endorse, ListHoldings
-from mpcsim.rpc.statements import Abort, SignedRecord, Vote
+from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Vote
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     REPLY_KEY,
@@ -75,7 +75,7 @@ async def everything(gateway, client):
     share = await client.recover("secp256k1")
     for party in MPC_NODES:
         for verb, body in about_shares(gateway, party, await client.user_id(), "secp256k1").items():
-            ask_node(gateway.links[party], verb, "" if verb == "holdings" else user(body), body)
+            ask_node(gateway.links[party], verb, "" if verb in OF_NO_USER else user(body), body)
     return share
 
 
@@ -101,7 +101,12 @@ def about_shares(gateway, party, user_id, curve):
         "activate": signed,
         "abort": End(abort, vote),
         "drop": Drop(abort, other._identity.sign(abort)),
+        "attest": Attest(),
+        "hear": other._attestations.made(),
     }
+
+
+OF_NO_USER = ("holdings", "attest", "hear")
 
 
 def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
@@ -151,7 +156,7 @@ OTHERS = {
     "message": {"message": b"another"},
 }
 VERBS = ["open", "sign", "suspend", "generate", "recover", "exchange", "vote", "close"]
-ABOUT_SHARES = ["holdings", "standing", "endorse", "activate", "abort", "drop"]
+ABOUT_SHARES = ["holdings", "standing", "endorse", "activate", "abort", "drop", "attest", "hear"]
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -176,8 +181,8 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
             "close": wire.Close(session_id),
             **about_shares(gateway, OPERATOR, user_id, "ed25519"),
         }[verb]
-        user_id = "" if verb == "holdings" else user_id
-        no_key = ("generate", "holdings", "standing")
+        user_id = "" if verb in OF_NO_USER else user_id
+        no_key = ("generate", "standing", *OF_NO_USER)
         right = granted(verb, user_id, body, None if verb in no_key else epoch)
         if (verb, what) != ("generate", "user"):  # they may have one, too
             wrong, before = link.grant(right._replace(**OTHERS[what])), shares_of(gateway)

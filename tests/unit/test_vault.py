@@ -272,12 +272,12 @@ def test_libsodium_opens_our_seal():
         opened = nacl.bindings.crypto_box_seal_open(
             store.halves[j], NODE_KEYS[j], SECRETS[j].secret
         )
-        assert opened[:32] == halves._binding(j, KEY_ID, USER)
+        assert opened[:32] == halves._binding(j, KEY_ID, USER, False)
 
 
 def test_we_open_libsodiums_seal():
     half = bytes(range(64))
-    plain = halves._binding(OPERATOR, KEY_ID, USER) + half
+    plain = halves._binding(OPERATOR, KEY_ID, USER, False) + half
     box = nacl.bindings.crypto_box_seal(plain, NODE_KEYS[OPERATOR])
     reply = PrivateKey.generate()
     wrapped = rewrap(box, OPERATOR, reply_key=bytes(reply.public_key))
@@ -387,7 +387,7 @@ def test_every_changed_character(which):
         (lambda s: s[:8] + "====" + s[8:], "base64"),
         (lambda s: s + "\u0100", "base64"),
         (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected 1"),
-        (lambda s: text(b"\3" + raw(s)[1:]), "version 3, expected 1"),
+        (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected 1"),
         (lambda s: text(raw(s)[:20]), "too short|truncated"),
         (lambda s: s * 2000, "more than"),
         (lambda s: "A" * 10**7, "more than"),
@@ -423,7 +423,6 @@ def test_shortest_encrypted_share():
 
 def spoilt_stores():
     data = raw(sealed("spoilt")[1])
-    yield data + b"\0", "trailing"
     yield data[:37] + b"ed25518" + data[44:], "unknown curve"
     yield data[:37] + b"\xff" * 7 + data[44:], "UTF-8"
     yield data[:60] + b"\0" + data[61:], "operations are outside 1..4"
@@ -446,7 +445,11 @@ def spoilt_stores():
     yield data[:462] + b"\1" + data[463:497], "one identity for each MPC node"
     yield data[:391] + bytes(2) + data[461:], "one authentication key for each MPC node"
     yield data[:392] + b"\1" + data[393:427] + data[461:], "one authentication key for each"
-    yield data + data[461:], "trailing"
+    yield data + data[461:], "neither halves nor a whole"
+    yield data + b"\0", "neither halves nor a whole"
+    yield data + b"\1", "not what version 2 has in it"
+    yield data + b"\1\1", "trailing"
+    yield b"\3" + data[1:], "not what version 3 has in it"
 
 
 @pytest.mark.parametrize(("data", "reason"), list(spoilt_stores()), ids=lambda v: str(v)[:30])
