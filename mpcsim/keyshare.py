@@ -46,7 +46,7 @@ from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
-from mpcsim.primitives.bip32 import ExtendedKey, extended_key
+from mpcsim.primitives.bip32 import ExtendedKey, Path, derive, extended_key
 
 CHECKSUM_BYTES = 8
 """Against accidental damage; against tampering, stored shares need authenticated encryption."""
@@ -91,6 +91,17 @@ class PublicKeyRecord(Message):
             UsageError: it has no chain code.
         """
         return extended_key(self.curve_name, self.public_key, self.chain_code)
+
+    def at(self, path: Path) -> tuple[Point, Scalar]:
+        """The key at the end of a path, and how far it is from this one (``Derived.tweak``).
+
+        Raises:
+            UsageError: as from ``extended``, and from ``derive``; never for the empty path.
+        """
+        if not path:
+            return self.public_key, self.group.scalar(0)
+        found = derive(self.extended(), path)
+        return found.key.public_key, found.tweak
 
     def to_bytes(self) -> bytes:
         """Self-contained encoding."""

@@ -107,13 +107,16 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
     "ecdsa": {
         "Commit": (
             Check(
-                "sender signs the same hash with the same key and signers", _R.SESSION_MISMATCH, 2
+                "sender signs the same hash with the same key, path and signers",
+                _R.SESSION_MISMATCH,
+                2,
             ),
             Check("everyone received the same commitment (echo)", _R.ECHO_MISMATCH, 3),
             Check("R_j in Respond opens the commitment", _R.COMMITMENT_OPENING, 4),
         ),
         "Offer": (
             Check("echo: sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
+            Check("sender has come to the same key to sign with", _R.SESSION_MISMATCH, 3),
             Check("multiplication state with the sender is still in use", _R.SETUP_DISCARDED, 3),
             Check("OT extension: the correlation check holds", _R.OT_EXTENSION_CHECK, 3),
         ),

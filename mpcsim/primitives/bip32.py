@@ -143,14 +143,23 @@ def path_text(path: Path) -> str:
     return "/".join(("m", *map(str, path)))
 
 
+def check_curve(curve_name: str) -> None:
+    """A curve whose keys have children.
+
+    Raises:
+        UsageError: it is another.
+    """
+    if curve_name != SECP256K1.name:
+        raise UsageError(f"{curve_name} keys have no chain code: BIP 32 derives on secp256k1 only")
+
+
 def extended_key(curve_name: str, public_key: Point, chain_code: bytes | None) -> ExtendedKey:
     """A key as the root of its tree.
 
     Raises:
         UsageError: it has no chain code.
     """
-    if curve_name != SECP256K1.name:
-        raise UsageError(f"{curve_name} keys have no chain code: BIP 32 derives on secp256k1 only")
+    check_curve(curve_name)
     if chain_code is None:
         raise UsageError("this key has no chain code: it was made before keys had one")
     return ExtendedKey(public_key, chain_code)

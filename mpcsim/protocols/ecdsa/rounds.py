@@ -18,6 +18,7 @@ from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import SHARE, KeyShare
 from mpcsim.mta.base import Mta, direction_sid
+from mpcsim.primitives.bip32 import PATH, Path
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
 from mpcsim.protocol.transcript import transcript_hash
@@ -33,6 +34,18 @@ class EcdsaSetup(Message):
     share: Annotated[KeyShare, SHARE]
     signers: Annotated[tuple[PartyId, ...], Seq(U16)]
     message_hash: Annotated[bytes, BYTES32]
+    path: Annotated[Path, PATH] = ()
+    """Of the child key to sign with; empty: the key itself."""
+
+    @property
+    def public_key(self) -> Point:
+        """Whose signature it is to be: pk + tau * G."""
+        return self.share.record.at(self.path)[0]
+
+    @property
+    def tweak(self) -> Scalar:
+        """tau."""
+        return self.share.record.at(self.path)[1]
 
     @property
     def mta(self) -> Mta:
@@ -53,17 +66,20 @@ class EcdsaSetup(Message):
 
     def context(self) -> bytes:
         """Digest of everything the signers must agree on beforehand (``context``)."""
-        return context(self.share.record.epoch, self.signers, self.message_hash)
+        return context(self.share.record.epoch, self.signers, self.message_hash, self.path)
 
 
-def context(epoch: bytes, signers: Sequence[PartyId], message_hash: bytes) -> bytes:
+def context(
+    epoch: bytes, signers: Sequence[PartyId], message_hash: bytes, path: Path = ()
+) -> bytes:
     """Digest of what a session is about; it takes no share to compute it.
 
-    The epoch stands for the key, its threshold, all public shares and the multiplication scheme: it
-    is a hash of what all holders committed to when the shares were made.
+    The epoch stands for the key, its chain code and threshold, all public shares and the
+    multiplication scheme: it is a hash of what all holders committed to when the shares were made.
     """
     everyone = b"".join(u32(i) for i in signers)
-    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone)
+    steps = b"".join(u32(number) for number in path)
+    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone, steps)
 
 
 @dataclass(frozen=True)
@@ -153,7 +169,7 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
                 direction_sid(transcript, sender=j, receiver=view.me),
                 view.rng,
             )
-            offers[j] = Offer(my_echo, offer)
+            offers[j] = Offer(my_echo, setup.public_key, offer)
     # KEEP, SEND
     return Turn(keep=AfterOffer(keep, transcript, offered, chi), direct=offers)
 
@@ -166,6 +182,13 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
     my_echo = echo(view, inbox, Commit)
     for j, message in offers.items():
         check_echo(my_echo, message.echo, j, view.me)
+        # From records of one epoch follows one key. If not, one of them is damaged.
+        check(
+            message.public_key == setup.public_key,
+            Reason.SESSION_MISMATCH,
+            about={j},
+            detail=f"party {j} signs with another key",
+        )
     # COMPUTE
     with view.step("step 7: sk_i = lambda_i x_i + zeta_i"):
         sk_i = steps.session_key_share(
@@ -234,6 +257,7 @@ def round_4_share(view: View[EcdsaSetup], keep: AfterRespond, inbox: Inbox) -> T
             first.r_i,
             keep.sk_i,
             first.phi_i,
+            tau=setup.tweak,
             psi=(message.psi for message in responses.values()),
             cd_u=(keep.c[j][0] + d[j][0] for j in d),
             cd_v=(keep.c[j][1] + d[j][1] for j in d),
@@ -249,7 +273,7 @@ def round_5_assemble(view: View[EcdsaSetup], keep: AfterShare, inbox: Inbox) -> 
     with view.step("step 10: assemble and verify"):
         signature = steps.assemble(
             view.setup.message_hash,
-            view.setup.share.public_key,
+            view.setup.public_key,
             keep.R,
             keep.r_x,
             shares,

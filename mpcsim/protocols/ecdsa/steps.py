@@ -11,10 +11,11 @@ sk_i, pk_i      key share of this session, lambda_i * x_i + zeta_i, and sk_i * G
 chi_{i,j}       i's random multiplicand against j (j's r_j and sk_j are multiplied with it)
 c, d            the two parties' additive shares of a product; u for r, v for sk
 psi_{i,j}       phi_i - chi_{i,j}: moves j's products from chi_{i,j} to phi_i
-u, v, w         r * phi, sk * phi, and the numerator SHA2(m) * phi + r_x * sk * phi
+tau             how far the key to sign with is from pk (BIP 32); public
+u, v, w         r * phi, sk * phi, and the numerator SHA2(m) * phi + r_x * (sk + tau) * phi
 ==============  ===================================================================
 
-so that s = w / u = (SHA2(m) + r_x * sk) / r.
+so that s = w / u = (SHA2(m) + r_x * (sk + tau)) / r.
 """
 
 from __future__ import annotations
@@ -163,6 +164,7 @@ def signature_share(
     sk_i: Scalar,
     phi_i: Scalar,
     *,
+    tau: Scalar,
     psi: Iterable[Scalar],
     cd_u: Iterable[Scalar],
     cd_v: Iterable[Scalar],
@@ -170,19 +172,22 @@ def signature_share(
     """(w_i, u_i) from the products.
 
     u_i = r_i * (phi_i + sum_j psi_{j,i}) + sum_j (c^u_{i,j} + d^u_{i,j}), v_i likewise with sk_i,
-    w_i = m * phi_i + r_x * v_i.
+    w_i = m * phi_i + r_x * (v_i + tau * phi_i).
 
     Args:
+        tau: how far the key to sign with is from the one that is shared; 0: it is that.
         psi: psi_{j,i} from every peer.
         cd_u: c^u_{i,j} + d^u_{i,j} for every peer; ``cd_v`` likewise.
 
     Spec: DKLs23 | Protocol 3.6 | step 9
+    Differs: the paper knows no derived keys. The v_i add up to sk * phi, the phi_i to phi; so the
+    v_i + tau * phi_i add up to (sk + tau) * phi. Everything checked before is about sk alone.
     """
     zero = SECP256K1.scalar(0)
     Phi_i = sum(psi, phi_i)
     u_i = r_i * Phi_i + sum(cd_u, zero)
     v_i = sk_i * Phi_i + sum(cd_v, zero)
-    return m * phi_i + r_x * v_i, u_i
+    return m * phi_i + r_x * (v_i + tau * phi_i), u_i
 
 
 def assemble(
