@@ -12,6 +12,7 @@ from typing import Any
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocol.early import Early
 from mpcsim.protocols import signing
@@ -37,6 +38,7 @@ class Beginning:
         user_id: str,
         boots: Mapping[PartyId, bytes],
         session_id: bytes,
+        path: Path = (),
         rng: Rng,
     ) -> None:
         """
@@ -56,6 +58,7 @@ class Beginning:
                 epoch,
                 (CLIENT, signer),
                 message,
+                path=path,
                 me=CLIENT,
                 auth_keys=store.auth_keys,
                 session_id=session_id,
@@ -73,6 +76,7 @@ class Beginning:
             message=message,
             first=hashes(messages),
             reply_key=self.reply_key.public,
+            path=path,
         )
         self.openers = (signer,) if store.whole else MPC_NODES
         proofs = {}
@@ -82,7 +86,9 @@ class Beginning:
         halves = {party: store.halves[party] for party in self.openers}
         vault = Vault(self.reply_key.public, halves, proofs, int(store.whole))
         proof = UseProof(use.boot, use.mac(store.auth_keys[signer]))
-        self.request = Sign(session_id, epoch, signer, message, messages, use.first, proof, vault)
+        self.request = Sign(
+            session_id, epoch, signer, message, messages, use.first, proof, vault, path
+        )
 
     def party(self, share: KeyShare, reply: Signing) -> Party[Any, Any]:
         """The client's party, which has said its first message, once the vault is open.

@@ -28,6 +28,7 @@ from mpcsim.ids import (
     PartyId,
 )
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare, signing
 from mpcsim.rng import Rng, SystemRng
@@ -63,6 +64,7 @@ from node.checks import (
     check_cost,
     check_identities,
     check_named,
+    child_key,
     opened_share,
     parse_share,
     parse_store,
@@ -118,6 +120,8 @@ class ToSign:
 
     sealed: SealedShare
     message: bytes = field(repr=False)
+    path: Path = ()
+    """Of the child key to sign with."""
     share: KeyShare | None = None
     """Once its vault has been opened."""
 
@@ -313,6 +317,7 @@ class Wallet:
         *,
         message: bytes,
         signer: str | None,
+        path: Path = (),
         timing: Timing,
     ) -> str:
         """Sign with one MPC node.
@@ -322,14 +327,15 @@ class Wallet:
             signer: ``operator`` or ``institution``; None: the operator, or the institution if the
                 operator's node fails while signing. (Opening the vault takes both: while either
                 cannot be reached, nothing signs.)
+            path: of the child key to sign with; empty: the key itself.
 
         Returns:
             In hex: r, s, v with low s and v = 27 or 28 on secp256k1; R, S on ed25519. It has been
-            verified under the share's public key.
+            verified under that key.
         """
         if stored.curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
             raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
-        what = ToSign(SealedShare.parse(stored), message)
+        what = ToSign(SealedShare.parse(stored), message, path)
         if signer is None:
             try:
                 return await self._signed(caller, OPERATOR, what, timing)
@@ -348,7 +354,9 @@ class Wallet:
             return await self._sign_early(caller, signer, what, timing)
         if what.share is None:
             what.share = await self._share(caller, what.sealed, signer, timing)
-        return await self._sign_with(caller, signer, what.share, what.message, timing)
+        return await self._sign_with(
+            caller, signer, what.share, what.message, timing, path=what.path
+        )
 
     async def _sign_early(
         self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing
@@ -369,6 +377,7 @@ class Wallet:
                 user_id=user_id,
                 boots={party: hello.boot for party, hello in nodes.items()},
                 session_id=session_id,
+                path=what.path,
                 rng=self._rng,
             )
             begun, _ = await asyncio.gather(
@@ -404,17 +413,28 @@ class Wallet:
         client: ClientParty[Any] = self._client(caller, party, timing, suspend=report)
         async with client:
             signature = (await client.join(begun.messages, last_word=False)).encode()
-        return _verified(share, message, signature, timing)
+        return _verified(share, message, signature, timing, what.path)
 
     async def _sign_with(
-        self, caller: Caller, signer: PartyId, share: KeyShare, message: bytes, timing: Timing
+        self,
+        caller: Caller,
+        signer: PartyId,
+        share: KeyShare,
+        message: bytes,
+        timing: Timing,
+        *,
+        path: Path = (),
     ) -> str:
         """With a share at hand."""
+        if path:
+            child_key(share.record, path)
         session_id, signers, epoch = self._session_id(), (CLIENT, signer), share.record.epoch
         key, user_id = share.auth_key(signer), caller.claims.user_id
         self._suspensions.check(epoch)
         try:
-            party = signing.signer(share, signers, message, session_id=session_id, rng=self._rng)
+            party = signing.signer(
+                share, signers, message, path=path, session_id=session_id, rng=self._rng
+            )
         except UsageError as error:
             raise cannot_begin(error) from None
         report = Report(self._suspensions, user_id, share, session_id, self._rng)
@@ -431,9 +451,10 @@ class Wallet:
                     session_id=session_id,
                     message=message,
                     first=first,
+                    path=path,
                 )
                 proof = UseProof(use.boot, use.mac(key))
-                body = Sign(session_id, epoch, signer, message, messages, first, proof)
+                body = Sign(session_id, epoch, signer, message, messages, first, proof, path=path)
                 begun = await self._gateway.sign(caller.token, body)
                 check_answer(share, body, begun)
                 return begun
@@ -445,7 +466,7 @@ class Wallet:
         client: ClientParty[Any] = self._client(caller, party, timing, suspend=report)
         async with client:
             signature = (await client.run(begin, last_word=False)).encode()
-        return _verified(share, message, signature, timing)
+        return _verified(share, message, signature, timing, path)
 
     # ------------------------------------------------------------------ looking into the vault
 
@@ -714,10 +735,10 @@ def _identities(nodes: Nodes) -> dict[PartyId, bytes]:
     return {party: hello.identity for party, hello in nodes.items()}
 
 
-def _verified(share: KeyShare, message: bytes, signature: bytes, timing: Timing) -> str:
+def _verified(share: KeyShare, message: bytes, signature: bytes, timing: Timing, path: Path) -> str:
     """A signature in hex, if it is one."""
     with timing.span("compute"):
-        if not signing.verifies(share.record, message, signature):
+        if not signing.verifies(share.record, message, signature, path=path):
             raise ApiError(500, "MPC session ended with a signature that does not verify")
     return signature.hex()
 

@@ -225,7 +225,7 @@ class Gateway:
         session = await self.sessions.begin(
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
-        scope = session.scope("sign")._replace(message=body.message)
+        scope = session.scope("sign")._replace(message=body.message, path=body.path)
         own = vault and replace(vault, halves={signer: vault.halves[signer]}, proofs={})
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:

@@ -62,6 +62,7 @@ from mpcsim.rpc.errors import (
     another_boot,
     busy,
     key_exists,
+    no_such_child,
     no_such_key,
     no_such_session,
     not_authentic,
@@ -396,7 +397,9 @@ class MpcNode:
         session's first step, for which the key is busy.
         """
         body = wire.Sign.from_bytes(data)
-        grant.check(Scope("sign", grant.user_id, body.key_id, body.session_id, body.message))
+        grant.check(
+            Scope("sign", grant.user_id, body.key_id, body.session_id, body.message, body.path)
+        )
         if body.signer != self.me:
             raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
         use = VaultUse.signing(
@@ -408,6 +411,7 @@ class MpcNode:
             message=body.message,
             first=body.first,
             reply_key=body.vault.reply_key if body.vault else b"",
+            path=body.path,
         )
         half: bytes | None = None
         with self._lock:
@@ -438,10 +442,15 @@ class MpcNode:
         if share.mta is not None and not share.usable(CLIENT):
             raise Refused(CONFLICT, "this key was attacked; recover it")
         try:
+            share.record.at(body.path)
+        except UsageError as error:
+            raise no_such_child(error) from None
+        try:
             return signer(
                 share,
                 (CLIENT, self.me),
                 body.message,
+                path=body.path,
                 session_id=body.session_id,
                 rng=self._rng,
                 listener=self._listener,

@@ -138,6 +138,11 @@ def _hardened(k: int, text: str) -> UsageError:
     )
 
 
+def path_bytes(path: Path) -> bytes:
+    """The numbers, four bytes each, as a part of what is hashed."""
+    return b"".join(u32(number) for number in path)
+
+
 def path_text(path: Path) -> str:
     """The path as text, ``m`` for the key itself. Strict inverse of ``parse_path``."""
     return "/".join(("m", *map(str, path)))

@@ -28,6 +28,7 @@ from mpcsim.encoding import (
     wire,
 )
 from mpcsim.ids import PartyId
+from mpcsim.primitives.bip32 import PATH, Path
 from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
@@ -165,6 +166,8 @@ class Sign(Body):
     proof: Annotated[UseProof, Nested(UseProof)]
     vault: Annotated[Vault | None, Optional(Nested(Vault))] = None
     """Of a client that does not have its share yet. To an MPC node, with its half alone."""
+    path: Annotated[Path, PATH] = ()
+    """Of the child key to sign with (BIP 32); empty: the key itself."""
 
 
 @wire

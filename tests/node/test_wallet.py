@@ -304,7 +304,7 @@ def test_what_does_not_verify(stored):
 
 
 def test_no_signature_leaves_unverified(stored, monkeypatch):
-    monkeypatch.setattr(signing, "verifies", lambda record, message, signature: False)
+    monkeypatch.setattr(signing, "verifies", lambda *_, **__: False)
 
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         for record in records.values():

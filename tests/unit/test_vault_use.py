@@ -45,12 +45,15 @@ def verify(mac: bytes, *parts: bytes) -> None:
 
 def test_recomputed_by_others():
     named = (EPOCH, b"user-7", BOOT[:16])
-    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"")
+    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"", b"")
     message = sha256(b"what is signed")
     first = sha256(b"first") + sha256(b"second")
-    verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\2", SESSION, message, first)
+    verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\2", SESSION, message, first, b"")
+    child = SIGNING._replace(path=(0, 258)).mac(KEY)
+    path = b"\0\0\0\0" + b"\0\0\1\2"
+    verify(child, b"sign", *named, b"", b"\0\0\0\2", SESSION, message, first, path)
     with pytest.raises(AssertionError):
-        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", SESSION, message, first)
+        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", SESSION, message, first, b"")
 
 
 CHANGES = {
@@ -63,6 +66,7 @@ CHANGES = {
     "session_id": bytes(32),
     "message": bytes(32),
     "first": (bytes(32),),
+    "path": (7,),
 }
 
 

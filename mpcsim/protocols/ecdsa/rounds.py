@@ -18,7 +18,7 @@ from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import SHARE, KeyShare
 from mpcsim.mta.base import Mta, direction_sid
-from mpcsim.primitives.bip32 import PATH, Path
+from mpcsim.primitives.bip32 import PATH, Path, path_bytes
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
 from mpcsim.protocol.transcript import transcript_hash
@@ -78,8 +78,7 @@ def context(
     multiplication scheme: it is a hash of what all holders committed to when the shares were made.
     """
     everyone = b"".join(u32(i) for i in signers)
-    steps = b"".join(u32(number) for number in path)
-    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone, steps)
+    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone, path_bytes(path))
 
 
 @dataclass(frozen=True)
