@@ -117,8 +117,8 @@ class JsonRequest(Request):
 
 
 def json_answer(model: BaseModel) -> Response:
-    """200 with the model as JSON."""
-    return Response(model.model_dump_json(), media_type=JSON)
+    """200 with the model as JSON. A member of which there is none is left out."""
+    return Response(model.model_dump_json(exclude_none=True), media_type=JSON)
 
 
 def error_answer(request: Request, error: Exception) -> Response:
@@ -152,7 +152,7 @@ def explain(error: RequestValidationError) -> str:
         return f"Missing {'query parameter' if source == 'query' else 'field'}: {field}"
     if field == "curve":
         return "Invalid curve"
-    if fault["type"] == "hash_length":
+    if fault["type"] in ("hash_length", "path"):
         return f"Invalid {field}: {fault['msg']}"
     return f"Invalid {field}: must be {EXPECTED[field]}"
 

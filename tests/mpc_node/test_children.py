@@ -104,7 +104,7 @@ def test_a_share_with_another_chain_code_loses_nothing_by_it(monkeypatch):
     async def work(gateway, client):
         share = await client.generate("secp256k1")
         other = replace(share, record=replace(share.record, chain_code=bytes(32)))
-        with pytest.raises(Stuck, match="party 2 signs with another key.; nobody can be named"):
+        with pytest.raises(Stuck, match=r"party 2 signs with another key\); nobody can be named"):
             await client.sign(other, path=(0, 7))
         await client.check_works(share)
         await client.sign(share, path=(0, 7))
