@@ -15,7 +15,7 @@ encoding and every accepted byte string is the encoding of exactly one value. ``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import (
     Any,
     ClassVar,
@@ -275,6 +275,26 @@ class Optional:
 
 
 @dataclass(frozen=True)
+class Added:
+    """A value or None, in front of fields that begin with a zero byte, as a text's length does.
+
+    For what stored encodings did not have once: None takes no room, so that they are read, and
+    written again, as they were.
+    """
+
+    element: Codec
+
+    def write(self, value: Any, context: WireContext) -> bytes:
+        return b"" if value is None else b"\1" + self.element.write(value, context)
+
+    def read(self, reader: Reader, context: WireContext) -> Any:
+        if reader.data[reader.position : reader.position + 1] != b"\1":
+            return None
+        reader.take(1)
+        return self.element.read(reader, context)
+
+
+@dataclass(frozen=True)
 class Nested:
     """Another wire type, possibly chosen by the session (the multiplication scheme's messages)."""
 
@@ -333,7 +353,7 @@ class Message:
 M = TypeVar("M", bound=Message)
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def wire(cls: type[M]) -> type[M]:
     """Turn an annotated class into a frozen dataclass with an encoding."""
     made = dataclass(frozen=True)(cls)

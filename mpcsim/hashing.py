@@ -23,6 +23,7 @@ class Tag(Enum):
     RECEIVED = "mpcsim/session/received/v1"
     ECHO = "mpcsim/session/echo/v1"
     EPOCH = "mpcsim/key/epoch/v1"
+    CHAIN_CODE = "mpcsim/key/chain-code/v1"
     PAIR_SECRET = "mpcsim/channel/pair/v1"
     CHANNEL_KEY = "mpcsim/channel/key/v1"
     ZERO_SEED = "mpcsim/zero-share/seed/v1"

@@ -21,6 +21,7 @@ from mpcsim.encoding import (
     SCALAR,
     U16,
     WIRE_VERSION,
+    Added,
     Bytes,
     Codec,
     Message,
@@ -45,6 +46,7 @@ from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
+from mpcsim.primitives.bip32 import ExtendedKey, Path, derive, extended_key
 
 CHECKSUM_BYTES = 8
 """Against accidental damage; against tampering, stored shares need authenticated encryption."""
@@ -62,6 +64,9 @@ MAX_SHARE_BYTES = 1 << 22
 class PublicKeyRecord(Message):
     """Everything public about a key. Needed to take part in a resharing without an old share."""
 
+    chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
+    """With it everybody derives the key's children (``primitives.bip32``). None on ed25519, and of
+    keys that were made before keys had one."""
     curve_name: Annotated[str, Text(16)]
     threshold: Annotated[int, U16]
     """t: holders needed to sign."""
@@ -78,6 +83,25 @@ class PublicKeyRecord(Message):
     @property
     def holders(self) -> tuple[PartyId, ...]:
         return tuple(sorted(self.public_shares))
+
+    def extended(self) -> ExtendedKey:
+        """The key as the root of its children.
+
+        Raises:
+            UsageError: it has no chain code.
+        """
+        return extended_key(self.curve_name, self.public_key, self.chain_code)
+
+    def at(self, path: Path) -> tuple[Point, Scalar]:
+        """The key at the end of a path, and how far it is from this one (``Derived.tweak``).
+
+        Raises:
+            UsageError: as from ``extended``, and from ``derive``; never for the empty path.
+        """
+        if not path:
+            return self.public_key, self.group.scalar(0)
+        found = derive(self.extended(), path)
+        return found.key.public_key, found.tweak
 
     def to_bytes(self) -> bytes:
         """Self-contained encoding."""
@@ -359,6 +383,8 @@ def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
 def _check_consistency(record: PublicKeyRecord, group: Group) -> None:
     if record.curve_name != group.name:
         raise InvalidEncoding("curve name inside and outside the record differ")
+    if record.chain_code is not None and group is not SECP256K1:
+        raise InvalidEncoding("chain code and curve do not fit")
     holders, X = record.holders, record.public_shares
     if not 2 <= record.threshold <= len(holders):
         raise InvalidEncoding("threshold out of range")

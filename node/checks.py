@@ -10,6 +10,7 @@ from typing import Final, Self
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import Signing
 from mpcsim.vault import (
@@ -195,11 +196,23 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
     Raises:
         ApiError: they are others.
     """
-    found = record.epoch, record.public_key.encode()
-    if found != (key.epoch, key.public_key) or not key.names(record.to_bytes()):
+    found = record.epoch, record.public_key.encode(), record.chain_code
+    if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
         raise ApiError(500, "The MPC nodes have signed a record of other shares than these")
 
 
-def public_key_text(record: PublicKeyRecord) -> str:
+def child_key(record: PublicKeyRecord | KeyRecord, path: Path) -> ExtendedKey:
+    """The key at the end of a path from the one that a record is of.
+
+    Raises:
+        BadRequest: there is none, or it cannot be reached without a private key.
+    """
+    try:
+        return derive(record.extended(), path).key
+    except UsageError as error:
+        raise BadRequest(f"Invalid path: {error}") from None
+
+
+def public_key_text(record: PublicKeyRecord | ExtendedKey) -> str:
     """In hex with ``0x``, compressed."""
     return "0x" + record.public_key.encode().hex()

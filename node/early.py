@@ -14,6 +14,7 @@ from typing import Any
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocol.early import Early
 from mpcsim.protocols import presign, signing
@@ -40,6 +41,8 @@ class Asked:
     signer: PartyId
     message: bytes = field(default=b"", repr=False)
     """To be signed."""
+    path: Path = ()
+    """Of the child key to sign with."""
     count: int = 0
     """Presignatures to be made, where there is no message."""
 
@@ -58,6 +61,7 @@ class Beginning:
         user_id: str,
         boots: Mapping[PartyId, bytes],
         session_id: bytes,
+        path: Path = (),
         rng: Rng,
     ) -> None:
         """
@@ -78,6 +82,7 @@ class Beginning:
             if asked.count:
                 self._early = presign.early(epoch, signers, asked.count, **who)
             else:
+                who["path"] = asked.path
                 self._early = signing.early(sealed.curve, epoch, signers, message, **who)
         except UsageError as error:
             raise cannot_begin(error) from None
@@ -92,6 +97,7 @@ class Beginning:
             first=hashes(messages),
             reply_key=self.reply_key.public,
             presignatures=asked.count,
+            path=asked.path,
         )
         self.request = Sign(
             session_id,
@@ -102,6 +108,7 @@ class Beginning:
             use.first,
             UseProof(use.boot, use.mac(keys[signer])),
             vault_of(sealed, signer, user_id, boots, self.reply_key, count=asked.count),
+            asked.path,
             asked.count,
         )
 

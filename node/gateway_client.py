@@ -13,8 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
+from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
+from mpcsim.primitives.bip32 import Path, path_text
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.errors import (
@@ -24,6 +26,7 @@ from mpcsim.rpc.errors import (
     GENERATION,
     NOT_FOUND,
     RECOVERY,
+    UNPROCESSABLE,
     busy,
     key_exists,
     recovered_meanwhile,
@@ -38,6 +41,7 @@ from mpcsim.rpc.transport import (
     TransportFailed,
 )
 from mpcsim.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
+from node.checks import child_key, public_key_text
 from node.errors import (
     AnotherBoot,
     ApiError,
@@ -193,19 +197,28 @@ class GatewayClient:
         keys = await self.keys(token, user_id)
         return next((key for key in keys if key.curve == curve), None)
 
-    async def wallet(self, token: str, user_id: str) -> WalletInformation:
+    async def wallet(self, token: str, user_id: str, path: Path | None = None) -> WalletInformation:
         """A user's keys with their addresses, which are computed here.
+
+        Args:
+            path: of child keys, in their place; of keys on curves that have any.
 
         Raises:
             UnsignedRecord: as for ``keys``.
+            BadRequest: there is no key at the end of the path.
         """
         found = _model(_SignedWallet, await self._get("/wallet/v1/wallet", token))
         wallets = []
         for said in found.wallets:
             curve = said.key.curve
             record = await self.record(said.key.record, user_id, curve=curve)
-            key = WalletKey(curve=curve, public_key="0x" + record.public_key.hex())
-            address = addresses(curve, record.public_key)
+            if path is None:
+                key = WalletKey(curve=curve, public_key="0x" + record.public_key.hex())
+            elif curve == SECP256K1.name:
+                key = _child(record, path)
+            else:
+                continue
+            address = addresses(curve, bytes.fromhex(key.public_key[2:]))
             wallets.append(WalletEntry(key=key, address=address))
         return WalletInformation(user_id=user_id, wallets=wallets)
 
@@ -268,7 +281,7 @@ class GatewayClient:
 
         Raises:
             AnotherBoot: a proof is for an MPC node before its last start.
-            BadRequest: with a vault, as from ``open``.
+            BadRequest: the path leads to no key; with a vault, also as from ``open``.
         """
         try:
             data = await self._post("sign", token, body)
@@ -340,6 +353,21 @@ class GatewayClient:
         return reply.body
 
 
+def _child(record: KeyRecord, path: Path) -> WalletKey:
+    """The key at the end of a path from a secp256k1 key.
+
+    Raises:
+        BadRequest: there is none.
+    """
+    child = child_key(record, path)
+    return WalletKey(
+        curve="secp256k1",
+        public_key=public_key_text(child),
+        path=path_text(path),
+        xpub=child.xpub(),
+    )
+
+
 def _no_answer(failed: TransportFailed) -> ApiError:
     """What it is to a caller of the node that no answer came."""
     match failed:
@@ -362,6 +390,8 @@ def _refusal(reply: Reply) -> ApiError:
         return Upstream(reply.status, reply.reason, "no explanation", final=False)
     if reply.status == NOT_FOUND:
         return NotFound(text)
+    if reply.status == UNPROCESSABLE:
+        return BadRequest(text)
     if reply.status == CONFLICT and text in _CONFLICTS:
         return Conflict(text, reply.retry_after)
     party = said.get("party")

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from mpcsim.errors import UsageError
+from mpcsim.primitives.bip32 import MAX_STEPS, Path, check_curve, parse_path
 from mpcsim.rpc.wire import MAX_MESSAGE_BYTES
 
 MAX_PASSWORD: Final = 256
@@ -31,6 +35,9 @@ HASH_DIGITS: Final = 64
 KEY_ID_PATTERN: Final = r"^[0-9a-f]{64}$"
 BASE64URL_PATTERN: Final = r"^[A-Za-z0-9_-]+$"
 HEX_PATTERN: Final = r"^([0-9A-Fa-f]{2})+$"
+PATH_PATTERN: Final = r"^(m|(m/)?(0|[1-9][0-9]{0,9})(/(0|[1-9][0-9]{0,9})){0,9})$"
+"""For those who read the document; what is wrong with a path, ``parse_path`` says."""
+XPUB_PATTERN: Final = r"^xpub[1-9A-HJ-NP-Za-km-z]{107}$"
 PUBLIC_KEY_PATTERN: Final = r"^0x([0-9a-f]{64}|[0-9a-f]{66})$"
 
 _IDENTIFIER = "64 lower-case hex digits"
@@ -45,6 +52,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "signer": "operator or institution",
     "count": f"a number from 1 to {MAX_PRESIGNATURES}",
     "presignatures": f"a list of at most {MAX_PRESIGNATURES} strings that presign returned",
+    "path": "text such as m/0/7",
 }
 """What a request's field must be, for the message that refuses it."""
 
@@ -52,6 +60,11 @@ EXAMPLE_KEY_ID: Final = "e8bba4b719167bb50bbbdebda30268a11223454024073977b9ed0b9
 EXAMPLE_SHARE: Final = "AWR1c3R5LWV4YW1wbGUtc2hhcmUtbm90LWEtcmVhbC1vbmU"
 EXAMPLE_STORE: Final = "AXNhbHQtYW5kLXR3by1zZWFsZWQtaGFsdmVz"
 EXAMPLE_PUBLIC_KEY: Final = "0x031b84c5567b126440995d3ed5aaba0565d71e1834604819ff9c17f5e9d5dd078f"
+EXAMPLE_PATH: Final = "m/0/7"
+EXAMPLE_XPUB: Final = (
+    "xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY"
+    "47LJhkJ8UB7WEGuduB"
+)
 EXAMPLE_HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
 EXAMPLE_SIGNATURE: Final = (
     "71360258436354d4f7cdc21fc907ee23007383c49785f1fb190e71858e22b15a"
@@ -120,6 +133,43 @@ PublicKeyText = Annotated[
         examples=[EXAMPLE_PUBLIC_KEY],
     ),
 ]
+
+
+def _path(text: str | None) -> str | None:
+    try:
+        if text is not None:
+            parse_path(text)
+    except UsageError as error:
+        raise PydanticCustomError("path", "{why}", {"why": str(error)}) from None
+    return text
+
+
+PATH: Final = (
+    "A child key (BIP 32) of a secp256k1 key, in place of the key itself: up to "
+    f"{MAX_STEPS} numbers below 2^31, none of them hardened. `m` is the key itself."
+)
+PATH_SCHEMA: Final = {"pattern": PATH_PATTERN}
+PathText = Annotated[
+    str | None,
+    AfterValidator(_path),
+    Field(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
+]
+PathQuery = Annotated[
+    str | SkipJsonSchema[None],
+    AfterValidator(_path),
+    Query(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
+]
+Xpub = Annotated[
+    str,
+    Field(
+        pattern=XPUB_PATTERN,
+        description=(
+            "The key with its chain code, as BIP 32 serialises it: whoever has it can compute all "
+            "public keys below, and can sign with none. Only where a `path` was given."
+        ),
+        examples=[EXAMPLE_XPUB],
+    ),
+]
 UserId = Annotated[str, Field(description="User identifier.", examples=["3f0c9d8e5b7a4c21"])]
 Moment = Annotated[
     str,
@@ -156,7 +206,28 @@ class StoredShare(Body):
     curve: Curve
 
 
-class SignRequest(StoredShare):
+class StoredKey(StoredShare):
+    """A stored key share record, and which key of its tree is meant."""
+
+    path: PathText = None
+
+    @field_validator("path")
+    @classmethod
+    def _child_of_secp256k1(cls, path: str | None, info: ValidationInfo) -> str | None:
+        try:
+            if path is not None and "curve" in info.data:
+                check_curve(info.data["curve"])
+        except UsageError as error:
+            raise PydanticCustomError("path", "{why}", {"why": str(error)}) from None
+        return path
+
+    @property
+    def child(self) -> Path | None:
+        """None: the key itself, and nothing was asked about its tree."""
+        return None if self.path is None else parse_path(self.path)
+
+
+class SignRequest(StoredKey):
     """A stored key share record, and what to sign with it."""
 
     model_config = ConfigDict(
@@ -232,7 +303,7 @@ class PresignRequest(StoredShare):
     ] = "operator"
 
 
-class PublicKeyRequest(StoredShare):
+class PublicKeyRequest(StoredKey):
     """A stored key share record and its password."""
 
     password: Password
@@ -306,6 +377,7 @@ class PublicKey(Body):
     """A key's public half."""
 
     public_key: PublicKeyText
+    xpub: Xpub | SkipJsonSchema[None] = None
 
 
 class ValidationResult(Body):
@@ -319,6 +391,11 @@ class WalletKey(Body):
 
     curve: Curve
     public_key: PublicKeyText
+    path: Annotated[
+        str | SkipJsonSchema[None],
+        Field(description="Of a child key, where one was asked for.", examples=[EXAMPLE_PATH]),
+    ] = None
+    xpub: Xpub | SkipJsonSchema[None] = None
 
 
 class WalletEntry(Body):

@@ -17,6 +17,7 @@ from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocols import presigned
 from mpcsim.protocols.presign import Presignature
 from mpcsim.rng import Rng
@@ -176,6 +177,7 @@ class Presigner:
         caller: Caller,
         sealed: SealedShare,
         message: bytes,
+        path: Path,
         drawn: SealedPresignature,
         timing: Timing,
     ) -> tuple[KeyShare, bytes | None]:
@@ -183,6 +185,7 @@ class Presigner:
 
         Args:
             message: the 32-byte hash.
+            path: of the child key to sign with.
             drawn: nobody tries it again, whatever becomes of this.
 
         Returns:
@@ -203,7 +206,7 @@ class Presigner:
         nodes = await self._gateway.nodes()
         check_identities(sealed.secret_store, identities(nodes))
         reply_key = ReplyKey(self._rng)
-        using = Using(signer, header.id, header.allowance, header.index, message, rho)
+        using = Using(signer, header.id, header.allowance, header.index, message, path, rho)
         encoded = using.encode(NO_CONTEXT)
         vault = vault_of(sealed, signer, user_id, header.boots, reply_key, using=encoded)
         use = VaultUse.presigned(epoch, user_id, header.boots[signer], reply_key.public, encoded)
@@ -233,7 +236,7 @@ class Presigner:
         check_answer(share, signer, rho, proof.mac, reply)
         try:
             presignature = self.part(drawn, share, sealing, user_id)
-            agreed = presigned.setup(share, presignature, CLIENT, message, rho)
+            agreed = presigned.setup(share, presignature, CLIENT, message, rho, path=path)
             party = presigned.party(agreed, session_id=rho, rng=self._rng)
         except (WrongKey, InvalidEncoding, UsageError):
             return share, None

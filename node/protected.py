@@ -153,7 +153,7 @@ def explain(error: RequestValidationError) -> str:
         return f"Missing {'query parameter' if source == 'query' else 'field'}: {field}"
     if field == "curve":
         return "Invalid curve"
-    if fault["type"] == "hash_length":
+    if fault["type"] in ("hash_length", "path"):
         return f"Invalid {field}: {fault['msg']}"
     return f"Invalid {field}: must be {EXPECTED[field]}"
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mpcsim import __version__
+from mpcsim.primitives.bip32 import parse_path
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
@@ -21,6 +22,7 @@ from node.models import (
     KeyShareRecord,
     KeyToken,
     NewKeyRequest,
+    PathQuery,
     Presignatures,
     PresignRequest,
     PublicKey,
@@ -172,6 +174,8 @@ async def recover(body: NewKeyRequest, request: Request) -> Response:
 async def sign(body: SignRequest, request: Request) -> Response:
     """Sign a hash (secp256k1, DKLs23 ECDSA) or a message (ed25519, FROST) with a key share.
 
+    With a `path`, it is a signature of the child key there, with the same key share.
+
     One request at a time for one `key_id`: a second one while the first runs is refused.
     """
     call = this_call(request)
@@ -180,6 +184,7 @@ async def sign(body: SignRequest, request: Request) -> Response:
         body,
         message=bytes.fromhex(body.message),
         signer=body.signer,
+        path=body.child or (),
         presignatures=body.presignatures or (),
         timing=call.timing,
     )
@@ -215,12 +220,15 @@ async def presign(body: PresignRequest, request: Request) -> Response:
     summary="Get public key",
 )
 async def public_key(body: PublicKeyRequest, request: Request) -> Response:
-    """The public key of a share, from which blockchain addresses are derived."""
+    """The public key of a share, from which blockchain addresses are derived.
+
+    With a `path`, that of the child key there, and its `xpub`; `m` stands for the share's own.
+    """
     call = this_call(request)
     found = await call.wallet.public_key(
-        call.caller, body, password=body.password, timing=call.timing
+        call.caller, body, password=body.password, path=body.child, timing=call.timing
     )
-    return json_answer(PublicKey(public_key=found))
+    return json_answer(found)
 
 
 @wallet.post(
@@ -268,13 +276,18 @@ async def validate_share(body: ValidateShareRequest, request: Request) -> Respon
 @wallet.get(
     "",
     response_model=WalletInformation,
-    responses=fails_with(404),
+    responses=fails_with(400, 404),
     summary="Get wallet information",
 )
-async def wallet_information(request: Request) -> Response:
-    """The user's keys with their blockchain addresses; 404 while there is no key."""
+async def wallet_information(request: Request, path: PathQuery = None) -> Response:
+    """The user's keys with their blockchain addresses; 404 while there is no key.
+
+    With a `path`, the child key there of the user's secp256k1 key, with its addresses and `xpub`;
+    404 while there is none on this curve.
+    """
     call = this_call(request)
-    return json_answer(await call.wallet.wallet_info(call.caller))
+    child = None if path is None else parse_path(path)
+    return json_answer(await call.wallet.wallet_info(call.caller, child))
 
 
 @wallet.get(

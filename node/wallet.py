@@ -22,6 +22,7 @@ from mpcsim.ids import (
     THRESHOLD,
 )
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare
 from mpcsim.rng import Rng, SystemRng
@@ -43,6 +44,7 @@ from node.checks import (
     agreed_record,
     check_cost,
     check_named,
+    child_key,
     parse_share,
     parse_store,
     public_key_text,
@@ -63,6 +65,7 @@ from node.models import (
     Curve,
     KeyShareRecord,
     KeyToken,
+    PublicKey,
     RegisteredKeys,
     StoredShare,
     UserInformation,
@@ -289,6 +292,7 @@ class Wallet:
         *,
         message: bytes,
         signer: str | None,
+        path: Path = (),
         presignatures: Iterable[str] = (),
         timing: Timing,
     ) -> tuple[str, list[str]]:
@@ -298,6 +302,7 @@ class Wallet:
             stored,
             message=message,
             signer=signer,
+            path=path,
             presignatures=presignatures,
             timing=timing,
         )
@@ -313,12 +318,22 @@ class Wallet:
     # ------------------------------------------------------------------ looking into the vault
 
     async def public_key(
-        self, caller: Caller, stored: StoredShare, *, password: str, timing: Timing
-    ) -> str:
-        """The public key of a share, in hex with ``0x``, for whoever knows its password.
+        self,
+        caller: Caller,
+        stored: StoredShare,
+        *,
+        password: str,
+        path: Path | None = None,
+        timing: Timing,
+    ) -> PublicKey:
+        """The public key of a share, for whoever knows its password.
+
+        Args:
+            path: of a child key, in its place; also of the key itself, with its ``xpub``.
 
         Raises:
-            BadRequest: strings that do not open, another curve, or a wrong password.
+            BadRequest: strings that do not open, another curve, or a wrong password; there is no
+                key at the end of the path.
             NotFound: not a present key of this user.
         """
         sealed = SealedShare.parse(stored)
@@ -329,7 +344,10 @@ class Wallet:
             matches = await self._matches(sealed.secret_store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
-        return public_key_text(share.record)
+        if path is None:
+            return PublicKey(public_key=public_key_text(share.record))
+        child = child_key(share.record, path)
+        return PublicKey(public_key=public_key_text(child), xpub=child.xpub())
 
     async def validate_password(
         self, caller: Caller, *, password: str, secret_store: str, timing: Timing
@@ -388,15 +406,16 @@ class Wallet:
         keys = await self._gateway.keys(caller.token, user_id)
         return RegisteredKeys(user_id=user_id, keys=keys)
 
-    async def wallet_info(self, caller: Caller) -> WalletInformation:
-        """The user's keys with their addresses.
+    async def wallet_info(self, caller: Caller, path: Path | None = None) -> WalletInformation:
+        """The user's keys with their addresses; or the child keys at a path.
 
         Raises:
-            NotFound: the user has no key.
+            NotFound: the user has no key, or none that has children.
+            BadRequest: there is no key at the end of the path.
         """
-        found = await self._gateway.wallet(caller.token, caller.claims.user_id)
+        found = await self._gateway.wallet(caller.token, caller.claims.user_id, path)
         if not found.wallets:
-            raise NotFound("This user has no key")
+            raise NotFound(f"This user has no {'' if path is None else 'secp256k1 '}key")
         return found
 
     async def key_token(self, caller: Caller, key_id: str) -> KeyToken:

@@ -87,7 +87,15 @@ class Dealer(Adversary):
         if isinstance(message, Commit):
             kept = self.party.keep
             opened = self._reveal(
-                Reveal({}, kept.coefficients, None, kept.channel_key, kept.blinding), to
+                Reveal(
+                    {},
+                    kept.coefficients,
+                    None,
+                    kept.chain_code,
+                    kept.channel_key,
+                    kept.blinding,
+                ),
+                to,
             )
             V = steps.commit_to_reveal(
                 self.party.session_id,
@@ -96,6 +104,7 @@ class Dealer(Adversary):
                 message.nonce,
                 opened.coefficients,
                 opened.channel_key,
+                c=opened.chain_code,
             )
             sent = replace(message, commitment=V)
             self.party.inbox.own[Commit] = (self.me, sent)  # it echoes what it sent

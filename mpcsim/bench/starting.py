@@ -119,6 +119,7 @@ def _signed(
         0,
         shares_hash(public.to_bytes()),
         {party: identity.public for party, identity in identities.items()},
+        chain_code=public.chain_code,
     )
     vote = Vote(record, EMPTY)
     signatures = {party: identity.sign(vote) for party, identity in identities.items()}

@@ -70,6 +70,7 @@ _DEALING: Final = {
     "Reveal": (
         Check("echo: sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
         Check("opens the commitment of round 1", _R.COMMITMENT_OPENING, 3),
+        Check("a part in the chain code, if one is made", _R.MALFORMED_MESSAGE, 3),
         Check("the polynomial has t coefficients (a dealer's), or none", _R.THRESHOLD_MISMATCH, 3),
         Check("proof of knowledge of the constant term", _R.PROOF_OF_KNOWLEDGE, 3),
         Check("channel key is not of low order", _R.CHANNEL_KEY_INVALID, 3),
@@ -90,11 +91,11 @@ _DEALING: Final = {
 _RESHARING: Final = {
     **_DEALING,
     "Reveal": (
-        *_DEALING["Reveal"][:4],
+        *_DEALING["Reveal"][:5],
         Check(
             "constant term is the dealer's Lagrange-weighted old share", _R.WRONG_CONSTANT_TERM, 3
         ),
-        *_DEALING["Reveal"][4:],
+        *_DEALING["Reveal"][5:],
         Check("the public key stays the same", _R.PUBLIC_KEY_MISMATCH, 4),
     ),
     "Confirm": (Check("sender confirms the key record that we have", _R.CONFIRMATION_MISMATCH, 5),),
@@ -129,13 +130,16 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
     "ecdsa": {
         "Commit": (
             Check(
-                "sender signs the same hash with the same key and signers", _R.SESSION_MISMATCH, 2
+                "sender signs the same hash with the same key, path and signers",
+                _R.SESSION_MISMATCH,
+                2,
             ),
             Check("everyone received the same commitment (echo)", _R.ECHO_MISMATCH, 3),
             Check("R_j in Respond opens the commitment", _R.COMMITMENT_OPENING, 4),
         ),
         "Offer": (
             Check("echo: sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
+            Check("sender has come to the same key to sign with", _R.SESSION_MISMATCH, 3),
             *_OFFER,
         ),
         "Respond": _RESPOND,

@@ -84,6 +84,7 @@ _DEALING: Final = Knowledge(
         3: (
             Item("pair secrets", "one shared with every other party", OWN, "pair_secrets"),
             Item("OT keys", "both keys of every base OT it answered (secp256k1)", OWN, "answered"),
+            Item("c", "chain code: what child keys follow from (secp256k1)", PUBLIC),
         ),
         4: (
             Item("x_i", "its share of the key: the sum of what it was dealt", OWN),
@@ -96,6 +97,7 @@ _DEALING: Final = Knowledge(
             Item(
                 "C_{j}", "commitments to the polynomial of party {j}, proven and opened", RECEIVED
             ),
+            Item("c_{j}", "its part in the chain code (of a new secp256k1 key)", RECEIVED),
             Item("E_{j}", "channel key of party {j}", RECEIVED),
         ),
         "MultiplicationOffer": (

@@ -233,7 +233,7 @@ class Gateway:
         session = await self.sessions.begin(
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
-        scope = session.scope("sign")._replace(message=body.message)
+        scope = session.scope("sign")._replace(message=body.message, path=body.path)
         own = vault and replace(vault, halves={signer: vault.halves[signer]}, proofs={})
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
@@ -276,7 +276,14 @@ class Gateway:
         self.suspensions.check(body.key_id)
         (other,) = _others(replace(vault, whole=0), signer)
         own = replace(vault, halves={signer: vault.halves[signer]}, proofs={})
-        scope = Scope("presigned", user_id, body.key_id, session_id, body.using.message_hash)
+        scope = Scope(
+            "presigned",
+            user_id,
+            body.key_id,
+            session_id,
+            body.using.message_hash,
+            body.using.path,
+        )
         request = replace(body, vault=own)
         reply, half = await both(
             self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),

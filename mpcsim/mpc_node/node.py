@@ -49,7 +49,7 @@ from mpcsim.ids import (
     THRESHOLD,
     PartyId,
 )
-from mpcsim.keyshare import KeyShare
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mpc_node.attestations import Attestations
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
@@ -57,6 +57,7 @@ from mpcsim.mpc_node.presignatures import Allowances, Parts
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
 from mpcsim.party_events import Listener, silent
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
 from mpcsim.protocols import dkg, presign, presigned, reshare
 from mpcsim.protocols.signing import signer
@@ -74,6 +75,7 @@ from mpcsim.rpc.errors import (
     another_boot,
     busy,
     key_exists,
+    no_such_child,
     no_such_key,
     no_such_session,
     not_authentic,
@@ -429,7 +431,9 @@ class MpcNode:
         session's first step, for which the key is busy.
         """
         body = wire.Sign.from_bytes(data)
-        grant.check(Scope("sign", grant.user_id, body.key_id, body.session_id, body.message))
+        grant.check(
+            Scope("sign", grant.user_id, body.key_id, body.session_id, body.message, body.path)
+        )
         if body.signer != self.me:
             raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
         use = VaultUse.signing(
@@ -442,6 +446,7 @@ class MpcNode:
             first=body.first,
             reply_key=body.vault.reply_key if body.vault else b"",
             presignatures=body.count,
+            path=body.path,
         )
         half: bytes | None = None
         with self._lock:
@@ -480,10 +485,15 @@ class MpcNode:
                 return presign.party(
                     agreed, session_id=session_id, rng=self._rng, listener=self._listener
                 )
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        _check_child(share, body.path)
+        try:
             return signer(
                 share,
                 signers,
                 body.message,
+                path=body.path,
                 session_id=session_id,
                 rng=self._rng,
                 listener=self._listener,
@@ -500,7 +510,7 @@ class MpcNode:
         body = wire.Presigned.from_bytes(data)
         using, vault, session_id = body.using, body.vault, body.using.rho
         message = using.message_hash
-        grant.check(Scope("presigned", grant.user_id, body.key_id, session_id, message))
+        grant.check(Scope("presigned", grant.user_id, body.key_id, session_id, message, using.path))
         if using.signer != self.me:
             raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
         encoded = using.encode(NO_CONTEXT)
@@ -511,11 +521,14 @@ class MpcNode:
             stored = self._usable(grant.user_id, body.key_id.hex())
             self._check_authentic(stored, use, body.proof.mac)
             share = self._share(stored)
+            _check_child(share, using.path)
             presignature = self._parts.take(stored.key_id, using.presignature)
             mine = vault.halves.get(self.me, b"")
             half = self._rewrapped(stored, mine, vault.reply_key, whole=False)
             try:
-                agreed = presigned.setup(share, presignature, CLIENT, message, session_id)
+                agreed = presigned.setup(
+                    share, presignature, CLIENT, message, session_id, path=using.path
+                )
                 party = presigned.party(
                     agreed, session_id=session_id, rng=self._rng, listener=self._listener
                 )
@@ -906,8 +919,8 @@ class MpcNode:
             self._decoded.move_to_end(at)
             return known[1]
 
-    def _public_record(self, stored: StoredShare) -> bytes:
-        return self._decode(stored).record.to_bytes()
+    def _public_record(self, stored: StoredShare) -> PublicKeyRecord:
+        return self._decode(stored).record
 
     def _decode(self, stored: StoredShare) -> KeyShare:
         try:
@@ -920,6 +933,18 @@ class MpcNode:
         where = f"user {stored.user_id}, {stored.curve} key {stored.key_id}"
         LOG.error("%s: %s; put a whole %s.sqlite back", text, where, ROLES[self.me])
         raise store_failed(text, self.me)
+
+
+def _check_child(share: KeyShare, path: Path) -> None:
+    """See that there is a key at the end of a path.
+
+    Raises:
+        Refused: there is none.
+    """
+    try:
+        share.record.at(path)
+    except UsageError as error:
+        raise no_such_child(error) from None
 
 
 def _names(parties: frozenset[int]) -> str:

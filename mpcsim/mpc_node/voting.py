@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.keyshare import PublicKeyRecord
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc.errors import BAD_REQUEST, CONFLICT, NodeFailed, Refused, store_failed
@@ -42,12 +43,12 @@ class Voting:
         store: ShareStore,
         identity: Identity,
         peer: Callable[[], bytes],
-        public_record: Callable[[StoredShare], bytes],
+        public_record: Callable[[StoredShare], PublicKeyRecord],
     ) -> None:
         """
         Args:
             peer: the other MPC node's identity; raises ``Refused`` if that is not known.
-            public_record: a share's ``PublicKeyRecord``, encoded.
+            public_record: of a share.
         """
         self._me = me
         (self._other,) = set(MPC_NODES) - {me}
@@ -85,7 +86,8 @@ class Voting:
         it takes besides is known before."""
         if found is None:
             raise OutOfStep("there is no such share to vote for")
-        public_shares, identities = shares_hash(self._public_record(found)), self._identities()
+        public, identities = self._public_record(found), self._identities()
+        public_shares = shares_hash(public.to_bytes())
 
         def sign(share: StoredShare, head: LogHead) -> bytes:
             replaced = None if share.legacy else share.predecessor
@@ -98,6 +100,7 @@ class Voting:
                 share.recoveries,
                 public_shares,
                 identities,
+                chain_code=public.chain_code,
             )
             signature = self._identity.sign(Vote(record, head))
             return SignedRecord(record, {self._me: head}, {self._me: signature}).to_bytes()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from coincurve import PublicKey
@@ -19,6 +20,7 @@ from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.party_events import Listener, silent
+from mpcsim.primitives.bip32 import Path, check_curve
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocol.early import Early
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
@@ -53,6 +55,7 @@ def signer(
     signers: tuple[int, ...],
     message: bytes,
     *,
+    path: Path = (),
     session_id: bytes,
     rng: Rng | None = None,
     listener: Listener = silent,
@@ -62,13 +65,15 @@ def signer(
     Args:
         signers: identifiers of everyone who signs, this party included.
         message: the 32-byte hash on secp256k1, the message on ed25519.
+        path: of the child key to sign with, on secp256k1; empty: the key itself.
 
     Raises:
-        UsageError: as from ``ecdsa.setup`` or ``frost.setup``.
+        UsageError: as from ``ecdsa.setup`` or ``frost.setup``; a path on ed25519.
     """
     if share.group is SECP256K1:
-        hashed = ecdsa.setup(share, signers, message)
+        hashed = ecdsa.setup(share, signers, message, path=path)
         return ecdsa.party(hashed, session_id=session_id, rng=rng, listener=listener)
+    _check_path(share.record.curve_name, path)
     whole = frost.setup(share, signers, message)
     return frost.party(whole, session_id=session_id, rng=rng, listener=listener)
 
@@ -79,6 +84,7 @@ def early(
     signers: tuple[int, ...],
     message: bytes,
     *,
+    path: Path = (),
     me: PartyId,
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
@@ -92,14 +98,23 @@ def early(
     Raises:
         UsageError: as from ``signer``, as far as it can be seen already; of the share, then.
     """
-    begin: Any = ecdsa.early if curve(curve_name) is SECP256K1 else frost.early
+    begin: Any = frost.early
+    if curve(curve_name) is SECP256K1:
+        begin = partial(ecdsa.early, path=path)
+    else:
+        _check_path(curve_name, path)
     early: Early[Any, Any] = begin(
         epoch, signers, message, me=me, auth_keys=auth_keys, session_id=session_id, rng=rng
     )
     return early
 
 
-def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
+def _check_path(curve_name: str, path: Path) -> None:
+    if path:
+        check_curve(curve_name)
+
+
+def verifies(record: PublicKeyRecord, message: bytes, signature: bytes, *, path: Path = ()) -> bool:
     """Whether a signature is one of the message under the key, by libsecp256k1 or libsodium.
 
     A second opinion: the signers check with code of their own.
@@ -107,8 +122,12 @@ def verifies(record: PublicKeyRecord, message: bytes, signature: bytes) -> bool:
     Args:
         message: the 32-byte hash on secp256k1, the message on ed25519.
         signature: 65 bytes r, s, v (v = 27 or 28 must recover the key), or 64 bytes.
+        path: of the child key whose signature it is said to be.
+
+    Raises:
+        UsageError: as from ``PublicKeyRecord.at``.
     """
-    public_key = record.public_key.encode()
+    public_key = record.at(path)[0].encode()
     try:
         if record.group is SECP256K1:
             r, s, (v,) = signature[:32], signature[32:64], signature[64:]

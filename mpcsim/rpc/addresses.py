@@ -11,11 +11,12 @@ import hashlib
 import base58
 import bech32
 from coincurve import PublicKey
-from Crypto.Hash import RIPEMD160, keccak
+from Crypto.Hash import keccak
 
 from mpcsim.algebra.curves import curve
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InternalError
+from mpcsim.primitives.bip32 import hash160
 
 _TRON_PREFIX = b"\x41"
 _XRP_ACCOUNT_PREFIX = b"\x00"
@@ -68,7 +69,7 @@ def evm(uncompressed: bytes) -> str:
 def bitcoin(compressed: bytes, *, testnet: bool = False) -> str:
     """Native segwit, P2WPKH (BIP 141, BIP 173): Bech32 of the key's HASH160."""
     prefix = "tb" if testnet else "bc"
-    address = bech32.encode(prefix, _WITNESS_VERSION, _hash160(compressed))
+    address = bech32.encode(prefix, _WITNESS_VERSION, hash160(compressed))
     if address is None:
         raise InternalError("Bech32 refused a witness program of 20 bytes")
     return address
@@ -91,7 +92,7 @@ def tron(uncompressed: bytes) -> str:
 
 def xrp(compressed: bytes) -> str:
     """Classic address: Base58Check in the XRP Ledger's alphabet of the key's HASH160."""
-    account = _XRP_ACCOUNT_PREFIX + _hash160(compressed)
+    account = _XRP_ACCOUNT_PREFIX + hash160(compressed)
     return base58.b58encode_check(account, alphabet=base58.XRP_ALPHABET).decode()
 
 
@@ -103,8 +104,3 @@ def solana(public_key: bytes) -> str:
 def _keccak256(data: bytes) -> bytes:
     """Keccak before it became SHA-3: other padding than ``hashlib.sha3_256``."""
     return keccak.new(digest_bits=256, data=data).digest()
-
-
-def _hash160(data: bytes) -> bytes:
-    # pycryptodome's RIPEMD-160: OpenSSL 3 has it in its legacy provider only, so hashlib may not.
-    return RIPEMD160.new(hashlib.sha256(data).digest()).digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mpcsim.errors import MpcError
+from mpcsim.errors import MpcError, UsageError
 from mpcsim.ids import ROLES, PartyId
 
 BAD_REQUEST: Final = 400
@@ -16,6 +16,8 @@ GONE: Final = 410
 ANOTHER_BOOT: Final = 412
 """Precondition Failed: the request is for what the MPC node was before its last start."""
 TOO_LARGE: Final = 413
+UNPROCESSABLE: Final = 422
+"""At the end of the path is no key."""
 FAILED_DEPENDENCY: Final = 424
 """What the other MPC node has to say first is not here, or too old."""
 INTERNAL_ERROR: Final = 500
@@ -115,6 +117,10 @@ def suspended() -> Refused:
     return Refused(
         CONFLICT, "this key is suspended: an MPC node was caught cheating with it; recover it"
     )
+
+
+def no_such_child(why: UsageError) -> Refused:
+    return Refused(UNPROCESSABLE, f"Invalid path: {why}")
 
 
 def no_such_user() -> Refused:

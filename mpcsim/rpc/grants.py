@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from mpcsim.errors import InternalError
 from mpcsim.hashing import Tag, tagged_hash, tagged_mac
 from mpcsim.ids import BOOT_BYTES, ROLES, PartyId
+from mpcsim.primitives.bip32 import Path, path_bytes
 from mpcsim.rng import Rng
 from mpcsim.rpc.errors import UNAUTHORIZED, Refused
 
@@ -34,7 +35,8 @@ _ABSENT: Final = bytes(33)
 _THERE: Final = b"\1"
 
 _Packed = tuple[bytes, bytes, bytes, bytes, bytes]
-"""Verb and user, filled up with zeros; a 1 with key, session and hash of the message, or zeros."""
+"""Verb and user, filled up with zeros; a 1 with key, session and hash of what is to be signed, or
+zeros."""
 
 
 class GrantRefused(Refused):
@@ -57,17 +59,22 @@ class Scope(NamedTuple):
     session_id: bytes | None = None
     message: bytes | None = None
     """The message to be signed."""
+    path: Path = ()
+    """Of the child key to sign it with."""
 
     def packed(self) -> _Packed:
         """As it stands in a grant."""
-        message = self.message
         return (
             self.verb.encode().ljust(16, b"\0"),
             self.user_id.encode().ljust(64, b"\0"),
             _ABSENT if self.key_id is None else _THERE + self.key_id,
             _ABSENT if self.session_id is None else _THERE + self.session_id,
-            _ABSENT if message is None else _THERE + tagged_hash(Tag.GRANTED_MESSAGE, message),
+            _ABSENT if self.message is None else _THERE + self._signed(self.message),
         )
+
+    def _signed(self, message: bytes) -> bytes:
+        """Digest of what is to be signed, and with which key."""
+        return tagged_hash(Tag.GRANTED_MESSAGE, message, path_bytes(self.path))
 
 
 class GrantIssuer:

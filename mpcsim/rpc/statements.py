@@ -8,16 +8,19 @@ kind. Statements and signatures are public.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Annotated, ClassVar, Final
 
 from nacl.bindings import crypto_sign_open, crypto_sign_PUBLICKEYBYTES
 from nacl.exceptions import CryptoError
 
+from mpcsim.algebra.curves import curve
 from mpcsim.encoding import (
     BYTES32,
     U16,
     U32,
     U64,
+    Added,
     Bytes,
     Fixed,
     Nested,
@@ -30,6 +33,7 @@ from mpcsim.encoding import (
 from mpcsim.errors import MpcError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.primitives.bip32 import ExtendedKey, extended_key
 from mpcsim.rpc.wire import SIGNATURE_BYTES, Body, Hello
 
 IDENTITY_BYTES: Final = crypto_sign_PUBLICKEYBYTES
@@ -66,6 +70,8 @@ def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
 class KeyRecord(Body):
     """Everything that is agreed about a user's key; one for each epoch of its shares."""
 
+    chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
+    """As in the ``PublicKeyRecord``."""
     user_id: Annotated[str, Text(64)]
     curve_name: Annotated[str, Text(16)]
     public_key: Annotated[bytes, Bytes(64)]
@@ -85,6 +91,15 @@ class KeyRecord(Body):
     def key_id(self) -> str:
         """The epoch, in hex."""
         return self.epoch.hex()
+
+    def extended(self) -> ExtendedKey:
+        """The key as the root of its children (BIP 32).
+
+        Raises:
+            UsageError: it has no chain code.
+        """
+        public_key = curve(self.curve_name).decode_point(self.public_key)
+        return extended_key(self.curve_name, public_key, self.chain_code)
 
     def names(self, record: bytes) -> bool:
         """Whether a ``PublicKeyRecord`` is the one with the public shares."""

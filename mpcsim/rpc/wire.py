@@ -28,6 +28,7 @@ from mpcsim.encoding import (
     wire,
 )
 from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
+from mpcsim.primitives.bip32 import PATH, Path
 from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
@@ -98,6 +99,8 @@ class Using(Message):
     index: Annotated[int, U8]
     """Which of those under this allowance."""
     message_hash: Annotated[bytes, BYTES32]
+    path: Annotated[Path, PATH]
+    """Of the child key to sign with (BIP 32); empty: the key itself."""
     rho: Annotated[bytes, BYTES32]
     """The client's part in re-randomising the nonce; fresh, and the session's id, too."""
 
@@ -186,6 +189,8 @@ class Sign(Body):
     proof: Annotated[UseProof, Nested(UseProof)]
     vault: Annotated[Vault | None, Optional(Nested(Vault))] = None
     """Of a client that does not have its share yet. To an MPC node, with its half alone."""
+    path: Annotated[Path, PATH] = ()
+    """Of the child key to sign with (BIP 32); empty: the key itself."""
     count: Annotated[int, U8] = 0
     """So many presignatures are to be made instead of a signature. Then the message is empty, and
     there is a vault: the other MPC node hears of them with its half."""

@@ -12,6 +12,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.presign import Presignature
@@ -85,16 +86,20 @@ def ecdsa_signing(
     holders: int,
     signers: tuple[int, ...],
     shares: Mapping[int, KeyShare] | None = None,
+    *,
+    path: Path = (),
 ) -> Scenario:
-    """DKLs23 signing of a fixed hash with a real key, by default one of ``sample_keys``."""
+    """DKLs23 signing of a fixed hash with a real key, by default one of ``sample_keys``, or with
+    the child key at a path from it."""
     held = shares or keys("secp256k1", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = ecdsa.setup(as_loaded(_of(held, i)), signers, HASH)
+        agreed = ecdsa.setup(as_loaded(_of(held, i)), signers, HASH, path=path)
         return ecdsa.party(agreed, session_id=sid, rng=rng)
 
-    public_key = _of(held, signers[0]).public_key.encode()
-    recipe = f"ecdsa_signing({threshold}, {holders}, {signers})"
+    public_key = _of(held, signers[0]).record.at(path)[0].encode()
+    child = f", path={path}" if path else ""
+    recipe = f"ecdsa_signing({threshold}, {holders}, {signers}{child})"
     return Scenario(
         recipe, ecdsa.ECDSA, signers, make, lambda found: _ecdsa_problem(public_key, found)
     )
@@ -181,6 +186,8 @@ def resharing(
                 continue
             if share.public_key != record.public_key:
                 return f"party {i}'s share is of another public key than before"
+            if share.record.chain_code != record.chain_code:
+                return f"party {i}'s share is of another chain code than before"
             if share.record.epoch == record.epoch:
                 return f"party {i}'s share has the old epoch"
         return shares_problem(found)

@@ -13,6 +13,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import HARDENED, MAX_STEPS, Path
 from mpcsim.sample_keys import keys
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.topology import Network
@@ -52,6 +53,7 @@ __all__ = [
     "messages",
     "networks",
     "passwords",
+    "paths",
     "quorums",
     "replays",
     "scenarios",
@@ -229,6 +231,12 @@ def replays(scenario: Scenario, max_size: int = 3) -> SearchStrategy[tuple[Repla
 # ---------------------------------------------------------------------- protocols and cheaters
 
 
+def paths() -> SearchStrategy[Path]:
+    """Paths to child keys (BIP 32), the empty one among them."""
+    numbers = st.integers(0, 3) | st.integers(0, HARDENED - 1)
+    return st.lists(numbers, max_size=MAX_STEPS).map(tuple)
+
+
 @st.composite
 def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
     """Sessions that take milliseconds: on ed25519 any protocol with up to 5 parties, on secp256k1
@@ -247,7 +255,7 @@ def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
     if kind == "frost":
         return frost_signing(threshold, len(holders), chosen)
     if kind == "ecdsa":
-        return ecdsa_signing(threshold, len(holders), chosen)
+        return ecdsa_signing(threshold, len(holders), chosen, path=draw(paths()))
     if kind == "presign":
         return presigning(threshold, len(holders), chosen, draw(st.integers(1, 3)))
     if kind == "presigned":

@@ -4,8 +4,8 @@ Anyone can seal a half, so that a half that opens proves nothing about who sends
 behind a request proves no more than that its issuer agrees. Client and MPC node, however, share a
 secret since their shares were made. A key derived from it (``KeyShare.auth_key``) authenticates
 requests: the MPC node derives it from its own share, the ``secret_store`` carries the client's two,
-and neither is ever sent. Whatever carries a request can then not put another reply key, message or
-first protocol message in its place, nor make a request of its own.
+and neither is ever sent. Whatever carries a request can then not put another reply key, message,
+path or first protocol message in its place, nor make a request of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 from mpcsim.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import PartyId
+from mpcsim.primitives.bip32 import Path, path_bytes
 
 
 def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -56,6 +57,8 @@ class VaultUse(NamedTuple):
     """Hash of what is to be signed."""
     first: tuple[bytes, ...] = ()
     """Hashes of the client's first messages."""
+    path: Path = ()
+    """Of the child key that is to sign."""
     presignatures: int = 0
     """To be made: how many."""
     using: bytes = b""
@@ -101,6 +104,7 @@ class VaultUse(NamedTuple):
         message: bytes,
         first: tuple[bytes, ...],
         reply_key: bytes = b"",
+        path: Path = (),
         presignatures: int = 0,
     ) -> Self:
         """Beginning a signing session.
@@ -109,6 +113,7 @@ class VaultUse(NamedTuple):
             message: to be signed.
             first: ``hashes`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
+            path: of the child key to sign with.
             presignatures: how many are to be made, where it is they.
         """
         return cls(
@@ -121,6 +126,7 @@ class VaultUse(NamedTuple):
             session_id=session_id,
             message=hashlib.sha256(message).digest(),
             first=first,
+            path=path,
             presignatures=presignatures,
         )
 
@@ -139,6 +145,7 @@ class VaultUse(NamedTuple):
             self.session_id,
             self.message,
             b"".join(self.first),
+            path_bytes(self.path),
             u32(self.presignatures),
             self.using,
         )

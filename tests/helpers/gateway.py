@@ -20,6 +20,7 @@ from mpcsim.errors import Aborted
 from mpcsim.gateway.links import Link
 from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
+from mpcsim.primitives import bip32
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
@@ -31,6 +32,7 @@ from mpcsim.rpc.statements import SignedRecord
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
+from tests.helpers.sessions import child_key
 
 CURVES = ("secp256k1", "ed25519")
 MESSAGE = bytes(range(32))
@@ -231,6 +233,7 @@ class Client:
             session_id=request.session_id,
             message=request.message,
             first=hashes(request.messages),
+            path=request.path,
         )
         return replace(
             request,
@@ -252,30 +255,42 @@ class Client:
     # ------------------------------------------------------------------ signing
 
     def begin_sign(
-        self, share: KeyShare, message: bytes = MESSAGE, signer: int = 2, wrap: Wrap = honest
+        self,
+        share: KeyShare,
+        message: bytes = MESSAGE,
+        signer: int = 2,
+        wrap: Wrap = honest,
+        *,
+        path: bip32.Path = (),
     ) -> tuple[Any, wire.Sign]:
         """The client's party and its first request, not yet sent."""
         protocol: Any = ecdsa if share.record.curve_name == "secp256k1" else frost
-        session_id = os.urandom(32)
-        agreed = protocol.setup(share, (CLIENT, signer), message)
+        session_id, child = os.urandom(32), {"path": path} if path else {}
+        agreed = protocol.setup(share, (CLIENT, signer), message, **child)
         party = wrap(protocol.party(agreed, session_id=session_id))
         messages = sends(party.start())
         epoch = share.record.epoch
-        request = wire.Sign(session_id, epoch, signer, message, messages, (), NO_PROOF)
+        request = wire.Sign(session_id, epoch, signer, message, messages, (), NO_PROOF, path=path)
         return party, self.proven(share, request)
 
     async def sign(
-        self, share: KeyShare, message: bytes = MESSAGE, signer: int = 2, wrap: Wrap = honest
+        self,
+        share: KeyShare,
+        message: bytes = MESSAGE,
+        signer: int = 2,
+        wrap: Wrap = honest,
+        *,
+        path: bip32.Path = (),
     ) -> Any:
-        """A signature; it verifies under the share's public key."""
+        """A signature; it verifies under the share's public key, or its child's."""
         await self.meet()
-        party, request = self.begin_sign(share, message, signer, wrap)
+        party, request = self.begin_sign(share, message, signer, wrap, path=path)
         reply = await self.ask("sign", request)
         outputs = feed(party, wire.Signing.from_bytes(reply).messages)
         while not isinstance(party.outcome, Done):
             await self._check_going_on(party, request.session_id, outputs)
             outputs = feed(party, await self.exchange(request.session_id, sends(outputs)))
-        check_signature(share, message, party.outcome.result)
+        check_signature(share, message, party.outcome.result, path)
         return party.outcome.result
 
     async def presign(
@@ -302,7 +317,9 @@ class Client:
         vault = self._vault(share, store, signer, presignatures=count)
         reply = await self.ask(
             "sign",
-            wire.Sign(session_id, epoch, signer, b"", messages, use.first, proof, vault, count),
+            wire.Sign(
+                session_id, epoch, signer, b"", messages, use.first, proof, vault, count=count
+            ),
         )
         begun = wire.Signing.from_bytes(reply)
         outputs = feed(party, begun.messages)
@@ -323,7 +340,7 @@ class Client:
     ) -> wire.Presigned:
         """A request to sign with a presignature, the first of its batch; not yet sent."""
         epoch = share.record.epoch
-        using = wire.Using(signer, part.id, allowance, 0, message, os.urandom(32))
+        using = wire.Using(signer, part.id, allowance, 0, message, (), os.urandom(32))
         said = using.encode(NO_CONTEXT)
         use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
@@ -438,9 +455,9 @@ async def delivered(gateway: OpenGateway) -> None:
         await asyncio.sleep(0.01)
 
 
-def check_signature(share: KeyShare, message: bytes, signature: Any) -> None:
-    """By libsecp256k1 or libsodium."""
-    public_key = share.public_key.encode()
+def check_signature(share: KeyShare, message: bytes, signature: Any, path: bip32.Path = ()) -> None:
+    """By libsecp256k1 or libsodium; children by a library of other authors, too."""
+    public_key = child_key(share.record, path)
     if share.record.curve_name == "ed25519":
         VerifyKey(public_key).verify(message, signature.encode())
         return
@@ -481,7 +498,7 @@ def granted(verb: str, user_id: str, body: Any, key_id: bytes | None = None) -> 
     body = getattr(body, "abort", getattr(body, "occasion", body))
     if isinstance(body, SignedRecord):
         body = body.record
-    names = ("session_id", "message")
+    names = ("session_id", "message", "path")
     about = {name: getattr(body, name) for name in names if hasattr(body, name)}
     if isinstance(body, wire.Presigned):
         about = {"session_id": body.using.rho, "message": body.using.message_hash}

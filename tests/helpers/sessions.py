@@ -12,10 +12,12 @@ from typing import Any
 
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
+from slip10 import SLIP10
 
 from mpcsim.encoding import Message
 from mpcsim.errors import Aborted
-from mpcsim.keyshare import KeyShare
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.primitives.bip32 import Path
 from mpcsim.primitives.commitment import commit
 from mpcsim.protocol import Definition, Done, Party, Sends, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
@@ -195,13 +197,18 @@ def dkg_session(curve: str, t: int, n: int) -> Session:
 
 
 def ecdsa_session(
-    signers: tuple[int, ...], t: int, n: int, shares: Mapping[int, KeyShare] | None = None
+    signers: tuple[int, ...],
+    t: int,
+    n: int,
+    shares: Mapping[int, KeyShare] | None = None,
+    *,
+    path: Path = (),
 ) -> Session:
-    """Signing with the given shares, by default those of ``keys``."""
+    """Signing with the given shares, by default those of ``keys``; or with a child key."""
     held = shares or keys("secp256k1", t, n)
-    public_key = next(iter(held.values())).public_key.encode()
+    public_key = child_key(next(iter(held.values())).record, path)
     return Session(
-        ecdsa_signing(t, n, signers, held),
+        ecdsa_signing(t, n, signers, held, path=path),
         lambda signatures: check_ecdsa(public_key, signatures),
     )
 
@@ -247,6 +254,14 @@ def presigned_session(signers: tuple[int, ...], t: int, n: int, finisher: int) -
     return Session(presigned_signing(t, n, signers, finisher), check)
 
 
+def child_key(record: PublicKeyRecord, path: Path) -> bytes:
+    """The key at the end of a path, by a library of other authors."""
+    public_key = record.public_key.encode()
+    if not path:
+        return public_key
+    return SLIP10(record.chain_code, pubkey=public_key).get_pubkey_from_path(list(path))
+
+
 def frost_session(signers: tuple[int, ...], t: int, n: int) -> Session:
     public_key = keys("ed25519", t, n)[1].public_key.encode()
     return Session(
@@ -283,6 +298,7 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "dkg-ed25519": lambda: dkg_session("ed25519", 2, 3),
     "dkg-secp256k1": lambda: dkg_session("secp256k1", 2, 3),
     "ecdsa-2": lambda: ecdsa_session((1, 2), 2, 3),
+    "ecdsa-2-child": lambda: ecdsa_session((1, 2), 2, 3, path=(0, 7)),
     "ecdsa-3": lambda: ecdsa_session((1, 2, 3), 2, 3),
     "presign-2": lambda: presign_session((1, 2), 2, 3),
     "presign-3": lambda: presign_session((1, 2, 3), 2, 3),

@@ -46,6 +46,7 @@ OTHERS = {
     "session_id": bytes(32),
     "message": bytes(32),
     "first": (bytes(32),),
+    "path": (7,),
     "presignatures": 1,
     "using": b"something else",
 }
@@ -116,6 +117,7 @@ def signing(client, request, **changes):
         session_id=request.session_id,
         message=request.message,
         first=request.first,
+        path=request.path,
     )
     return use._replace(**changes)
 
@@ -170,6 +172,7 @@ def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, 
             {"key_id": mine.record.epoch},
             {"first": (*hashes(twin.messages),)},
             {"first": ()},
+            {"path": (7,)},
         ]:
             _, request = client.begin_sign(share)
             await refused(gateway, client, "sign", replace(request, **change))

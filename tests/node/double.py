@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from mpcsim.primitives.bip32 import Path
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from node.errors import Conflict, NotFound
 from node.models import (
@@ -17,8 +18,10 @@ from node.models import (
     EXAMPLE_SHARE,
     EXAMPLE_SIGNATURE,
     EXAMPLE_STORE,
+    EXAMPLE_XPUB,
     KeyShareRecord,
     KeyToken,
+    PublicKey,
     RegisteredKey,
     RegisteredKeys,
     StoredShare,
@@ -63,6 +66,8 @@ class WalletDouble:
     def __init__(self) -> None:
         self.errors: list[Exception] = []
         self.signed: list[dict[str, Any]] = []
+        self.paths: list[Path | None] = []
+        """Asked about."""
         self.wait_s = 0.0
         self.closed = False
 
@@ -114,10 +119,13 @@ class WalletDouble:
             await asyncio.sleep(0)
         return EXAMPLE_SIGNATURE, []
 
-    async def public_key(self, caller: Caller, stored: StoredShare, **fields: Any) -> str:
+    async def public_key(
+        self, caller: Caller, stored: StoredShare, *, path: Path | None, **fields: Any
+    ) -> PublicKey:
         if not await self._enter(caller) or stored.key_id != EXAMPLE_KEY_ID:
             raise NotFound("No such key")
-        return EXAMPLE_PUBLIC_KEY
+        self.paths.append(path)
+        return PublicKey(public_key=EXAMPLE_PUBLIC_KEY, xpub=None if path is None else EXAMPLE_XPUB)
 
     async def validate_password(
         self, caller: Caller, *, password: str, secret_store: str, timing: Timing
@@ -131,9 +139,10 @@ class WalletDouble:
         await self._enter(caller)
         return encrypted_share == EXAMPLE_SHARE
 
-    async def wallet_info(self, caller: Caller) -> WalletInformation:
+    async def wallet_info(self, caller: Caller, path: Path | None = None) -> WalletInformation:
         if not await self._enter(caller):
             raise NotFound("This user has no wallet")
+        self.paths.append(path)
         key = WalletKey(curve="secp256k1", public_key=EXAMPLE_PUBLIC_KEY)
         entry = WalletEntry(key=key, address={"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"})
         return WalletInformation(user_id=caller.claims.user_id, wallets=[entry])

@@ -242,6 +242,7 @@ for _method, _path, _status in [
     ("POST", "/v3/wallet/sign", 404),
     ("POST", "/v3/wallet/presign", 404),
     ("POST", "/v3/wallet/publickey", 404),
+    ("GET", "/v3/wallet", 400),
     ("GET", "/v3/wallet", 404),
     ("GET", "/v3/wallet/user", 404),
     ("GET", "/v3/wallet/token", 400),
@@ -267,6 +268,8 @@ def failing(found, path, status):
     """The response of a request made to fail with the status."""
     alice = found.user()
     match status:
+        case 400 if path == "/v3/wallet":
+            return alice.get(f"{path}?path=7h")
         case 400:
             return alice.get(path) if path in LOOKUPS else alice.post(path, {})
         case 401:

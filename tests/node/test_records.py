@@ -92,6 +92,12 @@ def another_key(scene: Scene) -> SignedRecord:
     return replace(own, record=replace(own.record, public_key=scene.others.record.public_key))
 
 
+def another_chain_code(scene: Scene) -> SignedRecord:
+    """The same key with other children, whose addresses are nobody's."""
+    own = scene.own
+    return replace(own, record=replace(own.record, chain_code=bytes(32)))
+
+
 def other_nodes(scene: Scene) -> SignedRecord:
     """Signed by nodes that the gateway has made up."""
     fakes = {party: Identity.fresh(SystemRng()) for party in MPC_NODES}
@@ -105,6 +111,7 @@ CHEATS: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
     "one vote": (one_vote, "the institution has not signed this record"),
     "one vote twice": (one_twice, "the institution has not signed this record"),
     "another key": (another_key, "the operator has not signed this record"),
+    "another chain code": (another_chain_code, "the operator has not signed this record"),
     "other nodes": (other_nodes, "the record is of another operator than the one known"),
     "another user's": (lambda scene: scene.others, "it is another user's"),
     "another curve's": (lambda scene: scene.another_curve, "it is of another curve"),
@@ -113,6 +120,10 @@ OTHER_SHARES: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
     "an older one": (lambda scene: scene.older, "it is of other shares"),
 }
 cheats = pytest.mark.parametrize("cheat", CHEATS)
+other_shares = pytest.mark.parametrize(
+    "change",
+    [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}, {"chain_code": bytes(32)}],
+)
 further_cheats = pytest.mark.parametrize("cheat", [*CHEATS, *OTHER_SHARES])
 
 
@@ -174,7 +185,7 @@ def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> No
     use(work)
 
 
-@pytest.mark.parametrize("change", [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}])
+@other_shares
 def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change: dict[str, bytes]) -> None:
     async def work(scene: Scene) -> None:
         data = scene.sign(scene.own, **change).to_bytes()
@@ -250,7 +261,7 @@ def test_a_key_is_made_when_both_have_signed_it(cheat: str, making: str) -> None
     use(work)
 
 
-@pytest.mark.parametrize("change", [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}])
+@other_shares
 def test_a_key_that_is_made_is_the_one_that_the_record_is_of(change: dict[str, bytes]) -> None:
     async def work(scene: Scene) -> None:
         async def lie(name: str, go_on: Pass) -> Reply:

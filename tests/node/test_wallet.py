@@ -304,7 +304,7 @@ def test_what_does_not_verify(stored):
 
 
 def test_no_signature_leaves_unverified(stored, monkeypatch):
-    monkeypatch.setattr(signing, "verifies", lambda record, message, signature: False)
+    monkeypatch.setattr(signing, "verifies", lambda *_, **__: False)
 
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         for record in records.values():
@@ -438,9 +438,11 @@ def test_public_keys(stored):
 
             async def ask(password: str, record: Any = record, **changed: Any) -> str:
                 sealed = stored_share(record, **changed)
-                return await house.wallet.public_key(
+                found = await house.wallet.public_key(
                     house.caller(), sealed, password=password, timing=Timing()
                 )
+                assert found.xpub is None, "nobody has asked for it"
+                return found.public_key
 
             assert await ask(PASSWORD) == record.public_key
             assert await failing(BadRequest, ask("wrong")) == "Invalid password"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mpcsim.ids import PartyId
+from mpcsim.primitives.bip32 import Path
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway
@@ -95,6 +96,7 @@ class House:
         message: bytes = bytes(32),
         name: str = "alice",
         signer: str | None = None,
+        path: Path = (),
         **changed: Any,
     ) -> str:
         """Sign with a stored record; ``changed`` replaces members of it."""
@@ -103,6 +105,7 @@ class House:
             stored_share(record, **changed),
             message=message,
             signer=signer,
+            path=path,
             timing=Timing(),
         )
         return signature

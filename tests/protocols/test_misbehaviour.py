@@ -103,7 +103,14 @@ def consistently(change: Callable[[Reveal], Reveal]) -> Callable[[Session], Adve
             if isinstance(message, Commit):
                 kept = party.keep
                 opened = change(
-                    Reveal({}, kept.coefficients, None, kept.channel_key, kept.blinding)
+                    Reveal(
+                        {},
+                        kept.coefficients,
+                        None,
+                        kept.chain_code,
+                        kept.channel_key,
+                        kept.blinding,
+                    )
                 )
                 commitment = dkg_steps.commit_to_reveal(
                     party.session_id,
@@ -112,6 +119,7 @@ def consistently(change: Callable[[Reveal], Reveal]) -> Callable[[Session], Adve
                     message.nonce,
                     opened.coefficients,
                     opened.channel_key,
+                    c=opened.chain_code,
                 )
                 sent = replace(message, commitment=commitment)
                 party.inbox.own[Commit] = (party.me, sent)  # so that it echoes what it sent
@@ -126,6 +134,14 @@ def consistently(change: Callable[[Reveal], Reveal]) -> Callable[[Session], Adve
 
 def one_more_coefficient(reveal: Reveal) -> Reveal:
     return replace(reveal, coefficients=(*reveal.coefficients, reveal.coefficients[-1]))
+
+
+def no_chain_code(reveal: Reveal) -> Reveal:
+    return replace(reveal, chain_code=None)
+
+
+def a_chain_code(reveal: Reveal) -> Reveal:
+    return replace(reveal, chain_code=bytes(32))
 
 
 def low_order_key(reveal: Reveal) -> Reveal:
@@ -512,6 +528,37 @@ BETWEEN_KEY_HOLDERS: dict[Reason, Scenario] = {
     for reason in reasons
 }
 
+_CHAIN_CODE = Scenario(
+    "dkg-secp256k1",
+    consistently(no_chain_code),
+    InRound(3, "deal"),
+    RETRY,
+    TRANSPORT,
+    evidence=("Commit", "Reveal"),
+    detail="Reveal with a chain code's part missing or too many",
+)
+WITH_CHAIN_CODES: dict[str, tuple[Reason, Scenario]] = {
+    "none": (Reason.MALFORMED_MESSAGE, _CHAIN_CODE),
+    "one on ed25519": (
+        Reason.MALFORMED_MESSAGE,
+        replace(_CHAIN_CODE, session="dkg-ed25519", cheat=consistently(a_chain_code)),
+    ),
+    "another one for the key there is": (
+        Reason.MALFORMED_MESSAGE,
+        replace(
+            _CHAIN_CODE,
+            session="reshare-secp256k1",
+            cheat=consistently(a_chain_code),
+            consequence=BAN,
+            blame=PUBLIC,
+        ),
+    ),
+    "another than committed to": (
+        Reason.COMMITMENT_OPENING,
+        replace(_CHAIN_CODE, cheat=altered("Reveal", ".chain_code first bit flipped"), detail=""),
+    ),
+}
+
 
 def test_every_reason_has_a_scenario():
     assert set(SCENARIOS) == set(Reason)
@@ -564,6 +611,11 @@ def test_misbehaviour_between_key_holders(reason):
     check_scenario(reason, BETWEEN_KEY_HOLDERS[reason])
 
 
+@pytest.mark.parametrize("name", WITH_CHAIN_CODES)
+def test_misbehaviour_with_chain_codes(name):
+    check_scenario(*WITH_CHAIN_CODES[name])
+
+
 def test_an_abort_says_who_reported_it():
     aborted, _ = play(SCENARIOS[Reason.PEER_ABORTED])
     assert aborted.reported_by == 1
@@ -591,6 +643,7 @@ def test_evidence_of_a_false_opening_checks_from_bytes_alone():
         CHEATER,
         reveal.blinding,
         commit.nonce,
+        reveal.chain_code or b"",
         *(C.encode() for C in reveal.coefficients),
         reveal.channel_key,
     )

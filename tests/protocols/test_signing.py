@@ -2,9 +2,43 @@
 
 import pytest
 
-from mpcsim.protocols.signing import signer, to_sign, verifies
+from mpcsim.errors import UsageError
+from mpcsim.protocols.signing import early, signer, to_sign, verifies
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys, session_id
+
+
+def test_a_signature_of_a_child_key():
+    shares, hashed, path = keys("secp256k1"), bytes(range(32)), (0, 7)
+    record = shares[1].record
+    parties = [
+        signer(shares[i], (1, 2), hashed, path=path, session_id=session_id("pay")) for i in (1, 2)
+    ]
+    signature = next(iter(results(run(parties)).values())).encode()
+    assert verifies(record, hashed, signature, path=path)
+    for other in ((), (0,), (7, 0), (0, 7, 0)):
+        assert not verifies(record, hashed, signature, path=other)
+
+
+def test_no_children_on_ed25519():
+    share = keys("ed25519")[1]
+    keys_of_mine = share.auth_keys((2, 3))
+    words = "ed25519 keys have no chain code"
+    with pytest.raises(UsageError, match=words):
+        signer(share, (1, 2), b"pay", path=(0,), session_id=session_id("pay"))
+    with pytest.raises(UsageError, match=words):
+        early(
+            "ed25519",
+            share.record.epoch,
+            (1, 2),
+            b"pay",
+            path=(0,),
+            me=share.identifier,
+            auth_keys=keys_of_mine,
+            session_id=session_id("pay"),
+        )
+    with pytest.raises(UsageError, match=words):
+        verifies(share.record, b"pay", bytes(64), path=(0,))
 
 
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])

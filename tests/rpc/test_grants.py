@@ -36,6 +36,7 @@ class Ends:
         Scope("standing"),
         Scope("close", "alice", None, b"s" * 32),
         Scope("sign", message=b""),
+        Scope("sign", message=b"", path=(0, 7)),
     ],
 )
 def test_a_grant_is_for_its_scope(scope):
@@ -58,6 +59,7 @@ def test_a_grant_is_for_its_scope(scope):
         ("message", {"message": b"pay 5 to eve"}),
         ("message", {"message": b""}),
         ("message", {"message": None}),
+        ("message", {"path": (7,)}),
     ],
 )
 def test_a_grant_is_for_nothing_else(what, other):

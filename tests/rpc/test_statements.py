@@ -1,9 +1,12 @@
 """What MPC nodes sign, and what is taken for their signature."""
 
+import base64
+import json
 from dataclasses import replace
 
 import pytest
 
+from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc.statements import (
@@ -17,7 +20,11 @@ from mpcsim.rpc.statements import (
     shares_hash,
     signed_by,
 )
+from mpcsim.sample_keys import keys
+from tests.helpers.repo import ROOT
 
+OLD = json.loads((ROOT / "tests/vectors/before_chain_codes.json").read_text(encoding="utf-8"))
+KEY_25519 = keys("ed25519")[1].public_key.encode()
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
 PUBLIC = {party: identity.public for party, identity in IDENTITIES.items()}
 HEAD = LogHead(3, bytes(32))
@@ -51,6 +58,44 @@ def test_no_byte_moves_from_a_signature_to_what_is_signed(cut):
 def test_a_record_says_which_public_shares_are_meant():
     assert RECORD.names(b"record")
     assert not RECORD.names(b"another record")
+
+
+def test_what_a_record_says_of_a_chain_code_is_signed():
+    keyed = replace(RECORD, chain_code=b"c" * 32)
+    assert KeyRecord.from_bytes(keyed.to_bytes()) == keyed
+    assert signed(keyed).check(PUBLIC) == keyed
+    for other in (RECORD, replace(keyed, chain_code=bytes(32))):
+        with pytest.raises(RecordError, match="the operator has not signed this record"):
+            replace(signed(keyed), record=other).check(PUBLIC)
+
+
+def test_a_record_of_before_there_were_chain_codes():
+    """It counts as it did, and is written as it was: others have signed these bytes."""
+    data = base64.b64decode(OLD["signed_record"])
+    record = SignedRecord.from_bytes(data)
+    assert record.to_bytes() == data
+    assert record.check(record.record.identities) == record.record
+    assert record.record.public_key.hex() == OLD["public_key"]
+    with pytest.raises(UsageError, match="no chain code: it was made before keys had one"):
+        record.record.extended()
+
+
+def test_children_are_those_of_the_key_in_the_record():
+    public = keys("secp256k1")[1].record
+    record = KeyRecord(
+        "alice",
+        "secp256k1",
+        public.public_key.encode(),
+        public.epoch,
+        None,
+        0,
+        shares_hash(public.to_bytes()),
+        PUBLIC,
+        chain_code=public.chain_code,
+    )
+    assert record.extended() == public.extended()
+    with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
+        replace(record, curve_name="ed25519", public_key=KEY_25519).extended()
 
 
 def test_a_record_with_both_votes_is_proof():

@@ -49,14 +49,16 @@ def verify(mac: bytes, *parts: bytes) -> None:
 
 def test_recomputed_by_others():
     named = (EPOCH, b"user-7", BOOT[:16])
-    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"", NONE, b"")
+    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"", b"", NONE, b"")
     message = sha256(b"what is signed")
     first = sha256(b"first") + sha256(b"second")
-    about = SESSION, message, first, NONE, b""
-    verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\2", *about)
+    about = b"\0\0\0\2", SESSION, message, first
+    verify(SIGNING.mac(KEY), b"sign", *named, b"", *about, b"", NONE, b"")
+    child = SIGNING._replace(path=(0, 258)).mac(KEY)
+    verify(child, b"sign", *named, b"", *about, b"\0\0\0\0" + b"\0\0\1\2", NONE, b"")
     with pytest.raises(AssertionError):
-        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", *about)
-    about = REPLY_KEY, b"", b"", b"", b""
+        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", *about[1:], b"", NONE, b"")
+    about = REPLY_KEY, b"", b"", b"", b"", b""
     verify(PRESIGNED.mac(KEY), b"presigned", *named, *about, NONE, b"what of it")
     verify(ALLOWING.mac(KEY), b"open", *named, *about, NONE, b"what of it")
     verify(PRESIGNING.mac(KEY), b"open", *named, *about, b"\0\0\0\5", b"")
@@ -72,6 +74,7 @@ CHANGES = {
     "session_id": bytes(32),
     "message": bytes(32),
     "first": (bytes(32),),
+    "path": (7,),
     "presignatures": 6,
     "using": b"something else",
 }

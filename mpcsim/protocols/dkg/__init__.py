@@ -3,13 +3,13 @@
 Ideal functionality: n parties end with a (t, n) Shamir sharing of a key that is random as long as
 one of them is honest; any t can use it, fewer learn nothing; nobody ever holds it. On secp256k1
 every pair also ends with the state its multiplications need, zero-share seeds and a channel
-secret.
+secret, and all with a chain code (BIP 32), random as long as one of them is honest.
 
 Protocol: Feldman sharing by every party (FROST KeyGen, eprint 2020/852, Figure 1), with the
 commitments themselves committed first, proofs of knowledge bound to session and party, and an echo
-check of the first broadcast, which determines everything that is broadcast later. Three messages
-deep: commit, reveal, deal. The multiplication set-up (endemic base OT) travels along in rounds 2
-and 3.
+check of the first broadcast, which determines everything that is broadcast later, each party's part
+in the chain code included. Three messages deep: commit, reveal, deal. The multiplication set-up
+(endemic base OT) travels along in rounds 2 and 3.
 
 Assumptions: discrete logarithm and, for the pairwise part, Diffie-Hellman; random oracles. The
 transport vouches for the sender of the first two rounds' messages; from round 3 on the parties
@@ -27,6 +27,7 @@ from typing import Annotated, Any
 
 from mpcsim.algebra.curves import curve
 from mpcsim.algebra.group import Group, Point, Scalar
+from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.encoding import U16, Seq, Text, WireContext, wire
 from mpcsim.errors import UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
@@ -62,6 +63,10 @@ class DkgSetup(Dealing):
     @property
     def receivers(self) -> tuple[PartyId, ...]:
         return self.parties
+
+    @property
+    def makes_chain_code(self) -> bool:
+        return self.group is SECP256K1
 
     def context(self) -> bytes:
         return tagged_hash(

@@ -30,7 +30,7 @@ class Commit(Message):
     nonce: Annotated[bytes, BYTES32]
     """The sender's part in making the transcript fresh."""
     commitment: Annotated[bytes, BYTES32]
-    """V_i = H(session, i, u_i, nonce, C_i, E_i)."""
+    """V_i = H(session, i, u_i, nonce, c_i, C_i, E_i)."""
 
 
 @wire
@@ -43,6 +43,8 @@ class Reveal(Message):
     """C_{i,k} = a_{i,k} * G, constant term first; empty if the sender deals nothing."""
     proof: Annotated[Proof | None, Optional(Nested(Proof))]
     """Knowledge of a_{i,0}."""
+    chain_code: Annotated[bytes | None, Optional(BYTES32)]
+    """c_i: the sender's part in the key's chain code; None if none is made."""
     channel_key: Annotated[bytes, BYTES32]
     """E_i: X25519 public key."""
     blinding: Annotated[bytes, BYTES32]

@@ -69,6 +69,16 @@ class Dealing(Message):
             CheckFailed: it does not.
         """
 
+    @property
+    def makes_chain_code(self) -> bool:
+        """Whether the parties agree on a chain code: for a new key on a curve with BIP 32."""
+        return False
+
+    @property
+    def old_chain_code(self) -> bytes | None:
+        """Of a key that there is already."""
+        return None
+
     def old_pair_secret(self, peer: PartyId) -> bytes:
         """A secret already shared with the peer, to be carried over; empty if none."""
         return b""
@@ -89,6 +99,8 @@ class AfterCommit:
 
     polynomial: Polynomial = field(repr=False)
     coefficients: tuple[Point, ...]
+    chain_code: bytes | None
+    """c_i, the party's part in it."""
     channel_secret: bytes = field(repr=False)
     channel_key: bytes
     blinding: bytes = field(repr=False)
@@ -120,6 +132,8 @@ class AfterDeal:
     zero_seeds: Mapping[PartyId, bytes] = field(repr=False)
     coefficients: Mapping[PartyId, tuple[Point, ...]]
     """C_l of every dealer."""
+    chain_code: bytes | None
+    """c, of all parts in it, or the key's of old."""
 
 
 def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
@@ -134,10 +148,11 @@ def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
             C = feldman_commit(f)
     e, E = steps.channel_key_pair(view.rng)
     nonce, blinding = view.rng.bytes(32), view.rng.bytes(32)
-    V = steps.commit_to_reveal(view.session_id, view.me, blinding, nonce, C, E)
+    c = view.rng.bytes(32) if setup.makes_chain_code else None
+    V = steps.commit_to_reveal(view.session_id, view.me, blinding, nonce, C, E, c=c)
     # KEEP, SEND
     return Turn(
-        keep=AfterCommit(f, C, e, E, blinding),
+        keep=AfterCommit(f, C, c, e, E, blinding),
         broadcast=Commit(setup.context(), nonce, V),
     )
 
@@ -173,7 +188,12 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
     return Turn(
         keep=AfterReveal(keep, transcript, offered, _digests(view, offers)),
         broadcast=Reveal(
-            echo(view, inbox, Commit), keep.coefficients, proof, keep.channel_key, keep.blinding
+            echo(view, inbox, Commit),
+            keep.coefficients,
+            proof,
+            keep.chain_code,
+            keep.channel_key,
+            keep.blinding,
         ),
         direct=offers,
     )
@@ -189,10 +209,21 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
         for j in view.others():
             check_echo(my_echo, reveals[j].echo, j, view.me)
             count = setup.threshold if j in setup.dealers else 0
-            steps.check_reveal(view.session_id, transcript, j, commits[j], reveals[j], count)
+            steps.check_reveal(
+                view.session_id,
+                transcript,
+                j,
+                commits[j],
+                reveals[j],
+                count=count,
+                chain_code=setup.makes_chain_code,
+            )
             if count:
                 setup.check_constant_term(j, reveals[j].coefficients[0])
     # COMPUTE
+    chain_code = setup.old_chain_code
+    if parts := {j: reveal.chain_code for j, reveal in reveals.items() if reveal.chain_code}:
+        chain_code = steps.chain_code(parts)
     pair_secrets: dict[PartyId, bytes] = {}
     zero_seeds: dict[PartyId, bytes] = {}
     with view.step("agree on pairwise secrets"):
@@ -227,6 +258,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
             pair_secrets,
             zero_seeds,
             {j: reveals[j].coefficients for j in setup.dealers},
+            chain_code,
         ),
         direct=deals,
         pair_secrets=pair_secrets,
@@ -246,7 +278,7 @@ def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
         Y = steps.public_key(group, C)
         Y_i = steps.public_shares(group, C, setup.receivers)
     epoch = tagged_hash(Tag.EPOCH, keep.transcript)
-    return PublicKeyRecord(group.name, setup.threshold, epoch, Y, Y_i)
+    return PublicKeyRecord(group.name, setup.threshold, epoch, Y, Y_i, chain_code=keep.chain_code)
 
 
 def new_share(

@@ -1,12 +1,13 @@
 """Steps of key generation, in the order of FROST's KeyGen (eprint 2020/852, Figure 1).
 
 Symbols: n parties, threshold t, f_i the polynomial of dealer i with coefficients a_{i,0..t-1},
-C_{i,k} = a_{i,k} * G its commitment, s_i the share of party i, Y the public key, Y_i = s_i * G.
+C_{i,k} = a_{i,k} * G its commitment, s_i the share of party i, Y the public key, Y_i = s_i * G,
+and, not in the paper, c_i party i's part in the chain code c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from nacl import bindings as sodium
 from nacl.exceptions import RuntimeError as SodiumError
@@ -14,6 +15,7 @@ from nacl.exceptions import RuntimeError as SodiumError
 from mpcsim.algebra.group import Group, Point, Scalar
 from mpcsim.algebra.polynomial import Polynomial, evaluate, evaluate_commitment, random_polynomial
 from mpcsim.errors import Reason, check
+from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
 from mpcsim.primitives import schnorr
 from mpcsim.primitives.commitment import commit, opens
@@ -30,14 +32,26 @@ def sample_polynomial(constant: Scalar, threshold: int, rng: Rng) -> Polynomial:
 
 
 def commit_to_reveal(
-    session_id: bytes, i: PartyId, blinding: bytes, nonce: bytes, C: Sequence[Point], E: bytes
+    session_id: bytes,
+    i: PartyId,
+    blinding: bytes,
+    nonce: bytes,
+    C: Sequence[Point],
+    E: bytes,
+    *,
+    c: bytes | None,
 ) -> bytes:
-    """V_i: fixes C_i and E_i before those of anyone else are seen (rogue-key attack).
+    """V_i: fixes C_i, E_i and c_i before those of anyone else are seen (rogue-key attack).
 
     Spec: FROST20 | Figure 1 | round 1, step 3
     Differs: the paper broadcasts C_i at once; here it is committed first and revealed in round 2.
     """
-    return commit(session_id, i, blinding, nonce, *(C_k.encode() for C_k in C), E)
+    return commit(session_id, i, blinding, *_revealed(nonce, c, C, E))
+
+
+def _revealed(nonce: bytes, c: bytes | None, C: Sequence[Point], E: bytes) -> tuple[bytes, ...]:
+    """What is committed to."""
+    return (nonce, c or b"", *(C_k.encode() for C_k in C), E)
 
 
 def prove_constant_term(
@@ -52,15 +66,24 @@ def prove_constant_term(
 
 
 def check_reveal(
-    session_id: bytes, transcript: bytes, j: PartyId, committed: Commit, reveal: Reveal, count: int
+    session_id: bytes,
+    transcript: bytes,
+    j: PartyId,
+    committed: Commit,
+    reveal: Reveal,
+    *,
+    count: int,
+    chain_code: bool,
 ) -> None:
     """Check a party's opening, the length of its polynomial and its proof.
 
     Args:
         count: of coefficients that it must have: t for a dealer, 0 for others.
+        chain_code: whether it must have a part in one.
 
     Raises:
-        CheckFailed: COMMITMENT_OPENING, THRESHOLD_MISMATCH or PROOF_OF_KNOWLEDGE, naming ``j``.
+        CheckFailed: COMMITMENT_OPENING, MALFORMED_MESSAGE, THRESHOLD_MISMATCH or
+            PROOF_OF_KNOWLEDGE, naming ``j``.
 
     Spec: FROST20 | Figure 1 | round 1, step 5
     """
@@ -71,12 +94,16 @@ def check_reveal(
             session_id,
             j,
             reveal.blinding,
-            committed.nonce,
-            *(C_k.encode() for C_k in C),
-            reveal.channel_key,
+            *_revealed(committed.nonce, reveal.chain_code, C, reveal.channel_key),
         ),
         Reason.COMMITMENT_OPENING,
         j,
+    )
+    check(
+        (reveal.chain_code is not None) == chain_code,
+        Reason.MALFORMED_MESSAGE,
+        j,
+        detail="Reveal with a chain code's part missing or too many",
     )
     check(
         len(C) == count and (reveal.proof is not None) == (count > 0),
@@ -142,6 +169,13 @@ def public_shares(
     found = {i: evaluate_commitment(total, i) for i in holders}
     check(not any(Y_i.is_identity for Y_i in found.values()), Reason.DEGENERATE_KEY)
     return found
+
+
+def chain_code(parts: Mapping[PartyId, bytes]) -> bytes:
+    """c: a hash of every c_i, so that it is random as long as one of them is; 32 bytes."""
+    return tagged_hash(
+        Tag.CHAIN_CODE, *(part for j in sorted(parts) for part in (u32(j), parts[j]))
+    )
 
 
 def channel_key_pair(rng: Rng) -> tuple[bytes, bytes]:

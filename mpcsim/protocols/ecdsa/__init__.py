@@ -1,7 +1,8 @@
 """Threshold ECDSA on secp256k1 in the manner of DKLs23 (eprint 2023/765, Protocol 3.6).
 
 Ideal functionality: t or more holders of a key that agree on a message hash get its ECDSA
-signature; fewer get nothing, and a cheater can only make the run abort.
+signature; fewer get nothing, and a cheater can only make the run abort. With a path, it is a
+signature of the child key there (BIP 32, not hardened), of which nobody needs shares.
 
 The product of nonce inverse and key is computed through pairwise multiplications (``mpcsim.mta``;
 the scheme is a seam), each tied to the committed nonce share and the published key share by the
@@ -32,6 +33,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
+from mpcsim.primitives.bip32 import Path, check_path
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocol.early import Early
 from mpcsim.protocols.ecdsa.products import SignerSetup
@@ -45,8 +47,19 @@ __all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "early", "party", "setup"]
 S = TypeVar("S", bound=SignerSetup)
 
 
-def check_setup(agreed: SignerSetup, me: PartyId) -> None:
+def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
     """Everything that can be wrong before a session begins.
+
+    Raises:
+        UsageError: as from ``check_signer``; a path that leads nowhere, or a key without a chain
+            code to begin it at.
+    """
+    check_signer(agreed, me)
+    agreed.share.record.at(agreed.path)
+
+
+def check_signer(agreed: SignerSetup, me: PartyId) -> None:
+    """What can be wrong whatever is signed.
 
     Raises:
         UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them;
@@ -111,20 +124,22 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
 )
 
 
-def setup(share: KeyShare, signers: tuple[int, ...], message_hash: bytes) -> EcdsaSetup:
+def setup(
+    share: KeyShare, signers: tuple[int, ...], message_hash: bytes, *, path: Path = ()
+) -> EcdsaSetup:
     """A checked set-up.
 
     Args:
         share: this signer's key share.
         signers: identifiers of everyone who signs, this party included.
         message_hash: 32 bytes.
+        path: of the child key to sign with; empty: the key itself.
 
     Raises:
-        UsageError: wrong curve or hash length; too few, unknown or duplicate signers; this party
-            not among them; multiplication state with one of them discarded.
+        UsageError: a wrong hash length, or as from ``check_setup``.
     """
     _check_hash(message_hash)
-    agreed = EcdsaSetup(share, party_ids(signers), message_hash)
+    agreed = EcdsaSetup(share, party_ids(signers), message_hash, path)
     check_setup(agreed, share.identifier)
     check_usable(agreed)
     return agreed
@@ -140,6 +155,7 @@ def early(
     signers: Iterable[int],
     message_hash: bytes,
     *,
+    path: Path = (),
     me: PartyId,
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
@@ -155,11 +171,11 @@ def early(
     """
     everyone = party_ids(signers)
     _check_hash(message_hash)
-    said = context(epoch, everyone, message_hash)
+    said = context(epoch, everyone, message_hash, check_path(path))
     return Early(
         ECDSA,
         lambda rng: commit(said, session_id, me, rng)[1],
-        lambda share: setup(share, everyone, message_hash),
+        lambda share: setup(share, everyone, message_hash, path=path),
         me=me,
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(SECP256K1),

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from mpcsim.algebra.group import Scalar
+from mpcsim.algebra.group import Point, Scalar
 from mpcsim.algebra.secp256k1 import Secp256k1Point
 from mpcsim.encoding import BYTES32, wire
 from mpcsim.errors import Reason, check
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
+from mpcsim.primitives.bip32 import PATH, Path, path_bytes
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocol.echo import check_echo, echo
 from mpcsim.protocol.transcript import transcript_hash
@@ -36,6 +37,18 @@ class EcdsaSetup(SignerSetup):
     """What one signer brings to a session."""
 
     message_hash: Annotated[bytes, BYTES32]
+    path: Annotated[Path, PATH] = ()
+    """Of the child key to sign with; empty: the key itself."""
+
+    @property
+    def public_key(self) -> Point:
+        """Whose signature it is to be: pk + tau * G."""
+        return self.share.record.at(self.path)[0]
+
+    @property
+    def tweak(self) -> Scalar:
+        """tau."""
+        return self.share.record.at(self.path)[1]
 
     def message_scalar(self) -> Scalar:
         """SHA2(m) as a scalar."""
@@ -43,17 +56,19 @@ class EcdsaSetup(SignerSetup):
 
     def context(self) -> bytes:
         """Digest of everything the signers must agree on beforehand (``context``)."""
-        return context(self.share.record.epoch, self.signers, self.message_hash)
+        return context(self.share.record.epoch, self.signers, self.message_hash, self.path)
 
 
-def context(epoch: bytes, signers: Sequence[PartyId], message_hash: bytes) -> bytes:
+def context(
+    epoch: bytes, signers: Sequence[PartyId], message_hash: bytes, path: Path = ()
+) -> bytes:
     """Digest of what a session is about; it takes no share to compute it.
 
-    The epoch stands for the key, its threshold, all public shares and the multiplication scheme: it
-    is a hash of what all holders committed to when the shares were made.
+    The epoch stands for the key, its chain code and threshold, all public shares and the
+    multiplication scheme: it is a hash of what all holders committed to when the shares were made.
     """
     everyone = b"".join(u32(i) for i in signers)
-    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone)
+    return tagged_hash(Tag.CONTEXT, b"ecdsa", message_hash, epoch, everyone, path_bytes(path))
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,10 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
     my_echo = echo(view, inbox, Commit)
     kept, offers = products.offer(view, keep, transcript)
     # KEEP, SEND
-    return Turn(keep=kept, direct={j: Offer(my_echo, offer) for j, offer in offers.items()})
+    return Turn(
+        keep=kept,
+        direct={j: Offer(my_echo, setup.public_key, offer) for j, offer in offers.items()},
+    )
 
 
 def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> Turn:
@@ -110,8 +128,16 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
     offers = inbox.received(Offer)
     # CHECK
     my_echo = echo(view, inbox, Commit)
+    public_key = view.setup.public_key
     for j, message in offers.items():
         check_echo(my_echo, message.echo, j, view.me)
+        # From records of one epoch follows one key. If not, one of them is damaged.
+        check(
+            message.public_key == public_key,
+            Reason.SESSION_MISMATCH,
+            about={j},
+            detail=f"party {j} signs with another key",
+        )
     # COMPUTE
     kept, responses = products.respond(view, keep, {j: m.offer for j, m in offers.items()})
     # KEEP, SEND
@@ -121,10 +147,12 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
 def round_4_share(view: View[EcdsaSetup], keep: AfterRespond, inbox: Inbox) -> Turn:
     """Steps 8 and 9: check everything, compute the share of the signature."""
     # CHECK, COMPUTE
+    setup = view.setup
     committed = {j: Committed(m.commitment, m.nonce) for j, m in inbox.received(Commit).items()}
     made = products.finish(view, view.session_id, keep, committed, inbox.received(Respond))
     with view.step("step 9: w_i"):
-        w_i = steps.numerator(view.setup.message_scalar(), made.r_x, made.phi_i, made.v_i)
+        m, tau = setup.message_scalar(), setup.tweak
+        w_i = steps.numerator(m, made.r_x, made.phi_i, made.v_i, tau)
     # KEEP, SEND
     return Turn(keep=AfterShare(made.R, made.r_x), broadcast=SignatureShare(w_i, made.u_i))
 
@@ -136,7 +164,7 @@ def round_5_assemble(view: View[EcdsaSetup], keep: AfterShare, inbox: Inbox) -> 
     with view.step("step 10: assemble and verify"):
         signature = steps.assemble(
             view.setup.message_hash,
-            view.setup.share.public_key,
+            view.setup.public_key,
             keep.R,
             keep.r_x,
             shares,

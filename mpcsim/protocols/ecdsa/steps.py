@@ -11,10 +11,11 @@ sk_i, pk_i      key share of this session, lambda_i * x_i + zeta_i, and sk_i * G
 chi_{i,j}       i's random multiplicand against j (j's r_j and sk_j are multiplied with it)
 c, d            the two parties' additive shares of a product; u for r, v for sk
 psi_{i,j}       phi_i - chi_{i,j}: moves j's products from chi_{i,j} to phi_i
-u, v, w         r * phi, sk * phi, and the numerator SHA2(m) * phi + r_x * sk * phi
+tau             how far the key to sign with is from pk (BIP 32); public
+u, v, w         r * phi, sk * phi, and the numerator SHA2(m) * phi + r_x * (sk + tau) * phi
 ==============  ===================================================================
 
-so that s = w / u = (SHA2(m) + r_x * sk) / r.
+so that s = w / u = (SHA2(m) + r_x * (sk + tau)) / r.
 """
 
 from __future__ import annotations
@@ -185,12 +186,17 @@ def message_scalar(message_hash: bytes) -> Scalar:
     return SECP256K1.scalar(int.from_bytes(message_hash, "big"))
 
 
-def numerator(m: Scalar, r_x: Scalar, phi_i: Scalar, v_i: Scalar) -> Scalar:
-    """w_i = m * phi_i + r_x * v_i.
+def numerator(m: Scalar, r_x: Scalar, phi_i: Scalar, v_i: Scalar, tau: Scalar) -> Scalar:
+    """w_i = m * phi_i + r_x * (v_i + tau * phi_i).
+
+    Args:
+        tau: how far the key to sign with is from the one that is shared; 0: it is that.
 
     Spec: DKLs23 | Protocol 3.6 | step 9, w_i
+    Differs: the paper knows no derived keys. The v_i add up to sk * phi, the phi_i to phi; so the
+    v_i + tau * phi_i add up to (sk + tau) * phi. Everything checked before is about sk alone.
     """
-    return m * phi_i + r_x * v_i
+    return m * phi_i + r_x * (v_i + tau * phi_i)
 
 
 def assemble(

@@ -57,7 +57,7 @@ def check_setup(agreed: PresignSetup, me: PartyId) -> None:
     Raises:
         UsageError: as from ``setup``.
     """
-    ecdsa.check_setup(agreed, me)
+    ecdsa.check_signer(agreed, me)
     _check_count(agreed.count)
 
 

@@ -60,6 +60,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.protocols.presign import Presignature
@@ -74,7 +75,7 @@ def check_setup(agreed: PresignedSetup, me: PartyId) -> None:
 
     Raises:
         UsageError: a presignature of another epoch or holder; the one who finishes is none of its
-            signers.
+            signers; a path that leads nowhere.
     """
     share, presignature = agreed.share, agreed.presignature
     if presignature.epoch != share.record.epoch:
@@ -84,6 +85,7 @@ def check_setup(agreed: PresignedSetup, me: PartyId) -> None:
     check_signers(share, presignature.signers, me)
     if agreed.finisher not in presignature.signers:
         raise UsageError(f"party {agreed.finisher}, who is to finish, is not a signer")
+    share.record.at(agreed.path)
 
 
 PRESIGNED: Definition[PresignedSetup, EcdsaSignature | None] = Definition(
@@ -99,7 +101,13 @@ PRESIGNED: Definition[PresignedSetup, EcdsaSignature | None] = Definition(
 
 
 def setup(
-    share: KeyShare, presignature: Presignature, finisher: int, message_hash: bytes, rho: bytes
+    share: KeyShare,
+    presignature: Presignature,
+    finisher: int,
+    message_hash: bytes,
+    rho: bytes,
+    *,
+    path: Path = (),
 ) -> PresignedSetup:
     """A checked set-up.
 
@@ -109,15 +117,17 @@ def setup(
         finisher: who gets the signature; its answer is not sent.
         message_hash: 32 bytes.
         rho: 32 bytes, fresh and random from the one who finishes; the same for everyone.
+        path: of the child key to sign with; empty: the key itself. No presignature is bound to one.
 
     Raises:
         UsageError: a hash or rho of another length; a presignature that has been used, or is of
-            another epoch or holder; the one who finishes is none of its signers.
+            another epoch or holder; the one who finishes is none of its signers; a path that leads
+            nowhere, or a key without a chain code to begin it at.
     """
     for name, value in (("message hash", message_hash), ("rho", rho)):
         if len(value) != 32:
             raise UsageError(f"{name} of {len(value)} bytes, expected 32")
-    agreed = PresignedSetup(share, presignature, PartyId(finisher), message_hash, rho)
+    agreed = PresignedSetup(share, presignature, PartyId(finisher), message_hash, rho, path)
     check_setup(agreed, share.identifier)
     presignature.check_unused()
     return agreed

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
+from mpcsim.algebra.secp256k1 import Secp256k1Point
 from mpcsim.encoding import BYTES32, U16, Message, wire
 from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import SHARE, KeyShare, SelfContained
+from mpcsim.primitives.bip32 import PATH, Path
 from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature, assemble, message_scalar
 from mpcsim.protocols.presign import Presignature
@@ -36,21 +37,28 @@ class PresignedSetup(Message):
     message_hash: Annotated[bytes, BYTES32]
     rho: Annotated[bytes, BYTES32]
     """Of the one who finishes."""
+    path: Annotated[Path, PATH] = ()
+    """Of the child key to sign with; empty: the key itself."""
 
     @property
     def public_key(self) -> Point:
-        """What the signature is to be valid under."""
-        return self.share.public_key
+        """What the signature is to be valid under: pk + tau * G."""
+        return self.share.record.at(self.path)[0]
 
     @property
     def tau(self) -> Scalar:
-        """What the key is moved by."""
-        return SECP256K1.scalar(0)
+        """How far that is from the key itself."""
+        return self.share.record.at(self.path)[1]
 
     def request(self) -> bytes:
         """Digest of everything the signers must agree on beforehand."""
         return steps.request(
-            self.presignature, self.finisher, (), self.public_key, self.message_hash, self.rho
+            self.presignature,
+            self.finisher,
+            self.path,
+            self.public_key,
+            self.message_hash,
+            self.rho,
         )
 
     def roles(self) -> dict[str, tuple[PartyId, ...]]:

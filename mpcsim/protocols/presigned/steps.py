@@ -15,12 +15,13 @@ so that s = w / u' = (SHA2(m) + r'_x * (sk + tau)) / r'.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mpcsim.algebra.group import Point, Scalar
 from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
+from mpcsim.primitives.bip32 import Path, path_bytes
 from mpcsim.protocols.ecdsa.steps import combine_nonce, numerator
 from mpcsim.protocols.presign import Presignature
 
@@ -28,7 +29,7 @@ from mpcsim.protocols.presign import Presignature
 def request(
     presignature: Presignature,
     finisher: PartyId,
-    path: Sequence[int],
+    path: Path,
     pk: Point,
     message_hash: bytes,
     rho: bytes,
@@ -47,7 +48,7 @@ def request(
         presignature.R.encode(),
         b"".join(u32(i) for i in presignature.signers),
         u32(finisher),
-        b"".join(u32(i) for i in path),
+        path_bytes(path),
         pk.encode(),
         message_hash,
         rho,
@@ -96,5 +97,4 @@ def signature_share(
     """
     phi_i = presignature.phi_i
     u_i = presignature.u_i + delta * phi_i
-    v_i = presignature.v_i + tau * phi_i
-    return numerator(m, r_x, phi_i, v_i), u_i
+    return numerator(m, r_x, phi_i, presignature.v_i, tau), u_i

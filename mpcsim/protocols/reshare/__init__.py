@@ -2,7 +2,7 @@
 
 Used to refresh all shares proactively, to replace a lost one, and to change threshold or holders.
 The public key stays; every share, pairwise seed and multiplication state is new; shares of
-different epochs do not combine.
+different epochs do not combine. The chain code stays, too, if the key has one.
 
 Protocol: every dealer i shares lambda_i * x_i as in key generation. Its constant term is checked
 against the public record, C_{i,0} = lambda_i * X_i, so the key cannot shift and a dealer that
@@ -119,6 +119,11 @@ class ReshareSetup(Dealing):
     def check_public_key(self, Y: Point) -> None:
         """The key is still the same (which follows, if the record we started from is sound)."""
         check(self.record.public_key == Y, Reason.PUBLIC_KEY_MISMATCH)
+
+    @property
+    def old_chain_code(self) -> bytes | None:
+        """The same key has the same children."""
+        return self.record.chain_code
 
     def old_pair_secret(self, peer: PartyId) -> bytes:
         """Between dealers: whoever carries the messages cannot step in between."""

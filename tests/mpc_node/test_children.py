@@ -1,0 +1,112 @@
+"""Signatures of child keys: an MPC node derives them itself, from the record of its own share."""
+
+import asyncio
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, OPERATOR
+from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.node import MpcNode
+from mpcsim.primitives.bip32 import HARDENED
+from mpcsim.rpc.errors import Refused
+from tests.helpers.gateway import Client, Stuck, ask_node, open_with
+
+
+def run(work):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_with()) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+def test_a_child_signs_and_after_a_recovery_as_well(signer):
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        for path in ((), (0, 7), (HARDENED - 1,) * 10):
+            await client.sign(share, signer=signer, path=path)
+        new = await client.recover("secp256k1")
+        assert new.record.chain_code == share.record.chain_code
+        await client.sign(new, signer=signer, path=(0, 7))
+
+    run(work)
+
+
+def refusals(share, client, gateway, user_id, path):
+    """What the node says of a path, and what the gateway passes on."""
+    link = gateway.links[OPERATOR]
+    request = client.proven(share, replace(client.begin_sign(share)[1], path=path))
+    with pytest.raises(Refused) as refused:
+        ask_node(link, "sign", user_id, request)
+    assert not link.node._sessions, "nothing has been begun"
+    return request, refused.value
+
+
+@pytest.mark.parametrize(
+    ("curve", "path", "words"),
+    [
+        ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
+        ("ed25519", (0,), "ed25519 keys have no chain code"),
+    ],
+)
+def test_a_path_that_leads_nowhere(curve, path, words):
+    """Whatever its caller has looked at."""
+
+    async def work(gateway, client):
+        share = await client.generate(curve)
+        user_id = await client.user_id()
+        request, refused = refusals(share, client, gateway, user_id, path)
+        assert refused.status == 422
+        assert str(refused).startswith(f"Invalid path: {words}")
+        response = await client.post("sign", request)
+        assert (response.status_code, response.json()) == (422, {"error": str(refused)})
+        await client.check_works(share)
+
+    run(work)
+
+
+def test_a_key_of_before_there_were_chain_codes(monkeypatch):
+    """It signs as it did, and has no children."""
+
+    def old(share: KeyShare) -> KeyShare:
+        return replace(share, record=replace(share.record, chain_code=None))
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        user_id = await client.user_id()
+        decode = MpcNode._decode
+        monkeypatch.setattr(MpcNode, "_decode", lambda node, stored: old(decode(node, stored)))
+        for link in gateway.links.values():
+            link.node._decoded.clear()
+        mine = old(share)
+        await client.check_works(mine)
+        with pytest.raises(UsageError, match="made before keys had one"):
+            client.begin_sign(mine, path=(0,))
+        _, refused = refusals(mine, client, gateway, user_id, (0,))
+        assert refused.status == 422
+        assert str(refused) == (
+            "Invalid path: this key has no chain code: it was made before keys had one"
+        )
+        await client.check_works(mine)
+
+    run(work)
+
+
+def test_a_share_with_another_chain_code_loses_nothing_by_it(monkeypatch):
+    """A damaged record: nobody is blamed, and the key is not suspended."""
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        other = replace(share, record=replace(share.record, chain_code=bytes(32)))
+        with pytest.raises(Stuck, match=r"party 2 signs with another key\); nobody can be named"):
+            await client.sign(other, path=(0, 7))
+        await client.check_works(share)
+        await client.sign(share, path=(0, 7))
+
+    run(work)

@@ -1,0 +1,258 @@
+"""Child keys (BIP 32) through the REST interface: keys and xpubs as another library derives them,
+signatures as libsecp256k1 verifies them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import coincurve
+import pytest
+from eth_keys.datatypes import PublicKey as EthereumKey
+from slip10 import SLIP10
+
+from mpcsim.primitives.bip32 import HARDENED, Path, parse_path
+from mpcsim.protocols.dkg import DkgSetup
+from node.app import create_app
+from node.errors import ApiError, BadRequest, NotFound
+from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE, KeyShareRecord
+from node.settings import Settings
+from node.timing import Timing
+from tests.node import wallets
+from tests.node.double import GatewayDouble, WalletDouble
+from tests.node.harness import PASSWORD, PLACES, answer, running, system
+from tests.node.wallets import House, stored_share
+
+RECORD = {
+    "key_id": EXAMPLE_KEY_ID,
+    "encrypted_share": EXAMPLE_SHARE,
+    "secret_store": EXAMPLE_STORE,
+    "curve": "secp256k1",
+}
+BODIES = {
+    "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
+    "/v3/wallet/publickey": {**RECORD, "password": PASSWORD},
+}
+HASH = "ab" * 32
+PATH = "m/0/7"
+
+
+def recovered_key(signature: str) -> str:
+    """Whose signature of ``HASH`` it is, by libsecp256k1."""
+    raw = bytes.fromhex(signature)
+    recoverable = raw[:64] + bytes([raw[64] - 27])
+    found = coincurve.PublicKey.from_signature_and_message(
+        recoverable, bytes.fromhex(HASH), hasher=None
+    )
+    return "0x" + found.format().hex()
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def built(request):
+    with system(request.param) as found:
+        for curve in ("secp256k1", "ed25519"):
+            body = {"curve": curve, "password": PASSWORD}
+            found.keys[curve] = answer(found.user().post("/v3/wallet/generate", body))
+        yield found
+
+
+def asked(found, path):
+    body = {**found.keys["secp256k1"], "password": PASSWORD, "path": path}
+    return answer(found.user().post("/v3/wallet/publickey", body))
+
+
+def test_an_xpub_and_what_follows_from_it(built):
+    key = built.keys["secp256k1"]["public_key"]
+    root = asked(built, "m")
+    assert root.keys() == {"public_key", "xpub"}
+    assert root["public_key"] == key
+    tree = SLIP10.from_xpub(root["xpub"])
+    assert "0x" + tree.pubkey.hex() == key
+    assert (tree.depth, tree.parent_fingerprint, tree.index) == (0, bytes(4), 0)
+    for path in ("0", PATH, "m/2147483647/0/1/2/3/4/5/6/7/8"):
+        child = asked(built, path)
+        theirs = tree.get_child_from_path(list(parse_path(path)))
+        assert child == {
+            "public_key": "0x" + theirs.pubkey.hex(),
+            "xpub": theirs.get_xpub(),
+        }
+
+
+def test_a_wallet_of_child_keys(built):
+    child = asked(built, PATH)
+    wallet = answer(built.user().get(f"/v3/wallet?path={PATH}"))
+    (entry,) = wallet["wallets"]
+    assert entry["key"] == {"curve": "secp256k1", "path": PATH, **child}
+    assert set(entry["address"]) == {"evm", "btc", "aptos", "tron", "xrp"}
+    key = EthereumKey.from_compressed_bytes(bytes.fromhex(child["public_key"][2:]))
+    assert entry["address"]["evm"] == key.to_checksum_address()
+    plain = answer(built.user().get("/v3/wallet"))
+    assert all(set(each["key"]) == {"curve", "public_key"} for each in plain["wallets"])
+
+
+@pytest.mark.parametrize("signer", [None, "operator", "institution"])
+def test_a_child_signs(built, signer):
+    body = {**built.keys["secp256k1"], "message": HASH, "signer": signer}
+    for path in ("m", PATH, "m/1"):
+        reply = answer(built.user().post("/v3/wallet/sign", {**body, "path": path}))
+        assert list(reply) == ["signature"]
+        assert recovered_key(reply["signature"]) == asked(built, path)["public_key"]
+    for nothing in ({}, {"path": None}):
+        reply = answer(built.user().post("/v3/wallet/sign", {**body, **nothing}))
+        assert recovered_key(reply["signature"]) == body["public_key"]
+
+
+BAD = [
+    ("m/0/7h", 'step 2 ("7h") is hardened: that takes the private key, which nobody has'),
+    ("m/2147483648/1", 'step 1 ("2147483648") is hardened'),
+    ("m" + "/1" * 11, "step 11 of 11 is too deep: at most 10 steps"),
+    ("m/0/x", "step 2 is not a number from 0 to 2147483647"),
+    ("", "step 1 is not a number"),
+    ("m/1/", "step 2 is not a number"),
+]
+
+
+@pytest.fixture(scope="module")
+def layer():
+    gateway, wallet = GatewayDouble(), WalletDouble()
+    with running(create_app(Settings(), gateway, wallet), PLACES[0]) as api:
+        yield api.as_user(gateway.token("alice")), wallet
+
+
+@pytest.mark.parametrize(("path", "words"), BAD)
+def test_a_path_that_is_none_names_the_step(layer, path, words):
+    api, _ = layer
+    for endpoint in ("/v3/wallet/sign", "/v3/wallet/publickey"):
+        said = answer(api.post(endpoint, {**BODIES[endpoint], "path": path}), 400)
+        assert said.startswith(f"Invalid path: {words}")
+    said = answer(api.get("/v3/wallet", params={"path": path}), 400)
+    assert said.startswith(f"Invalid path: {words}")
+
+
+@pytest.mark.parametrize("path", [7, ["m"], {}, True])
+def test_what_is_no_text(layer, path):
+    api, _ = layer
+    for endpoint in ("/v3/wallet/sign", "/v3/wallet/publickey"):
+        said = answer(api.post(endpoint, {**BODIES[endpoint], "path": path}), 400)
+        assert said == "Invalid path: must be text such as m/0/7"
+
+
+@pytest.mark.parametrize("path", ["m", PATH])
+def test_ed25519_keys_have_no_children(layer, path):
+    api, _ = layer
+    for endpoint in ("/v3/wallet/sign", "/v3/wallet/publickey"):
+        said = answer(
+            api.post(endpoint, {**BODIES[endpoint], "curve": "ed25519", "path": path}), 400
+        )
+        assert said.startswith("Invalid path: ed25519 keys have no chain code")
+
+
+def test_which_key_is_meant(layer):
+    api, wallet = layer
+    sign = BODIES["/v3/wallet/sign"]
+    look = BODIES["/v3/wallet/publickey"]
+    for said, path in [
+        ({}, ()),
+        ({"path": None}, ()),
+        ({"path": "m"}, ()),
+        ({"path": "0/7"}, (0, 7)),
+    ]:
+        answer(api.post("/v3/wallet/sign", {**sign, **said}))
+        assert wallet.signed[-1]["path"] == path
+    for said, path in [({}, None), ({"path": "m"}, ()), ({"path": PATH}, (0, 7))]:
+        reply = answer(api.post("/v3/wallet/publickey", {**look, **said}))
+        assert wallet.paths[-1] == path
+        assert ("xpub" in reply) == (path is not None)
+    for query, path in [({}, None), ({"path": "m"}, ()), ({"path": PATH}, (0, 7))]:
+        answer(api.get("/v3/wallet", params=query))
+        assert wallet.paths[-1] == path
+
+
+# --- the wallet -----------------------------------------------------------------------------------
+
+
+def use(work: Callable[[House], Any], settings: Settings | None = None) -> None:
+    async def whole() -> None:
+        async with House(settings=settings) as house:
+            try:
+                await work(house)
+            finally:
+                house.gateway.close()
+
+    asyncio.run(whole())
+
+
+async def look(house: House, record: KeyShareRecord, path: Path | None) -> Any:
+    return await house.wallet.public_key(
+        house.caller(), stored_share(record), password=wallets.PASSWORD, path=path, timing=Timing()
+    )
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_recovered_key_has_the_same_children(early: bool) -> None:
+    async def work(house: House) -> None:
+        old = await house.generate("secp256k1")
+        before = await look(house, old, (0, 7))
+        new = await house.recover("secp256k1")
+        assert await look(house, new, (0, 7)) == before
+        signature = await house.sign(new, bytes.fromhex(HASH), path=(0, 7))
+        assert recovered_key(signature) == before.public_key
+
+    use(work, Settings(early_requests=early))
+
+
+async def refusal(call: Any, kind: type[ApiError] = BadRequest) -> str:
+    with pytest.raises(kind) as refused:
+        await call
+    return refused.value.message
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_key_of_before_there_were_chain_codes(monkeypatch: Any, early: bool) -> None:
+    """It does what it did; where its children are asked for, it is said that there are none."""
+    monkeypatch.setattr(DkgSetup, "makes_chain_code", False)
+    says = "Invalid path: this key has no chain code: it was made before keys had one"
+
+    async def work(house: House) -> None:
+        record = await house.generate("secp256k1")
+        for path in [(0,), (0, 7)]:
+            assert await refusal(house.sign(record, path=path)) == says
+            assert await refusal(look(house, record, path)) == says
+            assert await refusal(house.wallet.wallet_info(house.caller(), path)) == says
+        assert await refusal(look(house, record, ())) == says
+        signature = await house.sign(record, bytes.fromhex(HASH))
+        assert recovered_key(signature) == record.public_key
+        assert (await look(house, record, None)).public_key == record.public_key
+        assert (await house.wallet.wallet_info(house.caller())).wallets
+        record = await house.recover("secp256k1")
+        signature = await house.sign(record, bytes.fromhex(HASH))
+        assert recovered_key(signature) == record.public_key
+
+    use(work, Settings(early_requests=early))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_hardened_step_that_nobody_has_looked_at(early: bool) -> None:
+    """The REST interface refuses it; so does whoever comes after."""
+
+    async def work(house: House) -> None:
+        record = await house.generate("secp256k1")
+        path = (0, HARDENED)
+        for call in (house.sign(record, path=path), look(house, record, path)):
+            said = await refusal(call, ApiError)
+            assert 'step 2 ("2147483648") is hardened' in said
+        await house.sign(record, path=(0,))
+
+    use(work, Settings(early_requests=early))
+
+
+def test_a_wallet_without_a_key_that_has_children() -> None:
+    async def work(house: House) -> None:
+        await house.generate("ed25519")
+        said = await refusal(house.wallet.wallet_info(house.caller(), (0,)), NotFound)
+        assert said == "This user has no secp256k1 key"
+        assert (await house.wallet.wallet_info(house.caller())).wallets
+
+    use(work)

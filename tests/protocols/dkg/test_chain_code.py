@@ -1,0 +1,167 @@
+"""The chain code: the same for all, nobody's choice, and of the key, whoever holds its shares."""
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.encoding import Message
+from mpcsim.errors import Aborted, InvalidEncoding, Reason, UsageError
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols.dkg import steps
+from mpcsim.protocols.dkg.messages import Reveal
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from mpcsim.sample_keys import keys, session_id
+from tests.helpers.adversary import Adversary, Tampered, on
+from tests.helpers.repo import ROOT
+from tests.helpers.sessions import dkg_session, ecdsa_session, judge, run_with
+
+OLD = json.loads((ROOT / "tests/vectors/before_chain_codes.json").read_text(encoding="utf-8"))
+OLD_SHARES = {int(i): base64.b64decode(data) for i, data in OLD["shares"].items()}
+
+
+def old_keys() -> dict[int, KeyShare]:
+    return {i: KeyShare.from_bytes(data) for i, data in OLD_SHARES.items()}
+
+
+def reshared(held: dict[int, KeyShare], dealers: tuple[int, ...]) -> dict[int, KeyShare]:
+    record = held[1].record
+    return results(
+        run(
+            reshare.party(
+                reshare.setup(record, dealers, share=held.get(i) if i in dealers else None),
+                i,
+                session_id=session_id("reshare"),
+                rng=SeededRng(i),
+            )
+            for i in record.holders
+        )
+    )
+
+
+def test_all_have_one_and_it_is_a_hash_of_every_part():
+    parties = dkg_session("secp256k1", 2, 3).parties()
+    local = LocalRun(parties)
+    local.start()
+    parts = {party.me: party.keep.chain_code for party in parties}
+    made = {share.record.chain_code for share in results(local.finish()).values()}
+    assert made == {steps.chain_code(parts)}
+    assert len(set(parts.values())) == 3
+    for i in parts:
+        assert steps.chain_code({**parts, i: bytes(32)}) not in made
+    assert keys("secp256k1", name="another")[1].record.chain_code not in made
+
+
+def test_none_on_ed25519():
+    record = keys("ed25519")[1].record
+    assert record.chain_code is None
+    with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
+        record.extended()
+    with pytest.raises(InvalidEncoding, match="chain code and curve do not fit"):
+        PublicKeyRecord.from_bytes(replace(record, chain_code=bytes(32)).to_bytes())
+
+
+def test_who_reveals_last_does_not_choose_it():
+    """It tries parts until the chain code begins with a zero; but it has committed to one."""
+    session = dkg_session("secp256k1", 2, 3)
+    adversary = Adversary(session.party(2), hold={"Reveal"})
+
+    def steer(reveal: Reveal) -> Tampered:
+        others = adversary.party.inbox.received(Reveal)
+        parts = {j: other.chain_code for j, other in others.items()}
+        assert set(parts) == {1, 3}, "it sees the others' parts first"
+        for n in range(1 << 12):
+            part = n.to_bytes(32, "big")
+            if steps.chain_code({**parts, 2: part})[0] == 0:
+                return replace(reveal, chain_code=part)
+        raise AssertionError
+
+    adversary.tamper = on("Reveal", steer)
+    for outcome in judge(session, run_with(session, adversary), {2}).values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.COMMITMENT_OPENING
+        assert outcome.culprits == {2}
+
+
+@pytest.mark.parametrize("toward", [{1}, {1, 3}, {4}])
+def test_equivocation_does_not_end_in_two_chain_codes(toward):
+    session = dkg_session("secp256k1", 2, 4)
+
+    def other(message: Message) -> Tampered:
+        return replace(message, chain_code=bytes(32))
+
+    adversary = Adversary(session.party(2), on("Reveal", other, toward))
+    outcomes = judge(session, run_with(session, adversary), {2})
+    assert all(isinstance(outcome, Aborted) for outcome in outcomes.values())
+    assert any(outcome.culprits == {2} for outcome in outcomes.values())
+
+
+def test_new_shares_are_of_the_same_tree():
+    held = keys("secp256k1")
+    code = held[1].record.chain_code
+    assert code is not None
+    new = reshared(held, (2, 3))
+    assert {share.record.chain_code for share in new.values()} == {code}
+    assert new[1].record.extended() == held[1].record.extended()
+
+
+def test_who_starts_from_another_chain_code_is_not_gone_along_with():
+    """It is part of the record, and with that of what the session is about."""
+    held = keys("secp256k1")
+    record = held[1].record
+    other = replace(record, chain_code=bytes(32))
+    outcomes = run(
+        reshare.party(
+            reshare.setup(mine, (2, 3), share=replace(held[i], record=mine) if i != 1 else None),
+            i,
+            session_id=session_id("reshare"),
+            rng=SeededRng(i),
+        )
+        for i, mine in {1: record, 2: other, 3: record}.items()
+    )
+    assert {o.reason for o in outcomes.values()} <= {Reason.SESSION_MISMATCH, Reason.PEER_ABORTED}
+
+
+def test_a_stored_record_with_a_chain_code():
+    record = keys("secp256k1")[1].record
+    data = record.to_bytes()
+    assert PublicKeyRecord.from_bytes(data) == record
+    without = replace(record, chain_code=None).to_bytes()
+    assert len(data) == len(without) + 33
+    assert record.chain_code in data
+
+
+# --- keys that were made before there were chain codes --------------------------------------------
+
+
+@pytest.mark.parametrize("i", OLD_SHARES)
+def test_an_old_share_opens_and_is_stored_as_it_was(i):
+    share = KeyShare.from_bytes(OLD_SHARES[i])
+    assert share.to_bytes() == OLD_SHARES[i]
+    assert share.record.to_bytes() == base64.b64decode(OLD["record"])
+    assert PublicKeyRecord.from_bytes(base64.b64decode(OLD["record"])) == share.record
+    assert share.public_key.encode().hex() == OLD["public_key"]
+    assert share.record.chain_code is None
+    with pytest.raises(UsageError, match="this key has no chain code: it was made before"):
+        share.record.extended()
+
+
+def test_old_shares_sign():
+    session = ecdsa_session((1, 2), 2, 2, old_keys())
+    judge(session, run_with(session), set())
+
+
+def test_a_recovery_gives_an_old_key_no_chain_code():
+    """Its holders would have to agree on one first: that takes a key generation."""
+    new = reshared(old_keys(), (1, 2))
+    assert {share.record.chain_code for share in new.values()} == {None}
+    session = ecdsa_session((1, 2), 2, 2, new)
+    judge(session, run_with(session), set())
+
+
+def test_a_setup_says_whether_there_will_be_one():
+    assert dkg.setup("secp256k1", 2, (1, 2)).makes_chain_code
+    assert not dkg.setup("ed25519", 2, (1, 2)).makes_chain_code

@@ -1,0 +1,197 @@
+"""Signatures of child keys (BIP 32): verified by libsecp256k1 under keys that another library has
+derived from what the holders agreed on."""
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+from coincurve import PublicKey
+from coincurve.ecdsa import cdata_to_der, deserialize_compact
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
+from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import HARDENED, MAX_STEPS
+from mpcsim.protocol import Party
+from mpcsim.protocols import ecdsa, reshare
+from mpcsim.protocols.ecdsa import ECDSA
+from mpcsim.protocols.ecdsa import rounds as ecdsa_rounds
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from mpcsim.sample_keys import keys, session_id
+from tests.helpers.adversary import Adversary, with_round
+from tests.helpers.repo import ROOT
+from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
+
+HASH = bytes(range(32))
+PATHS = st.lists(st.integers(0, HARDENED - 1), max_size=MAX_STEPS).map(tuple)
+QUORUMS = st.sampled_from([(1, 2), (1, 3), (2, 3), (1, 2, 3)])
+OLD = json.loads((ROOT / "tests/vectors/before_chain_codes.json").read_text(encoding="utf-8"))
+
+
+def party(share, signers, path, label="child"):
+    return ecdsa.party(
+        ecdsa.setup(share, signers, HASH, path=path),
+        session_id=session_id(label),
+        rng=SeededRng(f"{label} {share.identifier}"),
+    )
+
+
+@settings(max_examples=15)
+@given(path=PATHS, signers=QUORUMS, seed=st.integers())
+def test_any_path_any_quorum(path, signers, seed):
+    shares = keys("secp256k1")
+    found = results(run(party(shares[i], signers, path, str(seed)) for i in signers))
+    assert len(set(found.values())) == 1
+    signature = found[signers[0]]
+    theirs = child_key(shares[1].record, path)
+    der = cdata_to_der(deserialize_compact(signature.compact()))
+    assert PublicKey(theirs).verify(der, HASH, hasher=None)
+    recoverable = signature.compact() + bytes([signature.recovery_id])
+    assert PublicKey.from_signature_and_message(recoverable, HASH, hasher=None).format() == theirs
+
+
+def test_a_signature_of_one_child_is_of_no_other():
+    shares = keys("secp256k1")
+    found = results(run(party(shares[i], (1, 2), (0, 7)) for i in (1, 2)))
+    der = cdata_to_der(deserialize_compact(found[1].compact()))
+    for path, is_its in {(): False, (0, 7): True, (7, 0): False, (0,): False}.items():
+        theirs = PublicKey(child_key(shares[1].record, path))
+        assert theirs.verify(der, HASH, hasher=None) is is_its
+
+
+def test_shares_of_the_next_epoch_sign_with_the_same_children():
+    held = keys("secp256k1")
+    record = held[1].record
+    new = results(
+        run(
+            reshare.party(
+                reshare.setup(record, (2, 3), share=held[i] if i != 1 else None),
+                i,
+                session_id=session_id("next"),
+                rng=SeededRng(i),
+            )
+            for i in (1, 2, 3)
+        )
+    )
+    session = ecdsa_session((1, 3), 2, 3, new, path=(5,))
+    judge(session, run_with(session), set())
+    assert child_key(new[1].record, (5,)) == child_key(record, (5,))
+
+
+def test_a_snapshot_knows_the_path():
+    shares = keys("secp256k1")
+    local = LocalRun(party(shares[i], (1, 2), (0, 7)) for i in (1, 2))
+    local.start()
+    local.deliver()
+    again = LocalRun(local.parties.values())
+    for i, one in local.parties.items():
+        again.rejoin(*Party.resume(ECDSA, one.snapshot(), share=shares[i]))
+    found = results(again.finish())
+    whole = results(run(party(shares[i], (1, 2), (0, 7)) for i in (1, 2)))
+    assert found == whole
+
+
+# --- who signs with another key -------------------------------------------------------------------
+
+
+def test_signers_that_mean_different_paths():
+    """Compared with everything else that a session is about, before anything depends on it."""
+    shares = keys("secp256k1")
+    paths = {1: (0, 7), 2: (0, 8)}
+    outcomes = run(party(shares[i], (1, 2), path) for i, path in paths.items())
+    for outcome in outcomes.values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.SESSION_MISMATCH
+        assert outcome.where == InRound(2, "offer")
+        assert not outcome.culprits
+
+
+@pytest.mark.parametrize("paths", [((1, 2), (12,)), ((0,), ()), ((0, 0), (0,))])
+def test_no_two_paths_look_alike(paths):
+    one, other = (ecdsa_rounds.context(bytes(32), (1, 2), HASH, path) for path in paths)
+    assert one != other
+
+
+def test_a_record_with_another_chain_code_is_noticed_before_any_multiplication():
+    """Nobody is blamed, and no multiplication state is lost: a stored record may be damaged."""
+    shares = keys("secp256k1")
+    held = {1: shares[1], 2: shares[2]}
+    held[2] = replace(held[2], record=replace(held[2].record, chain_code=bytes(32)))
+    outcomes = run(party(share, (1, 2), (0, 7)) for share in held.values())
+    for me, outcome in outcomes.items():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason is Reason.SESSION_MISMATCH
+        assert outcome.where == InRound(3, "respond")
+        assert outcome.about == {3 - me}
+        assert outcome.detail == f"party {3 - me} signs with another key"
+        assert not outcome.culprits
+    assert not any(share.guard.discarded for share in held.values())
+
+
+def test_without_a_path_the_chain_code_does_not_matter():
+    shares = keys("secp256k1")
+    other = replace(shares[2], record=replace(shares[2].record, chain_code=bytes(32)))
+    found = results(run(party(share, (1, 2), ()) for share in (shares[1], other)))
+    assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize(("signers", "culprits"), [((1, 2), {2}), ((1, 2, 3), set())])
+def test_who_adds_another_tweak_spoils_the_signature(signers, culprits):
+    """It says that it signs with this key, and computes its part for another one."""
+    session = ecdsa_session(signers, 2, 3, path=(0, 7))
+    honest = session.party(2)
+
+    def share(original, view, keep, inbox):
+        return original(replace(view, setup=replace(view.setup, path=())), keep, inbox)
+
+    cheater = Party(
+        with_round(ECDSA, 4, share),
+        honest.setup,
+        2,
+        session_id=honest.session_id,
+        rng=SeededRng("cheater"),
+    )
+    outcomes = judge(session, run_with(session, Adversary(cheater)), {2})
+    assert any(
+        isinstance(o, Aborted) and o.reason is Reason.SIGNATURE_INVALID and o.culprits == culprits
+        for o in outcomes.values()
+    )
+
+
+# --- what cannot be begun -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ((0, HARDENED), r"step 2 \(\"2147483648\"\) is hardened"),
+        ((0,) * 11, "step 11 of 11 is too deep"),
+        ((-1,), "step 1 is not a number"),
+    ],
+)
+def test_paths_that_lead_nowhere(path, words):
+    share = keys("secp256k1")[1]
+    with pytest.raises(UsageError, match=words):
+        ecdsa.setup(share, (1, 2), HASH, path=path)
+    with pytest.raises(UsageError, match=words):
+        ecdsa.early(
+            share.record.epoch,
+            (1, 2),
+            HASH,
+            path=path,
+            me=share.identifier,
+            auth_keys=share.auth_keys((2,)),
+            session_id=session_id("early"),
+        )
+    agreed = replace(ecdsa.setup(share, (1, 2), HASH), path=path)
+    with pytest.raises(UsageError, match=words):
+        ecdsa.party(agreed, session_id=session_id("by hand"))
+
+
+def test_a_key_of_before_there_were_chain_codes_has_no_children():
+    share = KeyShare.from_bytes(base64.b64decode(OLD["shares"]["1"]))
+    with pytest.raises(UsageError, match="this key has no chain code: it was made before"):
+        ecdsa.setup(share, (1, 2), HASH, path=(0,))

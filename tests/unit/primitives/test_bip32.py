@@ -1,0 +1,169 @@
+"""Child keys are those of BIP 32, by its vectors and by a library of other authors."""
+
+import hmac
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from slip10 import SLIP10
+
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.errors import UsageError
+from mpcsim.primitives import bip32
+from mpcsim.primitives.bip32 import (
+    HARDENED,
+    MAX_STEPS,
+    ExtendedKey,
+    check_path,
+    derive,
+    extended_key,
+    parse_path,
+    path_text,
+)
+from tests.helpers.repo import ROOT
+
+VECTORS = json.loads((ROOT / "tests/vectors/bip32.json").read_text(encoding="utf-8"))["vectors"]
+NUMBERS = st.integers(0, HARDENED - 1)
+PATHS = st.lists(NUMBERS, max_size=MAX_STEPS).map(tuple)
+SCALARS = st.integers(1, ORDER - 1)
+CHAIN_CODES = st.binary(min_size=32, max_size=32)
+
+
+def parsed(xpub: str) -> ExtendedKey:
+    """As the other library reads it."""
+    found = SLIP10.from_xpub(xpub)
+    return ExtendedKey(
+        SECP256K1.decode_point(found.pubkey),
+        found.chaincode,
+        found.depth,
+        found.parent_fingerprint,
+        found.index,
+    )
+
+
+def test_published_vectors():
+    compared = 0
+    for chain in VECTORS:
+        assert len(chain) == 6
+        for path, xpub in chain.items():
+            assert parsed(xpub).xpub() == xpub
+            above, _, last = path.rpartition("/")
+            if above and not last.endswith("H"):
+                assert derive(parsed(chain[above]), (int(last),)).key.xpub() == xpub
+                compared += 1
+    assert compared == 6
+
+
+@given(k=SCALARS, c=CHAIN_CODES, path=PATHS)
+def test_children_are_those_of_another_implementation(k, c, path):
+    root = ExtendedKey(SECP256K1.base(SECP256K1.scalar(k)), c)
+    theirs = SLIP10(c, privkey=k.to_bytes(32, "big"))
+    found = derive(root, path)
+    assert found.key.xpub() == theirs.get_xpub_from_path(list(path))
+    assert parsed(found.key.xpub()) == found.key
+    # The tweak is how far the child's private key is from the root's.
+    child = int.from_bytes(theirs.get_privkey_from_path(list(path)), "big")
+    assert found.tweak == SECP256K1.scalar(child - k)
+    assert root.public_key + SECP256K1.base(found.tweak) == found.key.public_key
+
+
+@given(c=CHAIN_CODES, path=PATHS, at=st.integers(0, MAX_STEPS))
+def test_children_of_children(c, path, at):
+    root = ExtendedKey(SECP256K1.base(SECP256K1.scalar(7)), c)
+    between = derive(root, path[:at])
+    found = derive(between.key, path[at:])
+    assert found.key == derive(root, path).key
+    assert between.tweak + found.tweak == derive(root, path).tweak
+
+
+@given(PATHS)
+def test_text_of_a_path_and_back(path):
+    assert parse_path(path_text(path)) == path
+    if path:
+        assert parse_path(path_text(path).removeprefix("m/")) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [("m", ()), ("0", (0,)), ("m/0/7", (0, 7)), ("0/7", (0, 7)), ("m/2147483647", (2**31 - 1,))],
+)
+def test_paths(text, path):
+    assert parse_path(text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("m/0/7h", 'step 2 ("7h") is hardened'),
+        ("7'", 'step 1 ("7\'") is hardened'),
+        ("m/1/2/3H", 'step 3 ("3H") is hardened'),
+        ("m/2147483648", 'step 1 ("2147483648") is hardened'),
+        ("m/4294967296", "step 1 is not a number"),
+        ("m/0/99999999999", "step 2 is not a number"),
+        ("", "step 1 is not a number"),
+        ("m/", "step 1 is not a number"),
+        ("/0", "step 1 is not a number"),
+        ("m/0/", "step 2 is not a number"),
+        ("m//0", "step 1 is not a number"),
+        ("m/-1", "step 1 is not a number"),
+        ("m/+1", "step 1 is not a number"),
+        ("m/07", "step 1 is not a number"),
+        ("m/0x7", "step 1 is not a number"),
+        ("m/7 ", "step 1 is not a number"),
+        ("m/7\n", "step 1 is not a number"),
+        ("m/1_0", "step 1 is not a number"),
+        ("m/٧", "step 1 is not a number"),
+        ("0/m", "step 2 is not a number"),
+        ("M/0", "step 1 is not a number"),
+        ("m" + 11 * "/1", "step 11 of 11 is too deep: at most 10 steps"),
+        ("m" + 11 * "/x", "step 11 of 11 is too deep"),
+    ],
+)
+def test_what_is_no_path(text, words):
+    with pytest.raises(UsageError) as refused:
+        parse_path(text)
+    assert str(refused.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ((0, HARDENED), "step 2"),
+        ((-1,), "step 1 is not a number"),
+        ((0,) * 11, "step 11 of 11 is too deep"),
+    ],
+)
+def test_what_is_no_path_as_numbers(path, words):
+    with pytest.raises(UsageError, match=words):
+        check_path(path)
+    with pytest.raises(UsageError, match=words):
+        derive(ExtendedKey(SECP256K1.base(SECP256K1.scalar(7)), bytes(32)), path)
+
+
+@pytest.mark.parametrize("IL", [ORDER, 2**256 - 1, ORDER - 7])
+def test_a_child_that_there_is_not(monkeypatch, IL):
+    """IL not below n, or a sum at infinity: nobody has ever seen either."""
+    root = ExtendedKey(SECP256K1.base(SECP256K1.scalar(7)), IL.to_bytes(32, "big"))
+    derive.cache_clear()
+    genuine = hmac.digest
+
+    def digest(key, message, name):
+        if message[-4:] == b"\0\0\0\5":
+            return IL.to_bytes(32, "big") + key
+        return genuine(key, message, name)
+
+    monkeypatch.setattr(bip32.hmac, "digest", digest)
+    with pytest.raises(UsageError, match=r"step 1 \(5\) leads to no key"):
+        derive(root, (5, 1))
+    assert derive(root, (6,)).tweak
+
+
+def test_the_root_of_a_tree():
+    K = SECP256K1.base(SECP256K1.scalar(7))
+    assert extended_key("secp256k1", K, bytes(32)) == ExtendedKey(K, bytes(32))
+    with pytest.raises(UsageError, match="this key has no chain code: it was made before"):
+        extended_key("secp256k1", K, None)
+    with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
+        extended_key("ed25519", ED25519.base(ED25519.scalar(7)), None)
