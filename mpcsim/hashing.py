@@ -51,6 +51,7 @@ class Tag(Enum):
     VAULT_WHOLE = "mpcsim/vault/whole/v1"
     VAULT_AUTH = "mpcsim/vault/auth/v1"
     VAULT_ANSWER = "mpcsim/vault/answer/v1"
+    VAULT_PRESIGNATURE = "mpcsim/vault/presignature/v1"
     VAULT_USE = "mpcsim/vault/use/v1"
     GRANT = "mpcsim/grant/v1"
     GRANTED_MESSAGE = "mpcsim/grant/message/v1"

@@ -37,17 +37,28 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, SESSION_ID_BYTES, THRESHOLD, PartyId
+from mpcsim.ids import (
+    BOOT_BYTES,
+    CLIENT,
+    HOLDERS,
+    MPC_NODES,
+    ROLES,
+    SESSION_ID_BYTES,
+    THRESHOLD,
+    PartyId,
+)
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.attestations import Attestations
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
+from mpcsim.mpc_node.presignatures import Allowances, Parts
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
-from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols import dkg, presign, presigned, reshare
 from mpcsim.protocols.signing import signer
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices, wire
@@ -55,6 +66,7 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
+    GONE,
     RECOVERY,
     SIGNING,
     NodeFailed,
@@ -161,6 +173,7 @@ class MpcNode:
         """Sessions that exclude others: (what is done, key_id) to the session."""
         self._decoded: OrderedDict[tuple[str, str], tuple[bytes, KeyShare]] = OrderedDict()
         """Stored and decoded form of shares in force, by user and curve."""
+        self._parts, self._allowances = Parts(), Allowances()
         self._lock = threading.RLock()
         """Of all the above, and of randomness; never held while the disk is waited for."""
         self._settling = threading.Lock()
@@ -170,6 +183,7 @@ class MpcNode:
             "generate": self._generate,
             "recover": self._recover,
             "sign": self._sign,
+            "presigned": self._presigned,
             "exchange": self._exchange,
             "suspend": self._suspend,
             "close": self._close,
@@ -199,7 +213,7 @@ class MpcNode:
             return session is not None and (
                 self._busy.get((SIGNING, session.key_id or "")) == session.session_id
             )
-        return verb in ("open", "sign")
+        return verb in ("open", "sign", "presigned")
 
     def hello(self) -> wire.Hello:
         """Who this node is, since its last start."""
@@ -209,7 +223,7 @@ class MpcNode:
         """Be what it is from this start to the next; nothing asked for before is good any more."""
         seal_key = self._seal_key.public
         signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
-        boot = self._rng.bytes(wire.BOOT_BYTES)
+        boot = self._rng.bytes(BOOT_BYTES)
         self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
         self._grants = GrantReader(self.me, self._link_key, boot, self._now)
         self._signed: set[bytes] = set()
@@ -274,6 +288,8 @@ class MpcNode:
             self._busy.clear()
             self._decoded.clear()
             self._attestations.forget()
+            self._parts.clear()
+            self._allowances.clear()
             self._start()
         self._store.drop_orphans()
 
@@ -282,14 +298,31 @@ class MpcNode:
     def _open(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.OpenHalf.from_bytes(data)
         grant.check(Scope("open", grant.user_id, body.key_id))
-        stored = self._usable(grant.user_id, body.key_id.hex())
-        if proof := body.proof:
-            use = VaultUse.opening(body.key_id, grant.user_id, proof.boot, body.reply_key)
-            self._check_authentic(stored, use, proof.mac)
-        elif not stored.legacy:
-            raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
-        whole = bool(body.whole)
-        return wire.Half(self._rewrapped(stored, body.half, body.reply_key, whole=whole))
+        whole, using = bool(body.whole), body.using
+        with self._lock:
+            stored = self._usable(grant.user_id, body.key_id.hex())
+            if proof := body.proof:
+                use = VaultUse.opening(
+                    body.key_id,
+                    grant.user_id,
+                    proof.boot,
+                    body.reply_key,
+                    presignatures=body.count,
+                    using=using.encode(NO_CONTEXT) if using else b"",
+                )
+                self._check_authentic(stored, use, proof.mac)
+            elif not stored.legacy or body.count or using:
+                raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
+            if whole and (body.count or using):
+                raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
+            allowance: bytes | None = None
+            if using:  # whatever becomes of it
+                self._allowances.use(stored.key_id, using.allowance, using.index)
+            half = self._rewrapped(stored, body.half, body.reply_key, whole=whole)
+            if body.count:
+                count = min(body.count, wire.MAX_BATCH)
+                allowance = self._allowances.made(stored.key_id, count, self._rng)
+        return wire.Half(half, allowance)
 
     def _rewrapped(
         self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool
@@ -408,6 +441,7 @@ class MpcNode:
             message=body.message,
             first=body.first,
             reply_key=body.vault.reply_key if body.vault else b"",
+            presignatures=body.count,
         )
         half: bytes | None = None
         with self._lock:
@@ -437,17 +471,60 @@ class MpcNode:
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
         if share.mta is not None and not share.usable(CLIENT):
             raise Refused(CONFLICT, "this key was attacked; recover it")
+        signers, session_id = (CLIENT, self.me), body.session_id
         try:
+            if body.count:
+                if body.vault is None or body.vault.whole or body.count > wire.MAX_BATCH:
+                    raise UsageError(f"1 to {wire.MAX_BATCH} presignatures, and with a vault")
+                agreed = presign.setup(share, signers, body.count)
+                return presign.party(
+                    agreed, session_id=session_id, rng=self._rng, listener=self._listener
+                )
             return signer(
                 share,
-                (CLIENT, self.me),
+                signers,
                 body.message,
-                session_id=body.session_id,
+                session_id=session_id,
                 rng=self._rng,
                 listener=self._listener,
             )
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
+
+    def _presigned(self, grant: Grant, data: bytes) -> wire.Body:
+        """Sign with a presignature, and open this node's half.
+
+        The client finishes only if the other MPC node opens its half, too: that one sees to it
+        that a presignature is used once, whatever this one does.
+        """
+        body = wire.Presigned.from_bytes(data)
+        using, vault, session_id = body.using, body.vault, body.using.rho
+        message = using.message_hash
+        grant.check(Scope("presigned", grant.user_id, body.key_id, session_id, message))
+        if using.signer != self.me:
+            raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
+        encoded = using.encode(NO_CONTEXT)
+        use = VaultUse.presigned(
+            body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
+        )
+        with self._lock:
+            stored = self._usable(grant.user_id, body.key_id.hex())
+            self._check_authentic(stored, use, body.proof.mac)
+            share = self._share(stored)
+            presignature = self._parts.take(stored.key_id, using.presignature)
+            mine = vault.halves.get(self.me, b"")
+            half = self._rewrapped(stored, mine, vault.reply_key, whole=False)
+            try:
+                agreed = presigned.setup(share, presignature, CLIENT, message, session_id)
+                party = presigned.party(
+                    agreed, session_id=session_id, rng=self._rng, listener=self._listener
+                )
+                outputs = party.start()
+            except UsageError as error:
+                raise Refused(GONE, str(error)) from None
+        sends = tuple(output.data for output in outputs if isinstance(output, Send))
+        answers = answer_tag(share.peers[CLIENT].pair_secret, self.me, session_id, body.proof.mac)
+        return wire.Answer(0, None, sends, answers, half)
 
     def _begin(
         self,
@@ -532,6 +609,10 @@ class MpcNode:
     def _note(self, session: _Session, output: Output[Any]) -> None:
         """Do what an output demands of this node's store."""
         match output:
+            case Done() if session.party.definition is presign.PRESIGN:
+                with self._lock:
+                    if self._sessions.get(session.session_id) is session:
+                        self._parts.keep(session.key_id or "", output.result)
             case Prepared(result=KeyShare() as share):
                 self._prepare(session, share)
             case Done(result=KeyShare() as share):
@@ -577,6 +658,13 @@ class MpcNode:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
                 kept = self._share(stored).after(aborted).to_bytes()
         self._store.suspend(key_id, why, kept)
+        self._forget_presignatures(key_id)
+
+    def _forget_presignatures(self, key_id: str) -> None:
+        """Of a key that is suspended, or not in force any more."""
+        with self._lock:
+            self._parts.forget(key_id)
+            self._allowances.forget(key_id)
 
     def _over(self, session: _Session) -> bool:
         """Whether this node has no further part in the session.
@@ -591,6 +679,8 @@ class MpcNode:
             return False
         last = party.definition.rounds[-1]
         waiting = party.waiting()
+        if party.definition is presign.PRESIGN:
+            return waiting is None
         return waiting is None or (waiting.round == last.number and not last.sends)
 
     def _forget(self, session: _Session) -> None:
@@ -671,6 +761,9 @@ class MpcNode:
                     self._voting.activate(body, session_id.hex())
             finally:  # it may have been replaced, but not forgotten by the disk
                 self._let_go(record.user_id, record.curve_name)
+                made = self._store.find(record.key_id)
+                if made is not None and made.predecessor is not None:
+                    self._forget_presignatures(made.predecessor)
 
     def _let_go(self, user_id: str, curve: str) -> None:
         """Of shares that are no longer in force, and of what signs with them or reshares them; of
@@ -771,6 +864,7 @@ class MpcNode:
     def _stop_using(self, stored: StoredShare, why: str) -> None:
         if stored.suspended is None:
             self._store.suspend(stored.key_id, why)
+        self._forget_presignatures(stored.key_id)
         with self._lock:
             signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
             if signing is not None:

@@ -56,11 +56,38 @@ class VaultUse(NamedTuple):
     """Hash of what is to be signed."""
     first: tuple[bytes, ...] = ()
     """Hashes of the client's first messages."""
+    presignatures: int = 0
+    """To be made: how many."""
+    using: bytes = b""
+    """The encoding of what is said of a presignature to be used (``mpcsim.rpc.wire.Using``)."""
 
     @classmethod
-    def opening(cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes) -> Self:
-        """Opening a half."""
-        return cls("open", key_id, user_id, boot, reply_key=reply_key)
+    def opening(
+        cls,
+        key_id: bytes,
+        user_id: str,
+        boot: bytes,
+        reply_key: bytes,
+        *,
+        presignatures: int = 0,
+        using: bytes = b"",
+    ) -> Self:
+        """Opening a half.
+
+        Args:
+            presignatures: how many the other MPC node makes, which this one is to allow.
+            using: of one that the other MPC node is to sign with, if this one still allows it.
+        """
+        return cls(
+            "open", key_id, user_id, boot, reply_key, presignatures=presignatures, using=using
+        )
+
+    @classmethod
+    def presigned(
+        cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes, using: bytes
+    ) -> Self:
+        """Opening a half, and signing with a presignature."""
+        return cls("presigned", key_id, user_id, boot, reply_key, using=using)
 
     @classmethod
     def signing(
@@ -74,6 +101,7 @@ class VaultUse(NamedTuple):
         message: bytes,
         first: tuple[bytes, ...],
         reply_key: bytes = b"",
+        presignatures: int = 0,
     ) -> Self:
         """Beginning a signing session.
 
@@ -81,6 +109,7 @@ class VaultUse(NamedTuple):
             message: to be signed.
             first: ``hashes`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
+            presignatures: how many are to be made, where it is they.
         """
         return cls(
             "sign",
@@ -92,6 +121,7 @@ class VaultUse(NamedTuple):
             session_id=session_id,
             message=hashlib.sha256(message).digest(),
             first=first,
+            presignatures=presignatures,
         )
 
     def mac(self, key: bytes) -> bytes:
@@ -109,6 +139,8 @@ class VaultUse(NamedTuple):
             self.session_id,
             self.message,
             b"".join(self.first),
+            u32(self.presignatures),
+            self.using,
         )
 
     def authenticated(self, key: bytes, mac: bytes) -> bool:

@@ -46,6 +46,8 @@ OTHERS = {
     "session_id": bytes(32),
     "message": bytes(32),
     "first": (bytes(32),),
+    "presignatures": 1,
+    "using": b"something else",
 }
 """Something else for everything that a proof is about."""
 
