@@ -278,12 +278,13 @@ def test_presignatures_of_two_sessions_do_not_combine():
     [
         lambda setup: replace(setup, message_hash=bytes(32)),
         lambda setup: replace(setup, rho=b"\1" * 32),
+        lambda setup: replace(setup, path=(0,)),
         lambda setup: replace(setup, presignature=replace(setup.presignature, id=b"\2" * 32)),
         lambda setup: replace(
             setup, presignature=replace(setup.presignature, R=setup.share.public_key)
         ),
     ],
-    ids=["message", "rho", "presignature", "nonce"],
+    ids=["message", "rho", "path", "presignature", "nonce"],
 )
 def test_who_is_told_another_request_is_not_blamed(changed):
     s = session("presigned-2")

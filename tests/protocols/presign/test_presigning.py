@@ -20,6 +20,7 @@ from mpcsim.protocols.presigned import PRESIGNED
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, presignatures, session_id, unused
+from tests.helpers.sessions import child_key
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -36,10 +37,10 @@ def presigners(shares, signers, count, label="presign"):
     ]
 
 
-def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presigned"):
+def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presigned", path=()):
     return [
         presigned.party(
-            presigned.setup(shares[i], unused(part), finisher, digest, rho),
+            presigned.setup(shares[i], unused(part), finisher, digest, rho, path=path),
             session_id=session_id(label),
             rng=SeededRng(f"{label} {i}"),
         )
@@ -77,6 +78,23 @@ def test_three_of_five():
     shares = keys("secp256k1", 3, 5)
     parts = {i: part[0] for i, part in presignatures(3, 5, (1, 3, 5)).items()}
     verify(sign(shares, parts, 3), DIGEST, shares[1].public_key.encode())
+
+
+def test_one_presignature_serves_whatever_child_key():
+    """They are not bound to a path; which one it is, is settled when it is used."""
+    shares = keys("secp256k1")
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
+    for path in ((), (0,), (1, 2, 3), (2**31 - 1,) * 10):
+        found = results(run(signers_with(shares, parts, 1, path=path)))
+        verify(found[1], DIGEST, child_key(shares[1].record, path))
+
+
+def test_paths_that_lead_nowhere():
+    shares = keys("secp256k1")
+    part = unused(presignatures(2, 3, (1, 2))[1][0])
+    for path in ((2**31,), (0,) * 11, (-1,)):
+        with pytest.raises(UsageError):
+            presigned.setup(shares[1], part, 1, DIGEST, RHO, path=path)
 
 
 @pytest.mark.parametrize("number", [0, 1, ORDER - 1, ORDER, 2**256 - 1])
