@@ -45,12 +45,11 @@ _PAILLIER = "Paillier-based multiplication is not implemented"
 
 NOT_APPLICABLE: Mapping[str, str] = {
     "O9": "no all-but-one OT: SoftSpoken runs with k = 1, which has no GGM trees to get wrong",
-    "D8": "no chain code and no key derivation: there is nothing to disagree about",
     "D11": "needs refresh messages whose failure depends on the receiver's secrets (Paillier "
     "moduli, range proofs); here a dealt share is compared with public commitments, OT state is "
     "made anew, and resharing makes every check of key generation (D12, D14)",
-    "S3": "no presigning and no additive key derivation: the message is fixed before the first "
-    "nonce is drawn, as part of the session's context (S8)",
+    "S3": "no presigning: message and path, and with it the tweak of a derived key, are fixed "
+    "before the first nonce is drawn, as part of the session's context (S8)",
     "S14": "out of scope: Python offers no constant time, and the documentation says so",
     "P1": f"{_PAILLIER}: no modulus to prove well-formed",
     "P2": f"{_PAILLIER}; in DKLs23 a failed signature says nothing about the key, and the failure "
