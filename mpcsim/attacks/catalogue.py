@@ -56,7 +56,6 @@ _PAILLIER = "Paillier-based multiplication is not implemented"
 
 NOT_APPLICABLE: Mapping[str, str] = {
     "O9": "no all-but-one OT: SoftSpoken runs with k = 1, which has no GGM trees to get wrong",
-    "D8": "no chain code and no key derivation: there is nothing to disagree about",
     "D11": "needs refresh messages whose failure depends on the receiver's secrets (Paillier "
     "moduli, range proofs); here a dealt share is compared with public commitments, OT state is "
     "made anew, and resharing makes every check of key generation (D12, D14)",

@@ -356,6 +356,49 @@ def two_polynomials(build: Build) -> Finding:
     return proven(keys[0] != keys[1], Effect.SPLIT, text)
 
 
+# ---------------------------------------------------------------------- D8: chain code
+
+
+def two_chain_codes(build: Build) -> Finding:
+    """One part of the chain code for party 1, another for party 3: they would pay to addresses that
+    the other one cannot sign for."""
+
+    def other(message: Reveal) -> Reveal:
+        return replace(message, chain_code=bytes(32))
+
+    adversary = Adversary(cheating_dealer(ALL, "secp256k1"), on("Reveal", other, {THIRD}))
+    honest = {i: honest_dealer(build, i, ALL, "secp256k1") for i in (HONEST, THIRD)}
+    play(honest[HONEST], adversary, honest[THIRD])
+    records = [p.outcome.result.record for p in honest.values() if isinstance(p.outcome, Done)]
+    if len(records) < 2:
+        return end_of(honest[THIRD])
+    children = [record.at((0,))[0] for record in records]
+    text = "parties 1 and 3 finish with one key, and different children of it"
+    return proven(children[0] != children[1], Effect.SPLIT, text)
+
+
+def chosen_chain_code(build: Build) -> Finding:
+    """Reveal last, and try parts until the chain code is one to one's liking."""
+    adversary = Adversary(cheating_dealer(curve="secp256k1"), hold={"Reveal"})
+
+    def steer(message: Reveal) -> Reveal:
+        (theirs,) = adversary.party.inbox.received(Reveal).values()
+        parts = (n.to_bytes(32, "big") for n in range(1 << 16))
+        their_part = theirs.chain_code or b""
+        for part in parts:
+            if steps.chain_code({HONEST: their_part, CHEATER: part})[0] == 0:
+                return replace(message, chain_code=part)
+        return message
+
+    adversary.tamper = on("Reveal", steer)
+    honest = honest_dealer(build, curve="secp256k1")
+    play(honest, adversary)
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    code = honest.outcome.result.record.chain_code
+    return proven(code[0] == 0, Effect.BIAS, "the chain code begins with the byte it was to have")
+
+
 # ---------------------------------------------------------------------- D9: identity
 
 
@@ -500,6 +543,34 @@ ATTACKS = (
         ),
         expected_on=aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects={CHEATER}),
         expected_off=broken(Effect.SPLIT),
+    ),
+    Attack(
+        id="D8a",
+        name="different chain codes for different receivers",
+        reference="Trail of Bits, TOB-SILA-7",
+        step="dkg, round 2, Reveal: c_i, three parties",
+        check="c_i is committed to in round 1, and round 2 echoes a digest of every Commit",
+        injection="E: another c_i for party 3",
+        play=two_chain_codes,
+        research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
+        expected_on=aborted(
+            Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
+        ),
+        expected_off=broken(Effect.SPLIT),
+    ),
+    Attack(
+        id="D8b",
+        name="a chain code of one's choice",
+        reference="Trail of Bits, TOB-SILA-7; Cleve, STOC 1986 (biased coins)",
+        step="dkg, round 2, Reveal: c_i",
+        check="c_i is committed to in round 1",
+        injection="U: reveals last, and tries parts until their hash begins as it likes",
+        play=chosen_chain_code,
+        research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
+        expected_on=aborted(
+            Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
+        ),
+        expected_off=broken(Effect.BIAS),
     ),
     Attack(
         id="D9",

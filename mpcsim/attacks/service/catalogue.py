@@ -51,6 +51,8 @@ NAMED: tuple[str, ...] = (
     "substituted identities",
     "substituted first messages",
     "substituted messages to sign",
+    "substituted paths",
+    "substituted chain codes",
     "substituted records",
     "substituted records: another user's",
     "substituted records: an older epoch's",

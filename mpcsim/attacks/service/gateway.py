@@ -131,6 +131,25 @@ def message_of_its_own(stage: Stage) -> Finding:
     return forged(CURVE, key["public_key"], signature, "the user's share of the signature")
 
 
+def path_of_its_own(stage: Stage) -> Finding:
+    """While a user signs with a child key: the request to the MPC node names another child."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate("secp256k1")
+
+    def substitute(call: Call) -> None:
+        if call.verb == "sign":
+            call.body = replace(wire.Sign.from_bytes(call.body), path=(8,)).to_bytes()
+
+    door.before = substitute
+    with suppress(Refusal):
+        alice.sign(key, path="m/7")
+    (asked, *_) = door.of("sign")
+    if asked.status != 200:
+        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
+    answered = len(wire.Signing.from_bytes(asked.reply).messages)
+    return proven(answered > 0, "the MPC node signs with a child that nobody asked for", "nothing")
+
+
 def first_messages_of_its_own(stage: Stage) -> Finding:
     """While a user signs: the client's first messages are another client's, of another message.
 
@@ -277,6 +296,31 @@ def another_public_key(stage: Stage) -> Finding:
     )
 
 
+def another_chain_code(stage: Stage) -> Finding:
+    """The user asks for an address to be paid at, and gets one whose key nobody has shares of."""
+    door, alice = stage.corrupt_door(), stage.user()
+    key = alice.generate("secp256k1")
+    true = alice.child(key, "m/7")
+
+    def substitute(call: Call) -> None:
+        if call.path.startswith("/wallet/v1/wallet"):
+            answer = json.loads(call.reply)
+            for wallet in answer["wallets"]:
+                data = urlsafe_b64decode(wallet["key"]["record"])
+                signed = SignedRecord.from_bytes(data)
+                lie = replace(signed, record=replace(signed.record, chain_code=bytes(32)))
+                wallet["key"]["record"] = urlsafe_b64encode(lie.to_bytes()).decode()
+            call.reply = json.dumps(answer).encode()
+
+    door.after = substitute
+    (wallet,) = alice.ask("?path=m/7")["wallets"]
+    return proven(
+        wallet["key"]["public_key"] != true,
+        "the user's wallet shows an address that nobody can sign for",
+        "the user's wallet shows the user's child key",
+    )
+
+
 def older_epochs_record(stage: Stage) -> Finding:
     """After a recovery the gateway answers with the record from before it, so that the retired
     strings pass for the present ones."""
@@ -394,6 +438,17 @@ ENTRIES = (
         covers=("substituted messages to sign",),
     ),
     Entry(
+        id="a path of its own",
+        cells=((PINNED, K), (UNPINNED, K)),
+        name="puts another path into a user's request to sign",
+        play=path_of_its_own,
+        both_ways=True,
+        check="the request is authenticated with keys that the gateway does not have",
+        says="no request of whoever holds",
+        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
+        covers=("substituted paths",),
+    ),
+    Entry(
         id="first messages of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another client's first messages into a user's request to sign",
@@ -491,6 +546,16 @@ ENTRIES = (
         says="has not signed this record",
         research=lambda: ResearchBuild(weak.ANY_RECORD),
         covers=("substituted records",),
+    ),
+    Entry(
+        id="another chain code",
+        cells=((PINNED, X), (UNPINNED, X)),
+        name="answers with another chain code where a child key is asked for",
+        play=another_chain_code,
+        check="the key's record, with its chain code, is signed by both MPC nodes",
+        says="has not signed this record",
+        research=lambda: ResearchBuild(weak.ANY_RECORD),
+        covers=("substituted chain codes",),
     ),
     Entry(
         id="another user's record",

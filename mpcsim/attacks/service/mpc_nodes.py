@@ -17,6 +17,7 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.outside import count_accepted
 from mpcsim.attacks.service.stage import (
     CURVE,
+    HONEST,
     PASSWORD,
     SETTLING_MS,
     WANTED,
@@ -25,6 +26,7 @@ from mpcsim.attacks.service.stage import (
     forged,
     guessed,
     key_taken,
+    verifies,
 )
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import MpcError
@@ -329,6 +331,21 @@ def suspended_elsewhere(stage: Stage) -> Finding:
     return forged(CURVE, key["public_key"], signature, "with a key that is suspended")
 
 
+def another_child(stage: Stage) -> Finding:
+    """Asked to sign with a child key, the node signs with the key itself."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    node = stage.node(stage.me)
+    honest = node._signer
+    node._signer = lambda share, body: honest(share, replace(body, path=()))
+    signature = alice.sign(key, signer=stage.me, path="m/7")
+    return proven(
+        verifies("secp256k1", key["public_key"], bytes.fromhex(HONEST), signature),
+        "the user gets a signature of another key than asked for",
+        "it is of the key that was asked for",
+    )
+
+
 def never_retiring(stage: Stage) -> Finding:
     """The node keeps what a recovery replaced: its old share, and with the old strings out of a
     backup of the database the other old share would make the key."""
@@ -412,6 +429,17 @@ ENTRIES = (
         policy="signer",
         each_node=True,
         both_ways=True,
+    ),
+    Entry(
+        id="another child key",
+        cells=((NODE, K), (WITH_DATABASE, K)),
+        name="signs with another key than that at the path",
+        play=another_child,
+        check="path and key are compared before anything depends on them",
+        says="parties disagree on what the session is about",
+        each_node=True,
+        both_ways=True,
+        covers=("substituted paths",),
     ),
     Entry(
         id="the client's side of a recovery",

@@ -406,6 +406,9 @@ class User:
     def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Ask the node.
 
+        Args:
+            path: below ``/v3/wallet``, or a query.
+
         Raises:
             Refusal: with the node's words.
         """
@@ -413,7 +416,7 @@ class User:
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
         method = "GET" if body is None else "POST"
         found = client.request(
-            method, f"/v3/wallet{path and '/' + path}", json=body, headers=headers
+            method, f"/v3/wallet{'/' * path[:1].isalpha()}{path}", json=body, headers=headers
         )
         return json.loads(_content("the node", found))
 
@@ -425,8 +428,14 @@ class User:
         made: Strings = self.ask("recover", {"curve": curve, "password": password})
         return made
 
-    def sign(self, strings: Strings, message: str = HONEST, signer: PartyId = OPERATOR) -> bytes:
-        body = {**strings, "message": message, "signer": ROLES[signer]}
+    def sign(
+        self,
+        strings: Strings,
+        message: str = HONEST,
+        signer: PartyId = OPERATOR,
+        path: str | None = None,
+    ) -> bytes:
+        body = {**strings, "message": message, "signer": ROLES[signer], "path": path}
         return bytes.fromhex(self.ask("sign", body)["signature"])
 
     def adopted(self) -> str:
@@ -437,6 +446,12 @@ class User:
 
     def public_key(self, strings: Strings, password: str = PASSWORD) -> str:
         found: str = self.ask("publickey", {**strings, "password": password})["public_key"]
+        return found
+
+    def child(self, strings: Strings, path: str) -> str:
+        """The public key at the end of a path."""
+        body = {**strings, "password": PASSWORD, "path": path}
+        found: str = self.ask("publickey", body)["public_key"]
         return found
 
 
