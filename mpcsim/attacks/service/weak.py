@@ -429,7 +429,9 @@ def _careless(times: int) -> Callable[[LocalService], None]:
     def weaken(service: LocalService) -> None:
         wallet = _wallet(service)
         careless, vaults = _Careless(wallet._suspensions, times), wallet._vaults
-        wallet._suspensions = vaults._suspensions = wallet._signer._suspensions = careless
+        signer = wallet._signer
+        for room in (wallet, vaults, signer, signer._early, wallet._presigner):
+            room._suspensions = careless
         opened = vaults.share
 
         def share(*arguments: Any) -> KeyShare:
