@@ -31,6 +31,13 @@ whether the key is suspended. The one that signs demands its signed list of susp
 an hour old at most (``mpcsim.mpc_node.attestations``): so signing goes on for an hour, and so long
 a suspension that only the other knows of may be late.
 
+Presignatures (``presignatures``) are sealed under the share's key, each with a header in the clear
+that is its associated data: which one it is, of which epoch, with which signer, made under which
+boots, and what the other MPC node keeps it under. That one takes it off its list before it opens
+its half for a request to use it. So whoever repeats a request, restores a database or owns the MPC
+node that signs gets no second signature with it; nor does the client open a vault for one, since
+the proof is of a request to use this presignature, with this message, path and randomness.
+
 With whom: the store names the identities of the MPC nodes that the key was made with. The node that
 serves the caller asks no others.
 
