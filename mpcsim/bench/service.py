@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
@@ -29,6 +29,7 @@ import httptools
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
+from mpcsim.protocols.presign import MAX_COUNT
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.service.data_folder import store_file
 from mpcsim.system import (
@@ -45,6 +46,8 @@ KEYS: Final = 32
 REQUESTS: Final = 10_000
 SEQUENTIAL: Final = 300
 WARM_UP: Final = 20
+PRESIGNED: Final = 100
+"""Presigned signatures one at a time, warming up included."""
 TIMEOUT_S: Final = 60.0
 PASSWORD: Final = "correct horse battery staple"
 CURVES: Final = ("secp256k1", "ed25519")
@@ -54,6 +57,7 @@ TARGETS: Final[dict[str, tuple[float, bool]]] = {
     "service_sign_secp256k1_p99_ms": (60.0, True),
     "service_sign_secp256k1_per_s": (120.0, False),
     "service_sign_ed25519_per_s": (250.0, False),
+    "service_sign_presigned_of_signed_per_s": (3.0, False),
     "service_sign_errors": (0.0, True),
     "service_generate_secp256k1_p50_ms": (700.0, True),
     "service_generate_ed25519_p50_ms": (150.0, True),
@@ -70,12 +74,18 @@ class _Key:
     token: str
     curve: str
     record: dict[str, str]
+    presignatures: list[str] = field(default_factory=list)
 
-    def signing(self, n: int) -> dict[str, str]:
-        """Body of the n-th signing request."""
+    def stored(self) -> dict[str, Any]:
+        """What every request has to say about the key."""
         fields = {name: self.record[name] for name in ("key_id", "encrypted_share", "secret_store")}
+        return {**fields, "curve": self.curve}
+
+    def signing(self, n: int) -> dict[str, Any]:
+        """Body of the n-th signing request; with a presignature if there is one left."""
         message = hashlib.sha256(f"payment {n}".encode()).hexdigest()
-        return {**fields, "curve": self.curve, "message": message}
+        with_one = {"presignatures": [self.presignatures.pop()]} if self.presignatures else {}
+        return {**self.stored(), "message": message, **with_one}
 
 
 def service_figures(
@@ -152,7 +162,7 @@ class _Connection:
         """A request."""
         return f"GET {path} HTTP/1.1\r\nHost: {self._host}\r\n\r\n".encode()
 
-    def post(self, path: str, token: str, document: dict[str, str]) -> bytes:
+    def post(self, path: str, token: str, document: dict[str, Any]) -> bytes:
         """A request with a JSON body."""
         body = json.dumps(document).encode()
         head = (
@@ -213,11 +223,13 @@ class _Load:
                 self._small_requests(keys["secp256k1"][0])
             errors = 0.0
             for curve in CURVES:
-                errors += await self._sustained(keys[curve], requests)
+                errors += await self._sustained(keys[curve], requests, curve)
+            if not signing_only:
+                errors += await self._presigned(keys["secp256k1"], requests // 4)
             self._figures["service_sign_errors"] = errors
         return self._figures
 
-    async def _post(self, token: str, path: str, body: dict[str, str]) -> tuple[int, Any]:
+    async def _post(self, token: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {token}"}
         async with self._http.post(self._address + path, json=body, headers=headers) as answer:
             return answer.status, await answer.json()
@@ -237,13 +249,14 @@ class _Load:
         self._figures[f"service_generate_{curve}_p50_ms"] = median(took)
         return keys
 
-    def _one_at_a_time(self, key: _Key) -> None:
+    def _one_at_a_time(self, key: _Key, runs: int | None = None) -> None:
         with closing(_Connection(self._address)) as node:
 
             def sign(n: int) -> bytes:
                 return node.post("/v3/wallet/sign", key.token, key.signing(n))
 
-            self._time(node, f"service_sign_{key.curve}", sign)
+            name = "presigned" if key.presignatures else key.curve
+            self._time(node, f"service_sign_{name}", sign, runs)
 
     def _small_requests(self, key: _Key) -> None:
         known = {**key.record, "password": PASSWORD}
@@ -288,12 +301,33 @@ class _Load:
         self._figures[f"{name}_p50_ms"] = median(took)
         self._figures[f"{name}_p99_ms"] = quantiles([*took, took[-1]], n=100)[98]
 
-    async def _sustained(self, keys: list[_Key], requests: int) -> int:
+    async def _presigned(self, keys: list[_Key], requests: int) -> int:
+        """The same with presignatures, which are made beforehand."""
+        each = -(-requests // len(keys))
+        began = time.perf_counter()
+        await asyncio.gather(*(self._presign(key, each + PRESIGNED) for key in keys))
+        made = sum(len(key.presignatures) for key in keys)
+        self._figures["service_presign_per_s"] = made / (time.perf_counter() - began)
+        self._one_at_a_time(keys[0], PRESIGNED - WARM_UP)
+        errors = await self._sustained(keys, requests, "presigned")
+        rates = (self._figures[f"service_sign_{n}_per_s"] for n in ("presigned", "secp256k1"))
+        presigned, signed = rates
+        self._figures["service_sign_presigned_of_signed_per_s"] = presigned / signed
+        return errors
+
+    async def _presign(self, key: _Key, count: int) -> None:
+        while len(key.presignatures) < count:
+            body = {**key.stored(), "count": min(MAX_COUNT, count - len(key.presignatures))}
+            status, made = await self._post(key.token, "/v3/wallet/presign", body)
+            if status != 200:
+                raise UsageError(f"presign: {status} {made}")
+            key.presignatures.extend(made["presignatures"])
+
+    async def _sustained(self, keys: list[_Key], requests: int, name: str) -> int:
         """Every key signs as fast as it is answered; returns the number of errors.
 
         The node's memory is read after a tenth of the requests and at the end.
         """
-        curve = keys[0].curve
         numbers = iter(range(requests))
         errors = 0
         node = self._process_ids["node"]
@@ -302,21 +336,21 @@ class _Load:
             nonlocal errors
             for n in numbers:
                 if n == requests // 10:
-                    self._figures[f"service_node_{curve}_tenth_mb"] = _resident_mb(node)
+                    self._figures[f"service_node_{name}_tenth_mb"] = _resident_mb(node)
                 status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
                 errors += status != 200
 
-        cpu_s = {name: _cpu_s(number) for name, number in self._process_ids.items()}
+        cpu_s = {who: _cpu_s(number) for who, number in self._process_ids.items()}
         began = time.perf_counter()
         await asyncio.gather(*(keep_signing(key) for key in keys))
-        self._figures[f"service_sign_{curve}_per_s"] = requests / (time.perf_counter() - began)
+        self._figures[f"service_sign_{name}_per_s"] = requests / (time.perf_counter() - began)
         backend_ms = 0.0
-        for name, number in self._process_ids.items():
-            spent_ms = (_cpu_s(number) - cpu_s[name]) * 1000 / requests
-            self._figures[f"service_sign_{curve}_{name}_cpu_ms"] = spent_ms
-            backend_ms += 0.0 if name == "node" else spent_ms
-        self._figures[f"service_sign_{curve}_backend_cpu_ms"] = backend_ms
-        self._figures[f"service_node_{curve}_end_mb"] = _resident_mb(node)
+        for who, number in self._process_ids.items():
+            spent_ms = (_cpu_s(number) - cpu_s[who]) * 1000 / requests
+            self._figures[f"service_sign_{name}_{who}_cpu_ms"] = spent_ms
+            backend_ms += 0.0 if who == "node" else spent_ms
+        self._figures[f"service_sign_{name}_backend_cpu_ms"] = backend_ms
+        self._figures[f"service_node_{name}_end_mb"] = _resident_mb(node)
         return errors
 
 
