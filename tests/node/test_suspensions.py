@@ -21,11 +21,13 @@ from mpcsim.primitives import ot_extension
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
+from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord
+from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
 from tests.helpers.gateway import delivered, shares_of
-from tests.node.wallets import House, Pass, on, playing, settled
+from tests.node.wallets import PASSWORD, House, Pass, on, playing, settled, stored_share
 
 LIFETIME_S = 30.0
 """Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
@@ -390,6 +392,47 @@ def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, e
             assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
             assert early == ("exchange" in house.transport.seen)
             assert early == ("sign" in house.transport.seen)
+
+    asyncio.run(run())
+
+
+def test_a_vault_of_a_suspended_key_is_not_opened(tmp_path):
+    """This node knows; nobody else is asked."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+            epoch = bytes.fromhex(case.record.key_id)
+            never: Any = asyncio.get_running_loop().create_future()
+            house.wallet._suspensions._refused[epoch] = never
+            house.transport.seen.clear()
+            sealed = stored_share(case.record)
+            with pytest.raises(ApiError, match="this key is suspended"):
+                await house.wallet.public_key(
+                    house.caller(), sealed, password=PASSWORD, timing=Timing()
+                )
+            assert house.transport.seen == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(tmp_path, early):
+    """In this process, after an attack."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+            sealed = SealedShare.parse(stored_share(case.record))
+            vaults = house.wallet._vaults
+            share = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+            share.guard.discard(OPERATOR)
+            house.wallet._signer._first_with_vault = early
+            assert (await case.sign(house)).message.startswith(
+                "MPC session cannot begin: the multiplication state with party 2 was discarded"
+            )
 
     asyncio.run(run())
 

@@ -209,6 +209,23 @@ def test_one_half_is_not_asked_for_alone() -> None:
     anew(test)
 
 
+def test_who_signs_opens_its_part() -> None:
+    async def test(house: House, clock: Clock) -> None:
+        record = await house.generate("ed25519")
+        store = SecretStore.from_text(record.secret_store)
+        key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
+        proof = wire.UseProof(bytes(16), bytes(32))
+        for party in MPC_NODES:
+            vault = wire.Vault(public, {party: store.halves[party]}, {}, 1)
+            signer = next(j for j in MPC_NODES if j != party)
+            body = wire.Sign(bytes(32), key, signer, HASH, (), (), proof, vault)
+            said = await failing(BadRequest, house.client.sign(house.caller().token, body))
+            assert said == "Invalid secret_store"
+            assert not house.gateway.gateway.sessions._sessions
+
+    anew(test)
+
+
 # ---------------------------------------------------------------------- statements
 
 
@@ -235,6 +252,9 @@ def test_statements_that_are_not_the_others() -> None:
         ):
             with pytest.raises(Refused, match="this is no statement of the institution"):
                 heard(house, bad)
+        of_another = replace(true.statement, party=OPERATOR)
+        with pytest.raises(Refused, match="this is no statement of the institution"):
+            heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
         early = replace(true.statement, at_ms=int((clock.now + 3600) * 1000))
         with pytest.raises(Refused, match="from the future"):
             heard(house, SignedAttestation(early, node._identity.sign(early)))
