@@ -15,6 +15,10 @@ MAX_PARTIES = 256
 this length is 8 kB, a session's buffered broadcasts stay below 3 MB."""
 
 SESSION_ID_BYTES = 32
+ALLOWANCE_BYTES = 16
+"""What the uses of a batch of presignatures are allowed under."""
+BOOT_BYTES = 16
+"""What tells one start of an MPC node from the next: random, and never stored."""
 
 CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
 """The share holders of a wallet key: the share that travels with the caller, the service

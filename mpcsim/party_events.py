@@ -72,6 +72,7 @@ class Ignored(Enum):
 
     OVER = "the run is over"
     NO_ENVELOPE = "not an envelope"
+    TOO_LARGE = "larger than this protocol's messages are"
     ANOTHER_SENDER = "claims to be from another party"
     ANOTHER_SESSION = "another session"
     NOT_PARTICIPANTS = "not between participants of this session"

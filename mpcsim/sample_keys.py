@@ -1,5 +1,5 @@
-"""Real key shares to test, attack and show with: made by real key generations, kept for the whole
-process, and the same in every process and on every machine."""
+"""Real key shares and presignatures to test, attack and show with: made by real sessions, kept for
+the whole process, and the same in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from functools import cache
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import Guard, KeyShare
-from mpcsim.protocols import dkg
+from mpcsim.protocols import dkg, presign
+from mpcsim.protocols.presign import Presignature
+from mpcsim.protocols.presign.presignature import Use
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
 
-__all__ = ["as_loaded", "keys", "session_id"]
+__all__ = ["as_loaded", "keys", "presignatures", "session_id", "unused"]
 
 
 def session_id(label: str) -> bytes:
@@ -49,5 +51,42 @@ def _made(curve: str, t: int, n: int, name: str) -> Mapping[PartyId, KeyShare]:
         run(
             dkg.party(agreed, i, session_id=session_id(label), rng=SeededRng(f"{label}, {i}"))
             for i in parties
+        )
+    )
+
+
+def presignatures(
+    t: int, n: int, signers: tuple[int, ...], count: int = 1, name: str = ""
+) -> dict[int, tuple[Presignature, ...]]:
+    """Every signer's parts of presignatures with the (t, n) key, as if just loaded.
+
+    REPRODUCIBLE: whoever knows these arguments knows the nonces, and with a signature the key.
+
+    Args:
+        name: another name gives others.
+    """
+    made = _presigned(t, n, signers, count, name)
+    return {i: tuple(map(unused, parts)) for i, parts in made.items()}
+
+
+def unused(presignature: Presignature) -> Presignature:
+    """The presignature as if no session had used it: the next test still has it."""
+    return replace(presignature, use=Use())
+
+
+@cache
+def _presigned(
+    t: int, n: int, signers: tuple[int, ...], count: int, name: str
+) -> Mapping[PartyId, tuple[Presignature, ...]]:
+    shares = keys("secp256k1", t, n)
+    label = f"presignatures {name}, {t} of {n}, {signers}, {count}"
+    return results(
+        run(
+            presign.party(
+                presign.setup(shares[i], signers, count),
+                session_id=session_id(label),
+                rng=SeededRng(f"{label}, {i}"),
+            )
+            for i in signers
         )
     )

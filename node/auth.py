@@ -15,7 +15,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.rpc.tokens import TokenError, TokenVerifier, UnknownSigningKey, bearer
 from node.errors import Unauthorized, Upstream
 from node.gateway_client import GatewayClient
-from node.wallet import Caller
+from node.sessions import Caller
 
 AUDIENCE: Final = "node"
 REFETCH_AFTER_S: Final = 1.0

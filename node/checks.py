@@ -12,7 +12,7 @@ from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
 from mpcsim.rpc.statements import KeyRecord
-from mpcsim.rpc.wire import Sign, Signing
+from mpcsim.rpc.wire import Signing
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -142,16 +142,19 @@ def check_share(share: KeyShare, key_id: str) -> None:
         raise UsageError("a share of another key")
 
 
-def check_answer(share: KeyShare, request: Sign, reply: Signing) -> None:
+def check_answer(
+    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: Signing
+) -> None:
     """See that what an MPC node says answers this request to sign. Before anything else is looked
     at: nobody is to be blamed for an answer to something else.
+
+    Args:
+        mac: of the request.
 
     Raises:
         ApiError: it answers another request.
     """
-    signer = PartyId(request.signer)
-    secret = share.peers[signer].pair_secret
-    expected = answer_tag(secret, signer, request.session_id, request.proof.mac)
+    expected = answer_tag(share.peers[signer].pair_secret, signer, session_id, mac)
     if not hmac.compare_digest(expected, reply.answers or b""):
         text = f"The {ROLES[signer]} has answered another request than this one; try again"
         raise ApiError(500, text)

@@ -1,12 +1,14 @@
-"""The first request of a signature by a client that does not have its share yet.
+"""Sessions whose first message travels with the request that opens the vault.
 
-It opens the vault and carries the client's first message (``mpcsim.protocol.early``), so that no
-round trip goes by for the vault alone.
+A signer's first message takes no key share (``mpcsim.protocol.early``), so that no round trip goes
+by for the vault alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpcsim.errors import UsageError
@@ -15,15 +17,38 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocol.early import Early
-from mpcsim.protocols import signing
+from mpcsim.protocols import presign, signing
 from mpcsim.rng import Rng
 from mpcsim.rpc.wire import Sign, Signing, UseProof, Vault
-from mpcsim.vault import ReplyKey, VaultUse, hashes
-from node.checks import SealedShare, cannot_begin, check_answer
+from mpcsim.vault import ReplyKey, VaultUse, hashes, share_key
+from node.checks import SealedShare, cannot_begin, check_answer, check_identities
+from node.client_party import ClientParty, give_up, leaves_open
+from node.errors import ApiError
+from node.gateway_client import GatewayClient
+from node.sessions import Caller, Nodes, Sessions, identities, seal_keys
+from node.suspensions import Report, Suspensions
+from node.timing import Timing
+from node.vaults import Vaults, once_sent
+from node.workers import Workers
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an MPC node is asked to do in a session, beside opening its part of the vault."""
+
+    sealed: SealedShare
+    """With a secret store that ``fits``."""
+    signer: PartyId
+    message: bytes = field(default=b"", repr=False)
+    """To be signed."""
+    path: Path = ()
+    """Of the child key to sign with."""
+    count: int = 0
+    """Presignatures to be made, where there is no message."""
 
 
 class Beginning:
-    """What one attempt to sign begins with: a session, nonces and a reply key of its own.
+    """The first request of one attempt: with a session, nonces and a reply key of its own.
 
     An attempt whose request was refused, or got lost on the way, may have been answered all the
     same: the next one has others.
@@ -31,9 +56,7 @@ class Beginning:
 
     def __init__(
         self,
-        sealed: SealedShare,
-        signer: PartyId,
-        message: bytes,
+        asked: Asked,
         *,
         user_id: str,
         boots: Mapping[PartyId, bytes],
@@ -43,27 +66,24 @@ class Beginning:
     ) -> None:
         """
         Args:
-            sealed: with a secret store that ``fits``.
             boots: the MPC nodes' present ones.
 
         Raises:
             ApiError: there is no signing that.
         """
-        store, epoch = sealed.secret_store, bytes.fromhex(sealed.key_id)
+        sealed, signer, message = asked.sealed, asked.signer, asked.message
+        epoch, keys = bytes.fromhex(sealed.key_id), sealed.secret_store.auth_keys
+        signers = (CLIENT, signer)
+        self.boots = boots
         self.reply_key = ReplyKey(rng)
-        self._signer = signer
+        who: Any = {"me": CLIENT, "auth_keys": keys, "session_id": session_id, "rng": rng}
         try:
-            self._early: Early[Any, Any] = signing.early(
-                sealed.curve,
-                epoch,
-                (CLIENT, signer),
-                message,
-                path=path,
-                me=CLIENT,
-                auth_keys=store.auth_keys,
-                session_id=session_id,
-                rng=rng,
-            )
+            self._early: Early[Any, Any]
+            if asked.count:
+                self._early = presign.early(epoch, signers, asked.count, **who)
+            else:
+                who["path"] = asked.path
+                self._early = signing.early(sealed.curve, epoch, signers, message, **who)
         except UsageError as error:
             raise cannot_begin(error) from None
         messages = self._early.messages
@@ -76,18 +96,20 @@ class Beginning:
             message=message,
             first=hashes(messages),
             reply_key=self.reply_key.public,
-            path=path,
+            presignatures=asked.count,
+            path=asked.path,
         )
-        self.openers = (signer,) if store.whole else MPC_NODES
-        proofs = {}
-        for other in set(self.openers) - {signer}:
-            opening = VaultUse.opening(epoch, user_id, boots[other], self.reply_key.public)
-            proofs[other] = UseProof(opening.boot, opening.mac(store.auth_keys[other]))
-        halves = {party: store.halves[party] for party in self.openers}
-        vault = Vault(self.reply_key.public, halves, proofs, int(store.whole))
-        proof = UseProof(use.boot, use.mac(store.auth_keys[signer]))
         self.request = Sign(
-            session_id, epoch, signer, message, messages, use.first, proof, vault, path
+            session_id,
+            epoch,
+            signer,
+            message,
+            messages,
+            use.first,
+            UseProof(use.boot, use.mac(keys[signer])),
+            vault_of(sealed, signer, user_id, boots, self.reply_key, count=asked.count),
+            asked.path,
+            asked.count,
         )
 
     def party(self, share: KeyShare, reply: Signing) -> Party[Any, Any]:
@@ -96,8 +118,136 @@ class Beginning:
         Raises:
             ApiError: the reply is to another request, or the share cannot be used.
         """
-        check_answer(share, self.request, reply)
+        asked = self.request
+        check_answer(share, PartyId(asked.signer), asked.session_id, asked.proof.mac, reply)
         try:
             return self._early.party(share)
         except UsageError as error:
             raise cannot_begin(error) from None
+
+
+def openers(sealed: SealedShare, signer: PartyId) -> Sequence[PartyId]:
+    """The MPC nodes that open a share's vault for a signature."""
+    return (signer,) if sealed.secret_store.whole else MPC_NODES
+
+
+def vault_of(
+    sealed: SealedShare,
+    signer: PartyId,
+    user_id: str,
+    boots: Mapping[PartyId, bytes],
+    reply_key: ReplyKey,
+    *,
+    count: int = 0,
+    using: bytes = b"",
+) -> Vault:
+    """What is to be opened, with proofs for the MPC nodes that do not sign.
+
+    Args:
+        count, using: ``presignatures`` and ``using`` of ``VaultUse.opening``.
+    """
+    store, epoch = sealed.secret_store, bytes.fromhex(sealed.key_id)
+    parties, proofs = openers(sealed, signer), {}
+    for other in set(parties) - {signer}:
+        use = VaultUse.opening(
+            epoch, user_id, boots[other], reply_key.public, presignatures=count, using=using
+        )
+        proofs[other] = UseProof(use.boot, use.mac(store.auth_keys[other]))
+    halves = {party: store.halves[party] for party in parties}
+    return Vault(reply_key.public, halves, proofs, int(store.whole))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A session that the other side has answered once, and the opened vault."""
+
+    share: KeyShare
+    share_key: bytes = field(repr=False)
+    """What the share is sealed with."""
+    boots: Mapping[PartyId, bytes]
+    """The MPC nodes'."""
+    reply: Signing
+    client: ClientParty[Any]
+
+    async def result(self) -> Any:
+        """Go on until the client's party is done; errors as of ``ClientParty.run``."""
+        async with self.client:
+            return await self.client.join(self.reply.messages, last_word=False)
+
+
+class EarlySessions:
+    """Begins sessions by such a request."""
+
+    def __init__(
+        self,
+        gateway: GatewayClient,
+        vaults: Vaults,
+        sessions: Sessions,
+        *,
+        suspensions: Suspensions,
+        workers: Workers,
+        rng: Rng,
+    ) -> None:
+        self._gateway = gateway
+        self._vaults = vaults
+        self._sessions = sessions
+        self._suspensions = suspensions
+        self._workers = workers
+        self._rng = rng
+
+    async def begin(self, caller: Caller, asked: Asked, timing: Timing) -> Begun:
+        """Have the vault opened and the first message answered. Nothing stays open if this fails.
+
+        Raises:
+            NotFound: not a present key of this user.
+            BadRequest: the store or the share is damaged, or of another key.
+            ApiError: the gateway's errors, among others.
+        """
+        sealed, signer = asked.sealed, asked.signer
+        user_id, session_id, answered = caller.claims.user_id, b"", False
+        self._suspensions.check(bytes.fromhex(sealed.key_id))
+
+        async def ask(nodes: Nodes) -> tuple[Beginning, Signing]:
+            nonlocal session_id
+            check_identities(sealed.secret_store, identities(nodes))
+            session_id = self._sessions.fresh_id()
+            beginning = Beginning(
+                asked,
+                user_id=user_id,
+                boots={party: hello.boot for party, hello in nodes.items()},
+                session_id=session_id,
+                rng=self._rng,
+            )
+            reply, _ = await asyncio.gather(
+                self._gateway.sign(caller.token, beginning.request),
+                once_sent(lambda: beginning.reply_key.prepare(seal_keys(nodes))),
+            )
+            return beginning, reply
+
+        try:
+            with timing.span("round1"):
+                beginning, reply = await self._vaults.of_present_boots(ask)
+            answered = True
+            self._sessions.check_token(caller)
+            self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
+            with timing.span("vault"):
+                key, record = await self._vaults.combined(
+                    caller, sealed.key_id, beginning.reply_key, reply.vault, openers(sealed, signer)
+                )
+                with key:
+                    share = self._vaults.share(caller, sealed, key, record)
+                    sealing = share_key(sealed.secret_store, key)
+            with timing.span("compute"):
+                party = beginning.party(share, reply)
+        except BaseException as error:
+            if session_id and (answered or leaves_open(error)):
+                exchange = self._sessions.exchange(caller.token, session_id)
+                number, others = signing.of_curve(sealed.curve).number, {signer: None}
+                giving_up = give_up(exchange, number, session_id, others, self._rng)
+                telling = self._workers.later(giving_up)
+                if isinstance(error, ApiError) and answered:
+                    await asyncio.shield(telling)  # so that the next call finds the key free
+            raise
+        report = Report(self._suspensions, user_id, share, session_id, self._rng, reply.tag)
+        client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
+        return Begun(share, sealing, beginning.boots, reply, client)

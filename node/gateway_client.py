@@ -15,7 +15,7 @@ from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding
-from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import Path, path_text
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
@@ -40,7 +40,7 @@ from mpcsim.rpc.transport import (
     Transport,
     TransportFailed,
 )
-from mpcsim.rpc.wire import BOOT_BYTES, SEAL_KEY_BYTES, SIGNATURE_BYTES
+from mpcsim.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
 from node.checks import child_key, public_key_text
 from node.errors import (
     AnotherBoot,
@@ -287,6 +287,16 @@ class GatewayClient:
             data = await self._post("sign", token, body)
         except Upstream as error:
             if error.upstream_status == BAD_REQUEST and body.vault:
+                raise BadRequest("Invalid secret_store") from None
+            raise
+        return _decode(wire.Signing, data)
+
+    async def presigned(self, token: str, body: wire.Presigned) -> wire.Signing:
+        """Sign with a presignature; otherwise as ``sign``."""
+        try:
+            data = await self._post("presigned", token, body)
+        except Upstream as error:
+            if error.upstream_status == BAD_REQUEST:
                 raise BadRequest("Invalid secret_store") from None
             raise
         return _decode(wire.Signing, data)

@@ -25,6 +25,10 @@ MAX_ENCRYPTED_SHARE: Final = 1 << 16
 """Characters; a secp256k1 share with its multiplication state takes about 17,000."""
 MAX_SECRET_STORE: Final = 1 << 12
 """Characters."""
+MAX_PRESIGNATURES: Final = 64
+"""In one request."""
+MAX_PRESIGNATURE: Final = 1 << 11
+"""Characters."""
 HASH_DIGITS: Final = 64
 """Hex digits of the hash that ECDSA signs."""
 
@@ -46,6 +50,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     "secret_store": _BASE64URL.format(MAX_SECRET_STORE),
     "message": f"hex without 0x, 1 to {MAX_MESSAGE_BYTES} bytes",
     "signer": "operator or institution",
+    "count": f"a number from 1 to {MAX_PRESIGNATURES}",
+    "presignatures": f"a list of at most {MAX_PRESIGNATURES} strings that presign returned",
     "path": "text such as m/0/7",
 }
 """What a request's field must be, for the message that refuses it."""
@@ -68,6 +74,16 @@ EXAMPLE_SIGNATURE: Final = (
 Curve = Annotated[
     Literal["secp256k1", "ed25519"],
     Field(description="Curve of the key.", examples=["secp256k1"]),
+]
+Presignature = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_PRESIGNATURE,
+        pattern=BASE64URL_PATTERN,
+        description="A presignature, sealed; URL-safe base64 without padding.",
+        examples=["AXByZXNpZ25hdHVyZQ"],
+    ),
 ]
 Password = Annotated[
     str,
@@ -253,6 +269,18 @@ class SignRequest(StoredKey):
         ),
     ] = None
 
+    presignatures: Annotated[
+        list[Presignature] | None,
+        Field(
+            max_length=MAX_PRESIGNATURES,
+            repr=False,
+            description=(
+                "What `presign` has returned, as far as it is left (secp256k1). The first one that "
+                "is of use is used up; the answer has what is left. Keep that instead."
+            ),
+        ),
+    ] = None
+
     @field_validator("message")
     @classmethod
     def _hash_for_ecdsa(cls, message: str, info: ValidationInfo) -> str:
@@ -261,6 +289,18 @@ class SignRequest(StoredKey):
                 "hash_length", f"must have {HASH_DIGITS} hex digits for secp256k1"
             )
         return message
+
+
+class PresignRequest(StoredShare):
+    """A stored key share record, and how many presignatures to make for it."""
+
+    count: Annotated[
+        int, Field(ge=1, le=MAX_PRESIGNATURES, strict=True, description="How many.", examples=[16])
+    ]
+    signer: Annotated[
+        Literal["operator", "institution"],
+        Field(description="Which MPC node signs with them.", examples=["operator"]),
+    ] = "operator"
 
 
 class PublicKeyRequest(StoredKey):
@@ -305,6 +345,15 @@ class KeyShareRecord(Body):
     curve: Curve
 
 
+class Presignatures(Body):
+    """What signs faster later, for the caller to keep encrypted: the node keeps nothing.
+
+    Each is good for one signature. Who restores a database has used ones in it: they are refused.
+    """
+
+    presignatures: Annotated[list[Presignature], Field(description="As many as were made.")]
+
+
 class Signature(Body):
     """A signature that the node has verified under the key."""
 
@@ -318,6 +367,10 @@ class Signature(Body):
             examples=[EXAMPLE_SIGNATURE],
         ),
     ]
+    presignatures: Annotated[
+        list[Presignature] | None,
+        Field(description="What is left of those in the request, if it had that member."),
+    ] = None
 
 
 class PublicKey(Body):

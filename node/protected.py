@@ -26,8 +26,9 @@ from node.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.logs import record_of
 from node.models import EXPECTED
+from node.sessions import Caller
 from node.timing import Timing
-from node.wallet import Caller, Wallet
+from node.wallet import Wallet
 
 MAX_BODY_BYTES: Final = 1 << 18
 """Of a request. The largest that makes sense carries a message of 64 KiB in hex."""
@@ -117,7 +118,7 @@ class JsonRequest(Request):
 
 
 def json_answer(model: BaseModel) -> Response:
-    """200 with the model as JSON. A member of which there is none is left out."""
+    """200 with the model as JSON, without the members that it does not have."""
     return Response(model.model_dump_json(exclude_none=True), media_type=JSON)
 
 

@@ -23,6 +23,8 @@ from node.models import (
     KeyToken,
     NewKeyRequest,
     PathQuery,
+    Presignatures,
+    PresignRequest,
     PublicKey,
     PublicKeyRequest,
     RegisteredKeys,
@@ -177,15 +179,38 @@ async def sign(body: SignRequest, request: Request) -> Response:
     One request at a time for one `key_id`: a second one while the first runs is refused.
     """
     call = this_call(request)
-    signature = await call.wallet.sign(
+    signature, left = await call.wallet.sign(
         call.caller,
         body,
         message=bytes.fromhex(body.message),
         signer=body.signer,
         path=body.child or (),
+        presignatures=body.presignatures or (),
         timing=call.timing,
     )
-    return json_answer(Signature(signature=signature))
+    asked = body.presignatures is not None
+    return json_answer(Signature(signature=signature, presignatures=left if asked else None))
+
+
+@wallet.post(
+    "/presign",
+    response_model=Presignatures,
+    responses=fails_with(404, *WITH_BODY),
+    summary="Make presignatures",
+)
+async def presign(body: PresignRequest, request: Request) -> Response:
+    """Compute all of an ECDSA signature that does not depend on the message, many times over.
+
+    Hand the list to `sign` with each call, and keep what it returns of it: a signature then takes
+    one round trip. Each is good for one signature; a restart of an MPC node, a recovery and a
+    suspension void them all, and then `sign` goes the longer way. Fewer than asked for come back
+    if something fails on the way.
+    """
+    call = this_call(request)
+    made = await call.wallet.presign(
+        call.caller, body, count=body.count, signer=body.signer, timing=call.timing
+    )
+    return json_answer(Presignatures(presignatures=made))
 
 
 @wallet.post(

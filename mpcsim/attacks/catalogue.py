@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mpcsim.attacks import dkg, encoding, frost, ot, resharing, signing, state, transport
+from mpcsim.attacks import (
+    dkg,
+    encoding,
+    frost,
+    ot,
+    presigning,
+    resharing,
+    signing,
+    state,
+    transport,
+)
 from mpcsim.attacks.model import Attack
 
 FAMILIES = {
     "oblivious transfer": ot.ATTACKS,
     "threshold ECDSA": signing.ATTACKS,
+    "presignatures": presigning.ATTACKS,
     "key generation": dkg.ATTACKS,
     "resharing": resharing.ATTACKS,
     "threshold Ed25519": frost.ATTACKS,
@@ -48,8 +59,6 @@ NOT_APPLICABLE: Mapping[str, str] = {
     "D11": "needs refresh messages whose failure depends on the receiver's secrets (Paillier "
     "moduli, range proofs); here a dealt share is compared with public commitments, OT state is "
     "made anew, and resharing makes every check of key generation (D12, D14)",
-    "S3": "no presigning: message and path, and with it the tweak of a derived key, are fixed "
-    "before the first nonce is drawn, as part of the session's context (S8)",
     "S14": "out of scope: Python offers no constant time, and the documentation says so",
     "P1": f"{_PAILLIER}: no modulus to prove well-formed",
     "P2": f"{_PAILLIER}; in DKLs23 a failed signature says nothing about the key, and the failure "
@@ -66,7 +75,7 @@ REMARKS: Mapping[str, str] = {
     "O10": "a choice of construction, not an attack of its own: the check that O1 meets is "
     "SoftSpoken's, over full-rank rows and with masks",
     "D14": "no repairable threshold scheme: a lost share comes back by resharing",
-    "S1": "no presignatures: the nonces of a signature under way take their place",
+    "S1": "beside presignatures, the nonces of a signature under way",
     "S11": "the hash of an ERC-4337 operation, which must bind EntryPoint and chain, is made by "
     "whoever asks for the signature; the signers get 32 bytes",
     "P9": "no ciphertexts: the points and scalars that are left are in S10 and D9",

@@ -32,8 +32,9 @@ from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Definition, Party, Round, Turn, View
 from mpcsim.protocols.dkg.rounds import Dealing
-from mpcsim.protocols.ecdsa import EcdsaSetup
+from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.frost.rounds import FrostSetup
+from mpcsim.protocols.presign.presignature import Use
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +48,7 @@ COPIED = (
 )
 """Packages and modules whose functions a research build has copies of."""
 
-_WITH_METHODS = (Mta, Dealing, EcdsaSetup, FrostSetup)
+_WITH_METHODS = (Mta, Dealing, SignerSetup, FrostSetup)
 """Classes whose methods make checks, or lead to functions that do. Messages and all other data
 stay the product's own: they check nothing."""
 
@@ -182,6 +183,7 @@ class ResearchBuild(Build):
             pair_secrets=shape.pair_secrets if self._sealing else lambda setup: {},
             check=shape.check if self._setup_check else lambda setup, me: None,
             adapt=shape.adapt,
+            largest=shape.largest,
             switched_off=self.switched_off,
         )
 
@@ -327,6 +329,7 @@ def _washed(result: Any) -> Any:
 # ---------------------------------------------------------------------- neglectful drivers
 
 DISCARD = "discarding OT state after a failed check"
+USE_ONCE = "using a presignature once"
 ONE_GUARD = "one guard for all open sessions of a share"
 KEEP_BOTH = "keeping the old and the prepared share until the end"
 RESTORE_LATEST = "restoring nothing but the latest snapshot"
@@ -337,4 +340,11 @@ class ForgetfulGuard(Guard):
     """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after``."""
 
     def discard(self, *peers: PartyId) -> None:
+        """Forget it at once."""
+
+
+class ForgetfulUse(Use):
+    """A presignature's mark that does not stay."""
+
+    def spend(self) -> None:
         """Forget it at once."""

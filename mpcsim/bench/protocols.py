@@ -15,8 +15,10 @@ from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted, silent
 from mpcsim.protocol import Done, Output, Party, Waiting
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
+from mpcsim.protocols.presign import Presignature
 from mpcsim.runner import LocalRun, results, run
+from mpcsim.sample_keys import unused
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]
@@ -25,12 +27,21 @@ FULL_RUNS = 60
 """Runs behind every median of a signature; key generation takes half as many."""
 
 
+PRESIGN = "presign_secp256k1_2p_x16"
+PRESIGNATURES = 16
+"""That are made in one session where presigning is measured."""
+
 CURVE_OPERATIONS: dict[str, dict[str, int]] = {
     "sign_secp256k1_2p": {
         "base_mult": 12,  # each signer: R_i, pk_i, Gamma^u, Gamma^v, d^u * G, d^v * G
         "scalar_mult": 4,  # each: chi * R_j, chi * pk_j
         "point_decode": 8,  # each: R_j, pk_j, Gamma^u, Gamma^v of the peer
         "recover": 2,  # each: verify the signature and its recovery id
+    },
+    "sign_presigned_secp256k1_2p": {
+        "base_mult": 2,  # each signer: delta * G
+        "point_add": 2,  # each: R + delta * G
+        "recover": 1,  # the one who finishes: verify the signature and its recovery id
     },
     "sign_ed25519_2p": {
         "ed25519_base_mult": 6,  # each signer: D_i, E_i, own term of R
@@ -213,12 +224,50 @@ def signing_parties(
     ]
 
 
+def presigning_parties(
+    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], count: int
+) -> list[Party[presign.PresignSetup, tuple[Presignature, ...]]]:
+    """Fresh parties of a session that makes presignatures."""
+    session_id = os.urandom(32)
+    return [
+        presign.party(presign.setup(shares[PartyId(i)], signers, count), session_id=session_id)
+        for i in signers
+    ]
+
+
+def presigned_parties(
+    shares: dict[PartyId, KeyShare], parts: Mapping[PartyId, Presignature]
+) -> Parties:
+    """Fresh signers of a random digest with a presignature; the first one finishes.
+
+    They take the same one again and again, which is for measuring only.
+    """
+    session_id, digest, rho = os.urandom(32), os.urandom(32), os.urandom(32)
+    finisher = min(parts)
+    return [
+        presigned.party(
+            presigned.setup(shares[i], unused(part), finisher, digest, rho), session_id=session_id
+        )
+        for i, part in parts.items()
+    ]
+
+
+def _presignature(
+    shares: dict[PartyId, KeyShare], signers: tuple[int, ...]
+) -> dict[PartyId, Presignature]:
+    made = results(run(presigning_parties(shares, signers, 1)))
+    return {i: parts[0] for i, parts in made.items()}
+
+
 def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     """Name, a maker of fresh parties, and the share of the full number of runs it gets."""
     secp, wide, ed = keys("secp256k1"), keys("secp256k1", "ot/128"), keys("ed25519")
     yield "sign_secp256k1_2p", lambda: signing_parties(secp, (1, 2)), 1.0
     yield "sign_secp256k1_2p_xi512", lambda: signing_parties(wide, (1, 2)), 1.0
     yield "sign_secp256k1_3p", lambda: signing_parties(secp, (1, 2, 3)), 1.0
+    ahead = _presignature(secp, (1, 2))
+    yield PRESIGN, lambda: list(presigning_parties(secp, (1, 2), PRESIGNATURES)), 0.25
+    yield "sign_presigned_secp256k1_2p", lambda: presigned_parties(secp, ahead), 1.0
     yield "sign_ed25519_2p", lambda: signing_parties(ed, (1, 2)), 1.0
     yield "sign_ed25519_3p", lambda: signing_parties(ed, (1, 2, 3)), 1.0
     yield "keygen_secp256k1", lambda: _keygen("secp256k1"), 0.5
@@ -227,10 +276,23 @@ def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     yield "reshare_ed25519", lambda: _reshare(ed), 1.0
 
 
+def presigned_figures(measured: Mapping[str, Figures]) -> dict[str, float]:
+    """What a signature costs with a presignature, beside one without."""
+    offline = measured[PRESIGN].total_ms / PRESIGNATURES
+    online = measured["sign_presigned_secp256k1_2p"].total_ms
+    full = measured["sign_secp256k1_2p"].total_ms
+    return {
+        "presign_secp256k1_2p_per_signature_ms": offline,
+        "presigned_offline_and_online_of_full_percent": 100 * (offline + online) / full,
+    }
+
+
 def round_trip_figures() -> dict[str, float]:
     """HTTP round trips of a two-party signature."""
     secp, ed = keys("secp256k1"), keys("ed25519")
+    ahead = _presignature(secp, (1, 2))
     return {
+        "sign_presigned_secp256k1_2p_round_trips": round_trips(presigned_parties(secp, ahead)),
         "sign_secp256k1_2p_round_trips": round_trips(signing_parties(secp, (1, 2))),
         "sign_ed25519_2p_round_trips": round_trips(signing_parties(ed, (1, 2))),
     }

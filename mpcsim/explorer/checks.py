@@ -101,6 +101,29 @@ _RESHARING: Final = {
     "Confirm": (Check("sender confirms the key record that we have", _R.CONFIRMATION_MISMATCH, 5),),
 }
 
+_OFFER: Final = (
+    Check("multiplication state with the sender is still in use", _R.SETUP_DISCARDED, 3),
+    Check("OT extension: the correlation check holds", _R.OT_EXTENSION_CHECK, 3),
+)
+_RESPOND: Final = (
+    Check("R_j opens the commitment of round 1", _R.COMMITMENT_OPENING, 4),
+    Check("multiplication: the corrections are consistent (mu)", _R.MULTIPLICATION_CHECK, 4),
+    Check("Gamma_u: the nonce multiplied is the committed one", _R.GAMMA_U_MISMATCH, 4),
+    Check("Gamma_v: the key share multiplied is the published one", _R.GAMMA_V_MISMATCH, 4),
+    Check("the pk_j add up to the public key", _R.PUBLIC_KEY_MISMATCH, 4),
+    Check("the nonce R is not the identity, r is not 0", _R.DEGENERATE_NONCE, 4),
+)
+
+
+def _opened(round_: int) -> tuple[Check, ...]:
+    """Of who shows its part in re-randomising the nonce, in that round."""
+    return (
+        Check("sender signs the same hash with the same presignature", _R.SESSION_MISMATCH, round_),
+        Check("rho_j opens its commitment from presigning", _R.COMMITMENT_OPENING, round_),
+        Check("the nonce R' is not the identity, r' is not 0", _R.DEGENERATE_NONCE, round_),
+    )
+
+
 CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
     "dkg": _DEALING,
     "reshare": _RESHARING,
@@ -117,22 +140,34 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
         "Offer": (
             Check("echo: sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
             Check("sender has come to the same key to sign with", _R.SESSION_MISMATCH, 3),
-            Check("multiplication state with the sender is still in use", _R.SETUP_DISCARDED, 3),
-            Check("OT extension: the correlation check holds", _R.OT_EXTENSION_CHECK, 3),
+            *_OFFER,
         ),
-        "Respond": (
-            Check("R_j opens the commitment of round 1", _R.COMMITMENT_OPENING, 4),
-            Check(
-                "multiplication: the corrections are consistent (mu)", _R.MULTIPLICATION_CHECK, 4
-            ),
-            Check("Gamma_u: the nonce multiplied is the committed one", _R.GAMMA_U_MISMATCH, 4),
-            Check("Gamma_v: the key share multiplied is the published one", _R.GAMMA_V_MISMATCH, 4),
-            Check("the pk_j add up to the public key", _R.PUBLIC_KEY_MISMATCH, 4),
-            Check("the nonce R is not the identity, r is not 0", _R.DEGENERATE_NONCE, 4),
-        ),
+        "Respond": _RESPOND,
         "SignatureShare": (
             Check("the denominator is not 0", _R.ZERO_DENOMINATOR, 5),
             Check("libsecp256k1 accepts the assembled signature", _R.SIGNATURE_INVALID, 5),
+        ),
+    },
+    "presign": {
+        "Commit": (
+            Check("sender makes as many with the same key and signers", _R.SESSION_MISMATCH, 2),
+            Check("one commitment of each kind for each", _R.MALFORMED_MESSAGE, 2),
+            Check("everyone received the same commitments (echo)", _R.ECHO_MISMATCH, 3),
+            Check("each R_j in Respond opens its commitment", _R.COMMITMENT_OPENING, 4),
+        ),
+        "Offer": (
+            Check("echo: sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
+            Check("one offer for each", _R.MALFORMED_MESSAGE, 3),
+            *_OFFER,
+        ),
+        "Respond": (Check("one answer for each", _R.MALFORMED_MESSAGE, 4), *_RESPOND),
+    },
+    "presigned": {
+        "Open": _opened(2),
+        "Answer": (
+            *_opened(3),
+            Check("the denominator is not 0", _R.ZERO_DENOMINATOR, 3),
+            Check("libsecp256k1 accepts the assembled signature", _R.SIGNATURE_INVALID, 3),
         ),
     },
     "frost": {

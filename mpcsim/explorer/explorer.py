@@ -45,7 +45,7 @@ class Explorer(Exploration):
         was changed. That is what no party may ever do with a key that guards value.
 
         Args:
-            operation: ``generate``, ``sign`` or ``recover``.
+            operation: ``generate``, ``sign``, ``presign``, ``sign_presigned`` or ``recover``.
             reveal: show secret values. They are then in the notebook's output, too.
             options: the arguments of that method of the simulation.
 

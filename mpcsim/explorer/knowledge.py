@@ -115,6 +115,13 @@ _DEALING: Final = Knowledge(
     ),
 )
 
+_MULTIPLIED: Final = (
+    Item("R_{j}", "part of the nonce point, opened", RECEIVED),
+    Item("pk_{j}", "sk_{j} · G", RECEIVED),
+    Item("d from {j}", "the other additive parts of the products", RECEIVED),
+    Item("psi_{j}", "phi_{j} less chi: party {j}'s mask stays hidden", RECEIVED),
+)
+
 KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
     "dkg": _DEALING,
     "reshare": Knowledge(
@@ -181,12 +188,7 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
         {
             "Commit": (Item("commitment to R_{j}", "binds party {j}, says nothing yet", RECEIVED),),
             "Offer": (Item("OT corrections of {j}", "hide chi of party {j}", RECEIVED),),
-            "Respond": (
-                Item("R_{j}", "part of the nonce point, opened", RECEIVED),
-                Item("pk_{j}", "sk_{j} · G", RECEIVED),
-                Item("d from {j}", "the other additive parts of the products", RECEIVED),
-                Item("psi_{j}", "phi_{j} less chi: party {j}'s mask stays hidden", RECEIVED),
-            ),
+            "Respond": _MULTIPLIED,
             "SignatureShare": (
                 Item("w_{j}, u_{j}", "masked parts of numerator and denominator", RECEIVED),
             ),
@@ -197,6 +199,94 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             Never("phi_{j}", "the mask of party {j}", 1, "phi_i"),
             Never("chi of {j}", "what party {j} multiplies with", 2, "chi"),
             Never("sk_{j}", "the session's key share of party {j}", 3, "sk_i"),
+            _PRIVATE_KEY,
+        ),
+    ),
+    "presign": Knowledge(
+        {
+            BEFORE: (
+                Item("x_i", "its share of the key", OWN, "share.secret_share"),
+                Item("Y", "the public key", PUBLIC, "share.record.public_key"),
+            ),
+            1: (
+                Item("r_i", "its part of each nonce", OWN, "nonces.r_i"),
+                Item("phi_i", "its mask for each inversion", OWN, "nonces.phi_i"),
+                Item("rho_i", "what will re-randomise each nonce", OWN, "later.rho_i"),
+                Item("R_i", "r_i · G, committed to, not yet shown", OWN, "nonces.R_i"),
+            ),
+            2: (
+                Item("transcripts", "one for each, fresh", PUBLIC, "nonces.transcript"),
+                Item("chi_ij", "what it multiplies the peer's values with", OWN, "nonces.chi"),
+            ),
+            3: (
+                Item(
+                    "sk_i",
+                    "lambda_i · x_i + zeta_i: its key share, for this nonce only",
+                    OWN,
+                    "nonces.sk_i",
+                ),
+                Item(
+                    "c_ij", "its additive parts of r_i · chi_ji and sk_i · chi_ji", OWN, "nonces.c"
+                ),
+            ),
+            4: (
+                Item("R", "the nonce points, not yet re-randomised", PUBLIC),
+                Item("u_i, v_i", "its additive parts of r · phi and sk · phi", OWN),
+            ),
+        },
+        {
+            "Commit": (
+                Item("commitments to R_{j}", "bind party {j}, say nothing yet", RECEIVED),
+                Item("commitments to rho_{j}", "not opened in this session", RECEIVED),
+            ),
+            "Offer": (Item("OT corrections of {j}", "hide chi of party {j}", RECEIVED),),
+            "Respond": _MULTIPLIED,
+        },
+        (
+            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            Never("r_{j}", "the nonce shares of party {j}", 1, "nonces.r_i"),
+            Never("phi_{j}", "the masks of party {j}", 1, "nonces.phi_i"),
+            Never("rho_{j}", "what party {j} opens when there is a message", 1, "later.rho_i"),
+            Never("chi of {j}", "what party {j} multiplies with", 2, "nonces.chi"),
+            Never("sk_{j}", "the key shares of party {j}, one a nonce", 3, "nonces.sk_i"),
+            _PRIVATE_KEY,
+        ),
+    ),
+    "presigned": Knowledge(
+        {
+            BEFORE: (
+                Item("Y", "the public key", PUBLIC, "share.record.public_key"),
+                Item("H(m)", "the hash to be signed", PUBLIC, "message_hash"),
+                Item("rho", "of the one who finishes, fresh", PUBLIC, "rho"),
+                Item("R", "the nonce point of the presignature", PUBLIC, "presignature.R"),
+                Item("phi_i", "its mask for the inversion", OWN, "presignature.phi_i"),
+                Item("u_i", "its part of r · phi", OWN, "presignature.u_i"),
+                Item("v_i", "its part of sk · phi", OWN, "presignature.v_i"),
+            ),
+            1: (Item("used", "the presignature is gone, whatever follows", PUBLIC),),
+            2: (Item("delta", "what R is moved by: a hash of everything", PUBLIC),),
+            3: (
+                Item("R'", "R + delta · G", PUBLIC, "R"),
+                Item("r'", "its x coordinate: half of the signature", PUBLIC, "r_x"),
+                Item(
+                    "(r', s)", "the signature, verified: who finishes has it", PUBLIC, "signature"
+                ),
+            ),
+        },
+        {
+            "Open": (Item("rho_{j}", "what party {j} was bound to, opened", RECEIVED),),
+            "Answer": (
+                Item("rho_{j}", "what party {j} was bound to, opened", RECEIVED),
+                Item("w_{j}, u'_{j}", "masked parts of numerator and denominator", RECEIVED),
+            ),
+        },
+        (
+            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            Never("phi_{j}", "the mask of party {j}", BEFORE, "presignature.phi_i"),
+            Never(
+                "u_{j}", "its part of r · phi, for the nonce as it was", BEFORE, "presignature.u_i"
+            ),
+            Never("v_{j}", "its part of sk · phi", BEFORE, "presignature.v_i"),
             _PRIVATE_KEY,
         ),
     ),
@@ -244,11 +334,14 @@ NETWORK_NEVER: Final = (
 
 
 def find(kept: Any, path: str) -> Any:
-    """The value at a path in what a party kept; None if there is none."""
+    """The value at a path in what a party kept; None if there is none. Of many alike, a tuple."""
     for name in path.split("."):
         if kept is None:
             return None
-        kept = getattr(kept, name)
+        if isinstance(kept, tuple):
+            kept = tuple(getattr(each, name) for each in kept)
+        else:
+            kept = getattr(kept, name)
     return kept
 
 

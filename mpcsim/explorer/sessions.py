@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -12,16 +12,16 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.explorer.fields import WHOLE, alter
 from mpcsim.explorer.observe import Observed, Recording
 from mpcsim.explorer.retime import Recorded, Retiming, seen_network
-from mpcsim.keyshare import KeyShare
+from mpcsim.ids import PartyId
 from mpcsim.protocol import Definition, Party
 from mpcsim.rng import SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
-from mpcsim.sim.simulation import Simulation
+from mpcsim.sim.simulation import Parts, Simulation
 from mpcsim.sim.trace import Trace
 
-OPERATIONS: Final = ("generate", "sign", "recover")
+OPERATIONS: Final = ("generate", "sign", "presign", "sign_presigned", "recover")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class LiveSession:
         """Prepare a session.
 
         Args:
-            operation: ``generate``, ``sign`` or ``recover``.
+            operation: one of ``OPERATIONS``.
             options: the arguments of that method of the simulation.
 
         Raises:
@@ -97,6 +97,7 @@ class LiveSession:
         self._simulation = replace(
             simulation,
             shares=dict(simulation.shares),
+            presignatures=_copied(simulation.presignatures),
             secrets_seed=simulation.secrets_seed or SystemRng().bytes(32).hex(),
         )
         self._costs: Recorded | None = None
@@ -140,11 +141,12 @@ class LiveSession:
             own,
             network=network,
             shares=dict(own.shares),
+            presignatures=_copied(own.presignatures),
             compute=self._costs or own.compute,
             corrupt=dict.fromkeys(network.placement, observed),
             listener=recording.listen,
         )
-        with _untouched(own.shares.values()):
+        with _untouched(own):
             stepping = getattr(simulation, f"begin_{self._operation}")(**self._options)
             while stepping.step():
                 pass
@@ -238,13 +240,29 @@ class _Altered:
         return item
 
 
+def _copied(kept: dict[tuple[PartyId, ...], list[Parts]]) -> dict[tuple[PartyId, ...], list[Parts]]:
+    """Presignatures that a run may take without their being gone for the next."""
+    return {signers: list(parts) for signers, parts in kept.items()}
+
+
 @contextmanager
-def _untouched(shares: Iterable[KeyShare]) -> Iterator[None]:
-    """Whatever happens inside, multiplication state stays as usable as it was."""
-    guards = {id(share.guard): share.guard for share in shares}.values()
-    before = [guard.discarded for guard in guards]
+def _untouched(simulation: Simulation) -> Iterator[None]:
+    """Whatever happens inside, multiplication state and presignatures stay as usable as they were.
+
+    That is what no wallet may do: see ``LiveSession``.
+    """
+    guards = {id(s.guard): s.guard for s in simulation.shares.values()}.values()
+    uses = [
+        part.use
+        for kept in simulation.presignatures.values()
+        for parts in kept
+        for part in parts.values()
+    ]
+    discarded, spent = [guard.discarded for guard in guards], [use.spent for use in uses]
     try:
         yield
     finally:
-        for guard, discarded in zip(guards, before, strict=True):
-            guard.discarded = discarded
+        for guard, before in zip(guards, discarded, strict=True):
+            guard.discarded = before
+        for use, was in zip(uses, spent, strict=True):
+            use.spent = was

@@ -72,6 +72,7 @@ class Gateway:
             "generate": self._generate,
             "recover": self._recover,
             "sign": self._sign,
+            "presigned": self._presigned,
             "exchange": self._exchange,
             "activate": self._activate,
         }
@@ -186,42 +187,49 @@ class Gateway:
         curve = self._curve_of(asking.claims, key_id)
         self.suspensions.check(body.key_id)
         parties = _openers(body.halves, body.whole)
-        halves = await all_of([self._half(asking, party, body, curve) for party in parties])
-        return await self._opened(asking, key_id, curve, dict(zip(parties, halves, strict=True)))
+        requests = [
+            wire.OpenHalf(
+                body.key_id, body.reply_key, body.halves[j], body.proofs.get(j), body.whole
+            )
+            for j in parties
+        ]
+        asked = zip(parties, requests, strict=True)
+        halves = await all_of([self._half(asking, j, request, curve) for j, request in asked])
+        opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
+        return await self._opened(asking, key_id, curve, opened)
 
     async def _half(
-        self, asking: Asking, party: PartyId, body: wire.OpenVault, curve: str
-    ) -> bytes:
+        self, asking: Asking, party: PartyId, request: wire.OpenHalf, curve: str
+    ) -> wire.Half:
         """Have one MPC node open its half, or the whole."""
-        key_id, scope = body.key_id, Scope("open", asking.claims.user_id, body.key_id)
-        half, proof = body.halves[party], body.proofs.get(party)
-        request = wire.OpenHalf(key_id, body.reply_key, half, proof, body.whole)
+        key_id, scope = request.key_id, Scope("open", asking.claims.user_id, request.key_id)
 
         def ask() -> Awaitable[bytes]:
             return self.activation.ask_about_key(asking, party, scope, request, curve, key_id.hex())
 
-        reply = await (self.attestations.demanded(party, ask) if body.whole else ask())
-        return answered(wire.Half, party, reply).half
+        reply = await (self.attestations.demanded(party, ask) if request.whole else ask())
+        return answered(wire.Half, party, reply)
 
     async def _opened(
-        self, asking: Asking, key_id: str, curve: str, halves: Mapping[PartyId, bytes]
+        self,
+        asking: Asking,
+        key_id: str,
+        curve: str,
+        halves: Mapping[PartyId, bytes],
+        allowance: bytes | None = None,
     ) -> wire.VaultOpened:
         """With the key's record: it may have been recovered meanwhile."""
         record = await self.activation.signed(asking.claims.user_id, curve, asking.times, key_id)
-        return wire.VaultOpened(halves, record)
+        return wire.VaultOpened(halves, record, allowance)
 
     async def _sign(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.Sign.from_bytes(data)
         key_id, user_id = body.key_id.hex(), asking.claims.user_id
         curve = self._curve_of(asking.claims, key_id)
-        signer = PartyId(body.signer)
-        if signer not in MPC_NODES:
-            raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
+        signer = _signer(body.signer)
         self.suspensions.check(body.key_id)
         vault = body.vault
-        openers = () if vault is None else _openers(vault.halves, vault.whole)
-        if vault is not None and signer not in openers:
-            raise Refused(BAD_REQUEST, "Invalid secret_store")
+        others = () if vault is None else _others(vault, signer)
         session = await self.sessions.begin(
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
@@ -242,21 +250,50 @@ class Gateway:
         if vault is None:
             mail, begun = await carrying
             return wire.Signing(tag, mail, begun[signer].answers)
-        others = [party for party in openers if party != signer]
-        opening_vault = wire.OpenVault(body.key_id, vault.reply_key, vault.halves, vault.proofs)
+        opening_halves = [
+            self._half(asking, j, _half_of(body.key_id, vault, j, count=body.count), curve)
+            for j in others
+        ]
         try:
-            (mail, begun), halves = await both(
-                carrying,
-                all_of([self._half(asking, other, opening_vault, curve) for other in others]),
-            )
+            (mail, begun), halves = await both(carrying, all_of(opening_halves))
             first = begun[signer]
-            opened = dict(zip(others, halves, strict=True)) | {signer: first.half or b""}
-            found = await self._opened(asking, key_id, curve, opened)
+            opened = {j: half.half for j, half in zip(others, halves, strict=True)}
+            opened[signer] = first.half or b""
+            allowance = halves[0].allowance if halves else None
+            found = await self._opened(asking, key_id, curve, opened, allowance)
         except BaseException:
             if self.sessions.is_open(session):  # the client will not go on
                 await self.sessions.stop([session])
             raise
         return wire.Signing(tag, mail, first.answers, found)
+
+    async def _presigned(self, asking: Asking, data: bytes) -> wire.Body:
+        """No session, and no turn: whoever comes second has another presignature, or none."""
+        body = wire.Presigned.from_bytes(data)
+        key_id, user_id, vault = body.key_id.hex(), asking.claims.user_id, body.vault
+        curve = self._curve_of(asking.claims, key_id)
+        signer, session_id = _signer(body.using.signer), body.using.rho
+        self.suspensions.check(body.key_id)
+        (other,) = _others(replace(vault, whole=0), signer)
+        own = replace(vault, halves={signer: vault.halves[signer]}, proofs={})
+        scope = Scope(
+            "presigned",
+            user_id,
+            body.key_id,
+            session_id,
+            body.using.message_hash,
+            body.using.path,
+        )
+        request = replace(body, vault=own)
+        reply, half = await both(
+            self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),
+            self._half(asking, other, _half_of(body.key_id, vault, other, body.using), curve),
+        )
+        answer = answered(wire.Answer, signer, reply)
+        opened = {other: half.half, signer: answer.half or b""}
+        found = await self._opened(asking, key_id, curve, opened)
+        tag = self.suspensions.tag(wire.Occasion(user_id, body.key_id, session_id))
+        return wire.Signing(tag, answer.messages, answer.answers, found)
 
     # ------------------------------------------------------------------ both
 
@@ -273,6 +310,34 @@ class Gateway:
                 if key.key_id == key_id:
                     return key.curve
         raise no_such_key()
+
+
+def _signer(party: int) -> PartyId:
+    """The MPC node that is to sign."""
+    if party not in MPC_NODES:
+        raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
+    return PartyId(party)
+
+
+def _others(vault: wire.Vault, signer: PartyId) -> tuple[PartyId, ...]:
+    """The MPC nodes that are to open a vault, beside the one that signs."""
+    openers = _openers(vault.halves, vault.whole)
+    if signer not in openers:
+        raise Refused(BAD_REQUEST, "Invalid secret_store")
+    return tuple(party for party in openers if party != signer)
+
+
+def _half_of(
+    key_id: bytes,
+    vault: wire.Vault,
+    party: PartyId,
+    using: wire.Using | None = None,
+    *,
+    count: int = 0,
+) -> wire.OpenHalf:
+    """What an MPC node that does not sign is asked."""
+    half, proof = vault.halves[party], vault.proofs.get(party)
+    return wire.OpenHalf(key_id, vault.reply_key, half, proof, count=count, using=using)
 
 
 def _openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:

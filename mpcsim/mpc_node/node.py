@@ -37,17 +37,29 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, SESSION_ID_BYTES, THRESHOLD, PartyId
+from mpcsim.ids import (
+    BOOT_BYTES,
+    CLIENT,
+    HOLDERS,
+    MPC_NODES,
+    ROLES,
+    SESSION_ID_BYTES,
+    THRESHOLD,
+    PartyId,
+)
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mpc_node.attestations import Attestations
 from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
+from mpcsim.mpc_node.presignatures import Allowances, Parts
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
 from mpcsim.party_events import Listener, silent
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
-from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols import dkg, presign, presigned, reshare
 from mpcsim.protocols.signing import signer
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices, wire
@@ -55,6 +67,7 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
+    GONE,
     RECOVERY,
     SIGNING,
     NodeFailed,
@@ -162,6 +175,7 @@ class MpcNode:
         """Sessions that exclude others: (what is done, key_id) to the session."""
         self._decoded: OrderedDict[tuple[str, str], tuple[bytes, KeyShare]] = OrderedDict()
         """Stored and decoded form of shares in force, by user and curve."""
+        self._parts, self._allowances = Parts(), Allowances()
         self._lock = threading.RLock()
         """Of all the above, and of randomness; never held while the disk is waited for."""
         self._settling = threading.Lock()
@@ -171,6 +185,7 @@ class MpcNode:
             "generate": self._generate,
             "recover": self._recover,
             "sign": self._sign,
+            "presigned": self._presigned,
             "exchange": self._exchange,
             "suspend": self._suspend,
             "close": self._close,
@@ -200,7 +215,7 @@ class MpcNode:
             return session is not None and (
                 self._busy.get((SIGNING, session.key_id or "")) == session.session_id
             )
-        return verb in ("open", "sign")
+        return verb in ("open", "sign", "presigned")
 
     def hello(self) -> wire.Hello:
         """Who this node is, since its last start."""
@@ -210,7 +225,7 @@ class MpcNode:
         """Be what it is from this start to the next; nothing asked for before is good any more."""
         seal_key = self._seal_key.public
         signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
-        boot = self._rng.bytes(wire.BOOT_BYTES)
+        boot = self._rng.bytes(BOOT_BYTES)
         self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
         self._grants = GrantReader(self.me, self._link_key, boot, self._now)
         self._signed: set[bytes] = set()
@@ -275,6 +290,8 @@ class MpcNode:
             self._busy.clear()
             self._decoded.clear()
             self._attestations.forget()
+            self._parts.clear()
+            self._allowances.clear()
             self._start()
         self._store.drop_orphans()
 
@@ -283,14 +300,31 @@ class MpcNode:
     def _open(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.OpenHalf.from_bytes(data)
         grant.check(Scope("open", grant.user_id, body.key_id))
-        stored = self._usable(grant.user_id, body.key_id.hex())
-        if proof := body.proof:
-            use = VaultUse.opening(body.key_id, grant.user_id, proof.boot, body.reply_key)
-            self._check_authentic(stored, use, proof.mac)
-        elif not stored.legacy:
-            raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
-        whole = bool(body.whole)
-        return wire.Half(self._rewrapped(stored, body.half, body.reply_key, whole=whole))
+        whole, using = bool(body.whole), body.using
+        with self._lock:
+            stored = self._usable(grant.user_id, body.key_id.hex())
+            if proof := body.proof:
+                use = VaultUse.opening(
+                    body.key_id,
+                    grant.user_id,
+                    proof.boot,
+                    body.reply_key,
+                    presignatures=body.count,
+                    using=using.encode(NO_CONTEXT) if using else b"",
+                )
+                self._check_authentic(stored, use, proof.mac)
+            elif not stored.legacy or body.count or using:
+                raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
+            if whole and (body.count or using):
+                raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
+            allowance: bytes | None = None
+            if using:  # whatever becomes of it
+                self._allowances.use(stored.key_id, using.allowance, using.index)
+            half = self._rewrapped(stored, body.half, body.reply_key, whole=whole)
+            if body.count:
+                count = min(body.count, wire.MAX_BATCH)
+                allowance = self._allowances.made(stored.key_id, count, self._rng)
+        return wire.Half(half, allowance)
 
     def _rewrapped(
         self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool
@@ -411,6 +445,7 @@ class MpcNode:
             message=body.message,
             first=body.first,
             reply_key=body.vault.reply_key if body.vault else b"",
+            presignatures=body.count,
             path=body.path,
         )
         half: bytes | None = None
@@ -441,22 +476,68 @@ class MpcNode:
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
         if share.mta is not None and not share.usable(CLIENT):
             raise Refused(CONFLICT, "this key was attacked; recover it")
+        signers, session_id = (CLIENT, self.me), body.session_id
         try:
-            share.record.at(body.path)
+            if body.count:
+                if body.vault is None or body.vault.whole or body.count > wire.MAX_BATCH:
+                    raise UsageError(f"1 to {wire.MAX_BATCH} presignatures, and with a vault")
+                agreed = presign.setup(share, signers, body.count)
+                return presign.party(
+                    agreed, session_id=session_id, rng=self._rng, listener=self._listener
+                )
         except UsageError as error:
-            raise no_such_child(error) from None
+            raise Refused(BAD_REQUEST, str(error)) from None
+        _check_child(share, body.path)
         try:
             return signer(
                 share,
-                (CLIENT, self.me),
+                signers,
                 body.message,
                 path=body.path,
-                session_id=body.session_id,
+                session_id=session_id,
                 rng=self._rng,
                 listener=self._listener,
             )
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
+
+    def _presigned(self, grant: Grant, data: bytes) -> wire.Body:
+        """Sign with a presignature, and open this node's half.
+
+        The client finishes only if the other MPC node opens its half, too: that one sees to it
+        that a presignature is used once, whatever this one does.
+        """
+        body = wire.Presigned.from_bytes(data)
+        using, vault, session_id = body.using, body.vault, body.using.rho
+        message = using.message_hash
+        grant.check(Scope("presigned", grant.user_id, body.key_id, session_id, message, using.path))
+        if using.signer != self.me:
+            raise Refused(BAD_REQUEST, f"the {ROLES[self.me]} is not the signer asked for")
+        encoded = using.encode(NO_CONTEXT)
+        use = VaultUse.presigned(
+            body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
+        )
+        with self._lock:
+            stored = self._usable(grant.user_id, body.key_id.hex())
+            self._check_authentic(stored, use, body.proof.mac)
+            share = self._share(stored)
+            _check_child(share, using.path)
+            presignature = self._parts.take(stored.key_id, using.presignature)
+            mine = vault.halves.get(self.me, b"")
+            half = self._rewrapped(stored, mine, vault.reply_key, whole=False)
+            try:
+                agreed = presigned.setup(
+                    share, presignature, CLIENT, message, session_id, path=using.path
+                )
+                party = presigned.party(
+                    agreed, session_id=session_id, rng=self._rng, listener=self._listener
+                )
+                outputs = party.start()
+            except UsageError as error:
+                raise Refused(GONE, str(error)) from None
+        sends = tuple(output.data for output in outputs if isinstance(output, Send))
+        answers = answer_tag(share.peers[CLIENT].pair_secret, self.me, session_id, body.proof.mac)
+        return wire.Answer(0, None, sends, answers, half)
 
     def _begin(
         self,
@@ -541,6 +622,10 @@ class MpcNode:
     def _note(self, session: _Session, output: Output[Any]) -> None:
         """Do what an output demands of this node's store."""
         match output:
+            case Done() if session.party.definition is presign.PRESIGN:
+                with self._lock:
+                    if self._sessions.get(session.session_id) is session:
+                        self._parts.keep(session.key_id or "", output.result)
             case Prepared(result=KeyShare() as share):
                 self._prepare(session, share)
             case Done(result=KeyShare() as share):
@@ -586,6 +671,13 @@ class MpcNode:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
                 kept = self._share(stored).after(aborted).to_bytes()
         self._store.suspend(key_id, why, kept)
+        self._forget_presignatures(key_id)
+
+    def _forget_presignatures(self, key_id: str) -> None:
+        """Of a key that is suspended, or not in force any more."""
+        with self._lock:
+            self._parts.forget(key_id)
+            self._allowances.forget(key_id)
 
     def _over(self, session: _Session) -> bool:
         """Whether this node has no further part in the session.
@@ -600,6 +692,8 @@ class MpcNode:
             return False
         last = party.definition.rounds[-1]
         waiting = party.waiting()
+        if party.definition is presign.PRESIGN:
+            return waiting is None
         return waiting is None or (waiting.round == last.number and not last.sends)
 
     def _forget(self, session: _Session) -> None:
@@ -680,6 +774,9 @@ class MpcNode:
                     self._voting.activate(body, session_id.hex())
             finally:  # it may have been replaced, but not forgotten by the disk
                 self._let_go(record.user_id, record.curve_name)
+                made = self._store.find(record.key_id)
+                if made is not None and made.predecessor is not None:
+                    self._forget_presignatures(made.predecessor)
 
     def _let_go(self, user_id: str, curve: str) -> None:
         """Of shares that are no longer in force, and of what signs with them or reshares them; of
@@ -780,6 +877,7 @@ class MpcNode:
     def _stop_using(self, stored: StoredShare, why: str) -> None:
         if stored.suspended is None:
             self._store.suspend(stored.key_id, why)
+        self._forget_presignatures(stored.key_id)
         with self._lock:
             signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
             if signing is not None:
@@ -835,6 +933,18 @@ class MpcNode:
         where = f"user {stored.user_id}, {stored.curve} key {stored.key_id}"
         LOG.error("%s: %s; put a whole %s.sqlite back", text, where, ROLES[self.me])
         raise store_failed(text, self.me)
+
+
+def _check_child(share: KeyShare, path: Path) -> None:
+    """See that there is a key at the end of a path.
+
+    Raises:
+        Refused: there is none.
+    """
+    try:
+        share.record.at(path)
+    except UsageError as error:
+        raise no_such_child(error) from None
 
 
 def _names(parties: frozenset[int]) -> str:

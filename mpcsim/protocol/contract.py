@@ -17,6 +17,7 @@ from mpcsim.encoding import Message, WireContext
 from mpcsim.errors import InRound
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.protocol.envelope import USUAL_ENVELOPE_BYTES
 from mpcsim.rng import Drbg
 
 S = TypeVar("S", bound=Message)
@@ -107,6 +108,9 @@ class Definition(Generic[S, R]):
     """Brings the set-up of a stored session up to date with the key share as it is stored now. It
     must not change what the session is about: the first round's nonces would serve twice. Raises
     UsageError if it needs a share and gets none, or another."""
+
+    largest: int = USUAL_ENVELOPE_BYTES
+    """Bytes of the largest envelope that a party takes."""
 
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Every kind of message with its round; the position plus one is its number on the wire."""

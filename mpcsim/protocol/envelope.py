@@ -15,10 +15,14 @@ from mpcsim.ids import SESSION_ID_BYTES, PartyId
 
 _HEADER = struct.Struct(f">BBBBHH{SESSION_ID_BYTES}s")
 HEADER_BYTES = _HEADER.size
-MAX_ENVELOPE_BYTES = 1 << 17
-"""Largest envelope accepted; the biggest honest one (a multiplication message at xi = 768) is
-below 75 kB. A session keeps one opened message of each kind from each sender, and a few sealed
-ones that came before the pair had secrets (``party.MAX_UNOPENED``)."""
+MAX_ENVELOPE_BYTES = 5 << 20
+"""Largest envelope that any protocol accepts; the biggest honest one (64 presignatures at xi = 768)
+is below 4.8 MB."""
+USUAL_ENVELOPE_BYTES = 1 << 17
+"""Largest envelope that a protocol accepts if it does not say otherwise; the biggest honest one (a
+multiplication message at xi = 768) is below 75 kB. A session keeps one opened message of each kind
+from each sender, and a few sealed ones that came before the pair had secrets
+(``party.MAX_UNOPENED``)."""
 
 
 @dataclass(frozen=True)

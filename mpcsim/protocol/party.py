@@ -248,6 +248,8 @@ class Party(Generic[S, R]):
             envelope = Envelope.decode(data)
         except InvalidEncoding:
             return self._ignore(sender, Ignored.NO_ENVELOPE, data)
+        if len(data) > self.definition.largest:
+            return self._ignore(sender, Ignored.TOO_LARGE, data)
         if why := self._foreign(PartyId(sender), envelope):
             return self._ignore(sender, why, data)
         if self.phase is Phase.NOT_STARTED:

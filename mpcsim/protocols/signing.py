@@ -1,6 +1,7 @@
 """The wallet's protocols, and which of them signs with the keys of which curve.
 
-ECDSA signs on secp256k1, FROST on ed25519. Whoever signs with a share of either asks here.
+ECDSA signs on secp256k1, FROST on ed25519. Whoever signs with a share of either asks here; whoever
+has presignatures, ``presigned``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path, check_curve
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocol.early import Early
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.rng import Rng
 
 PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
     definition.name: definition
-    for definition in (dkg.DKG, ecdsa.ECDSA, frost.FROST, reshare.RESHARE)
+    for definition in (
+        dkg.DKG,
+        ecdsa.ECDSA,
+        presign.PRESIGN,
+        presigned.PRESIGNED,
+        frost.FROST,
+        reshare.RESHARE,
+    )
 }
 """All of them, by name."""
 

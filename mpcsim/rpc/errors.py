@@ -145,6 +145,11 @@ def no_such_session() -> Refused:
     return Refused(GONE, "no such session, or it has expired")
 
 
+def no_such_presignature() -> Refused:
+    """One text for unknown, used and dropped: they cannot be told apart."""
+    return Refused(GONE, "no such presignature, or it has been used")
+
+
 def key_exists(curve: str) -> Refused:
     return Refused(CONFLICT, f"{curve} key already exists for this user")
 

@@ -18,11 +18,10 @@ from typing import Final, NamedTuple
 
 from mpcsim.errors import InternalError
 from mpcsim.hashing import Tag, tagged_hash, tagged_mac
-from mpcsim.ids import ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, ROLES, PartyId
 from mpcsim.primitives.bip32 import Path, path_bytes
 from mpcsim.rng import Rng
 from mpcsim.rpc.errors import UNAUTHORIZED, Refused
-from mpcsim.rpc.wire import BOOT_BYTES
 
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60

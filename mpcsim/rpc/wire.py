@@ -27,7 +27,7 @@ from mpcsim.encoding import (
     Text,
     wire,
 )
-from mpcsim.ids import PartyId
+from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
 from mpcsim.primitives.bip32 import PATH, Path
 from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 
@@ -48,9 +48,11 @@ MAX_RECORD_BYTES: Final = 1 << 12
 
 MAX_NOTICE_BYTES: Final = 1 << 8
 
+MAX_BATCH: Final = 8
+"""Presignatures of one session: some 50 kB of messages each, and a few milliseconds."""
+
 SEAL_KEY_BYTES: Final = 32
 """Of X25519."""
-BOOT_BYTES: Final = 16
 SIGNATURE_BYTES: Final = 64
 """Of Ed25519 (RFC 8032)."""
 
@@ -85,6 +87,25 @@ class UseProof(Message):
 
 
 @wire
+class Using(Message):
+    """A signature that is to be made with a presignature."""
+
+    signer: Annotated[int, U16]
+    """The MPC node that has the other part."""
+    presignature: Annotated[bytes, BYTES32]
+    """Its id."""
+    allowance: Annotated[bytes, Fixed(ALLOWANCE_BYTES)]
+    """Under which the other MPC node keeps it: that one lets each be used once."""
+    index: Annotated[int, U8]
+    """Which of those under this allowance."""
+    message_hash: Annotated[bytes, BYTES32]
+    path: Annotated[Path, PATH]
+    """Of the child key to sign with (BIP 32); empty: the key itself."""
+    rho: Annotated[bytes, BYTES32]
+    """The client's part in re-randomising the nonce; fresh, and the session's id, too."""
+
+
+@wire
 class OpenVault(Body):
     """``open``: both nodes unseal their halves of a secret store."""
 
@@ -105,6 +126,8 @@ class VaultOpened(Body):
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
     record: Annotated[bytes, Bytes(MAX_RECORD_BYTES)]
     """The key's ``SignedRecord``."""
+    allowance: Annotated[bytes | None, Optional(Fixed(ALLOWANCE_BYTES))] = None
+    """As in ``Half``."""
 
 
 @wire
@@ -168,6 +191,21 @@ class Sign(Body):
     """Of a client that does not have its share yet. To an MPC node, with its half alone."""
     path: Annotated[Path, PATH] = ()
     """Of the child key to sign with (BIP 32); empty: the key itself."""
+    count: Annotated[int, U8] = 0
+    """So many presignatures are to be made instead of a signature. Then the message is empty, and
+    there is a vault: the other MPC node hears of them with its half."""
+
+
+@wire
+class Presigned(Body):
+    """``presigned``: sign with a presignature. The reply is as to ``sign``."""
+
+    key_id: Annotated[bytes, BYTES32]
+    using: Annotated[Using, Nested(Using)]
+    proof: Annotated[UseProof, Nested(UseProof)]
+    """For the MPC node that signs."""
+    vault: Annotated[Vault, Nested(Vault)]
+    """To an MPC node, with its half alone."""
 
 
 @wire
@@ -262,6 +300,10 @@ class OpenHalf(Body):
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
     proof: Annotated[UseProof | None, Optional(Nested(UseProof))]
     whole: Annotated[int, U8] = 0
+    count: Annotated[int, U8] = 0
+    """So many presignatures are being made with the other MPC node: allow each to be used once."""
+    using: Annotated[Using | None, Optional(Nested(Using))] = None
+    """One of them is to be used: open the half only if it has not been."""
 
 
 @wire
@@ -286,6 +328,8 @@ class Half(Body):
     """Reply to ``open`` at one MPC node."""
 
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
+    allowance: Annotated[bytes | None, Optional(Fixed(ALLOWANCE_BYTES))] = None
+    """Under which the presignatures are kept that are being made; another one every time."""
 
 
 @wire

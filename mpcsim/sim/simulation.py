@@ -4,6 +4,8 @@
     >>> sim = Simulation(Network.preset("seoul", institution="frankfurt"), seed=1)
     >>> sim.generate("secp256k1").trace.finished_ms
     >>> sim.sign(signers=(1, 3)).trace.summary()
+    >>> sim.presign(8, signers=(1, 3))
+    >>> sim.sign_presigned(signers=(1, 3)).trace.finished_ms
     >>> sim.recover()
 
 Every call runs the real protocol among all its parties and returns its result with the trace.
@@ -19,12 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from mpcsim.errors import Aborted, Consequence, UsageError, unknown
-from mpcsim.ids import PartyId
+from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Party
 from mpcsim.protocol.party import AbortNotice
-from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols import dkg, presign, presigned, reshare
+from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.signing import PROTOCOLS, signer, to_sign, verifies
 from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import Participant
@@ -49,6 +52,9 @@ KINDS = sorted(
 
 LONGEST_REAL_SESSION_S = 60.0
 """A session in real time is given up after that, whatever the policy says."""
+
+Parts = Mapping[PartyId, Presignature]
+"""One presignature: every signer's part."""
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
 """Makes an adversary of a party (``mpcsim.sim.run.adversary``)."""
@@ -187,6 +193,8 @@ class Simulation:
     clock: Literal["virtual", "real"] = "virtual"
     """``real``: over loopback HTTP, with the network's delays injected."""
     shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
+    presignatures: dict[tuple[PartyId, ...], list[Parts]] = field(default_factory=dict, repr=False)
+    """By signers; those of a key go with its shares."""
     _sessions: int = field(default=0, repr=False)
 
     # ------------------------------------------------------------------ the wallet's operations
@@ -215,6 +223,34 @@ class Simulation:
         """
         return self._run(self._signing(message, tuple(signers)))
 
+    def presign(self, count: int = 1, *, signers: Iterable[int] = (1, 2)) -> Result[int]:
+        """Make presignatures with the kept shares; the simulation keeps them.
+
+        Returns:
+            How many there are now for these signers.
+
+        Raises:
+            UsageError: no key on secp256k1 yet, signers that cannot sign, or a count out of range.
+        """
+        return self._run(self._presigning(count, tuple(signers)))
+
+    def sign_presigned(
+        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), finisher: int = 1
+    ) -> Result[bytes]:
+        """Sign with a kept presignature; every attempt takes one, whatever becomes of it.
+
+        Args:
+            message: hashed with SHA-256.
+            finisher: the signer whom the others answer.
+
+        Returns:
+            r, s, v (65 bytes).
+
+        Raises:
+            UsageError: no presignature (left) of these signers, or another one is to finish.
+        """
+        return self._run(self._presigned(message, tuple(signers), finisher))
+
     def recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
     ) -> Result[PublicKeyRecord]:
@@ -242,6 +278,16 @@ class Simulation:
     ) -> Stepping[bytes]:
         """``sign``, one event at a time."""
         return Stepping(self, self._signing(message, tuple(signers)))
+
+    def begin_presign(self, count: int = 1, *, signers: Iterable[int] = (1, 2)) -> Stepping[int]:
+        """``presign``, one event at a time."""
+        return Stepping(self, self._presigning(count, tuple(signers)))
+
+    def begin_sign_presigned(
+        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), finisher: int = 1
+    ) -> Stepping[bytes]:
+        """``sign_presigned``, one event at a time."""
+        return Stepping(self, self._presigned(message, tuple(signers), finisher))
 
     def begin_recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -282,6 +328,61 @@ class Simulation:
             return signature
 
         return Operation(f"sign {record.curve_name}", ids, party, valid, value)
+
+    def _presigning(self, count: int, ids: tuple[int, ...]) -> Operation[int]:
+        everyone = party_ids(ids)
+
+        def party(i: int, session_id: bytes) -> Party[Any, Any]:
+            agreed = presign.setup(self._share(i), everyone, count)
+            return presign.party(
+                agreed, session_id=session_id, rng=self._rng(i), listener=self.listener
+            )
+
+        def valid(results: Mapping[PartyId, Any]) -> bool:
+            return all(
+                len({p.id for p in parts}) == 1 for parts in zip(*results.values(), strict=True)
+            )
+
+        def value(results: dict[PartyId, tuple[Presignature, ...]]) -> int:
+            kept = self.presignatures.setdefault(everyone, [])
+            kept += [
+                dict(zip(results, parts, strict=True))
+                for parts in zip(*results.values(), strict=True)
+            ]
+            return len(kept)
+
+        return Operation(f"presign {self._key().curve_name}", everyone, party, valid, value)
+
+    def _presigned(self, message: bytes, ids: tuple[int, ...], finisher: int) -> Operation[bytes]:
+        record, everyone = self._key(), party_ids(ids)
+        signed = to_sign(record, message)
+        taken: dict[bytes, tuple[Parts, bytes]] = {}
+
+        def party(i: int, session_id: bytes) -> Party[Any, Any]:
+            if session_id not in taken:
+                taken[session_id] = self._take(everyone), self._rng(finisher).bytes(32)
+            parts, rho = taken[session_id]
+            agreed = presigned.setup(self._share(i), parts[PartyId(i)], finisher, signed, rho)
+            return presigned.party(
+                agreed, session_id=session_id, rng=self._rng(i), listener=self.listener
+            )
+
+        def valid(results: Mapping[PartyId, Any]) -> bool:
+            released = (signature for signature in results.values() if signature is not None)
+            return all(verifies(record, signed, signature.encode()) for signature in released)
+
+        def value(results: dict[PartyId, Any]) -> bytes:
+            signature: bytes = results[PartyId(finisher)].encode()
+            return signature
+
+        return Operation(f"sign presigned {record.curve_name}", everyone, party, valid, value)
+
+    def _take(self, signers: tuple[PartyId, ...]) -> Parts:
+        """The next presignature of these signers; it is not kept any more."""
+        kept = self.presignatures.get(signers)
+        if not kept:
+            raise UsageError(f"no presignature of signers {list(signers)} is left: call presign")
+        return kept.pop(0)
 
     def _recovery(self, lost: int, dealers: Iterable[int] | None) -> Operation[PublicKeyRecord]:
         record = self._key()
@@ -391,6 +492,7 @@ class Simulation:
 
     def _keep(self, shares: dict[PartyId, KeyShare]) -> PublicKeyRecord:
         self.shares = shares
+        self.presignatures.clear()
         return _record(shares)
 
     def _check(self) -> None:

@@ -17,6 +17,8 @@ from mpcsim.testing.scenarios import (
     ecdsa_signing,
     frost_signing,
     key_generation,
+    presigned_signing,
+    presigning,
     resharing,
 )
 
@@ -42,6 +44,8 @@ __all__ = [
     "key_generation",
     "no_exception",
     "no_hang",
+    "presigned_signing",
+    "presigning",
     "recorded",
     "resharing",
     "run_over_network",

@@ -14,10 +14,11 @@ from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
+from mpcsim.protocols.presign import Presignature
 from mpcsim.rng import Rng, SeededRng
 from mpcsim.runner import Participant
-from mpcsim.sample_keys import as_loaded, keys, session_id
+from mpcsim.sample_keys import as_loaded, keys, presignatures, session_id, unused
 
 Make = Callable[[int, bytes, Rng], Party[Any, Any]]
 """Makes the party of that identifier for a session id."""
@@ -102,6 +103,42 @@ def ecdsa_signing(
     return Scenario(
         recipe, ecdsa.ECDSA, signers, make, lambda found: _ecdsa_problem(public_key, found)
     )
+
+
+def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: int = 2) -> Scenario:
+    """DKLs23 without a message: presignatures with a real key."""
+    held = keys("secp256k1", threshold, holders)
+
+    def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
+        agreed = presign.setup(as_loaded(_of(held, i)), signers, count)
+        return presign.party(agreed, session_id=sid, rng=rng)
+
+    recipe = f"presigning({threshold}, {holders}, {signers}, {count})"
+    return Scenario(recipe, presign.PRESIGN, signers, make, _presignatures_problem)
+
+
+def presigned_signing(
+    threshold: int, holders: int, signers: tuple[int, ...], finisher: int
+) -> Scenario:
+    """Signing of a fixed hash with a real key and a presignature of ``sample_keys``."""
+    held = keys("secp256k1", threshold, holders)
+    parts = presignatures(threshold, holders, signers)
+
+    def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
+        mine = unused(parts[i][0])
+        agreed = presigned.setup(as_loaded(_of(held, i)), mine, finisher, HASH, rho=sid)
+        return presigned.party(agreed, session_id=sid, rng=rng)
+
+    public_key = _of(held, signers[0]).public_key.encode()
+
+    def problem(found: Mapping[int, Any]) -> str | None:
+        released = {i: signature for i, signature in found.items() if signature is not None}
+        if released.keys() != found.keys() & {finisher}:
+            return f"parties {sorted(released)} have a signature, party {finisher} is to have it"
+        return _ecdsa_problem(public_key, released)
+
+    recipe = f"presigned_signing({threshold}, {holders}, {signers}, {finisher})"
+    return Scenario(recipe, presigned.PRESIGNED, signers, make, problem)
 
 
 def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
@@ -202,6 +239,21 @@ def _ecdsa_problem(public_key: bytes, found: Mapping[int, Any]) -> str | None:
             return "the signature is not of this key"
         if signature.s > SECP256K1.order // 2:
             return "the signature has high s"
+    return None
+
+
+def _presignatures_problem(found: Mapping[int, tuple[Presignature, ...]]) -> str | None:
+    """Of each one, the parts must be of the same nonce and key."""
+    for parts in zip(*found.values(), strict=True):
+        first = parts[0]
+        if len({(part.id, part.epoch, part.signers, part.name, part.R) for part in parts}) > 1:
+            return "the parties hold parts of different presignatures"
+        if {part.holder for part in parts} != found.keys():
+            return "a party holds another's part"
+        if found.keys() == set(first.signers):
+            phi, u = (sum(getattr(p, n).n for p in parts) for n in ("phi_i", "u_i"))
+            if SECP256K1.base(SECP256K1.scalar(u)) != SECP256K1.scalar(phi) * first.R:
+                return "the parts do not multiply"
     return None
 
 

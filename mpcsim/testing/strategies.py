@@ -34,6 +34,8 @@ from mpcsim.testing.scenarios import (
     ecdsa_signing,
     frost_signing,
     key_generation,
+    presigned_signing,
+    presigning,
     resharing,
 )
 
@@ -238,14 +240,14 @@ def paths() -> SearchStrategy[Path]:
 @st.composite
 def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
     """Sessions that take milliseconds: on ed25519 any protocol with up to 5 parties, on secp256k1
-    signing (with keys that are made once).
+    signing, presigning, and signing with presignatures (all with keys that are made once).
 
     Args:
         secp256k1: False: ed25519 only.
     """
-    kinds = ("frost", "dkg", "reshare", "ecdsa") if secp256k1 else ("frost", "dkg", "reshare")
-    kind = draw(st.sampled_from(kinds))
-    sharing = draw(thresholds(3 if kind == "ecdsa" else 5))
+    on_secp256k1 = ("ecdsa", "presign", "presigned") if secp256k1 else ()
+    kind = draw(st.sampled_from(("frost", "dkg", "reshare", *on_secp256k1)))
+    sharing = draw(thresholds(3 if kind in on_secp256k1 else 5))
     threshold, holders = sharing
     if kind == "dkg":
         return key_generation("ed25519", threshold, len(holders))
@@ -254,6 +256,10 @@ def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
         return frost_signing(threshold, len(holders), chosen)
     if kind == "ecdsa":
         return ecdsa_signing(threshold, len(holders), chosen, path=draw(paths()))
+    if kind == "presign":
+        return presigning(threshold, len(holders), chosen, draw(st.integers(1, 3)))
+    if kind == "presigned":
+        return presigned_signing(threshold, len(holders), chosen, draw(st.sampled_from(chosen)))
     receivers = tuple(sorted(draw(st.sets(st.integers(1, 6), min_size=2, max_size=4))))
     new = draw(st.integers(2, min(3, len(receivers))))
     return resharing("ed25519", threshold, len(holders), chosen, receivers, new)
@@ -263,7 +269,7 @@ def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
 def adversaries(draw: DrawFn, scenario: Scenario) -> Deviation:
     """A party that deviates at one message: withholds or repeats it, or alters one field of it,
     toward everyone or one receiver."""
-    party = draw(st.sampled_from(scenario.members))
+    party = draw(st.sampled_from([i for i in scenario.members if changes(scenario, i)]))
     possible = changes(scenario, party)
     kind = draw(st.sampled_from(sorted(possible)))
     change = draw(st.sampled_from(possible[kind]))

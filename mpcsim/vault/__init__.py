@@ -99,7 +99,20 @@ memory until that is used again.
 """
 
 from mpcsim.vault.halves import ReplyKey, SealKey, VaultKey, rewrap_half, wipe
-from mpcsim.vault.sealing import new_salt, open_share, password_key, password_matches, seal_share
+from mpcsim.vault.presignatures import (
+    PresignatureHeader,
+    SealedPresignature,
+    open_presignature,
+    seal_presignature,
+)
+from mpcsim.vault.sealing import (
+    new_salt,
+    open_share,
+    password_key,
+    password_matches,
+    seal_share,
+    share_key,
+)
 from mpcsim.vault.strings import (
     HALF_BYTES,
     INTERACTIVE,
@@ -124,8 +137,10 @@ __all__ = [
     "Argon2Cost",
     "EncryptedShare",
     "MalformedVault",
+    "PresignatureHeader",
     "ReplyKey",
     "SealKey",
+    "SealedPresignature",
     "SecretStore",
     "VaultError",
     "VaultKey",
@@ -134,10 +149,13 @@ __all__ = [
     "answer_tag",
     "hashes",
     "new_salt",
+    "open_presignature",
     "open_share",
     "password_key",
     "password_matches",
     "rewrap_half",
+    "seal_presignature",
     "seal_share",
+    "share_key",
     "wipe",
 ]

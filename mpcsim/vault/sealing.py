@@ -122,13 +122,13 @@ def seal_share(
             identities=identities,
             whole=whole,
         )
-        share_key, confirmation = _derive(secret, store)
+        key, confirmation = _derive(secret, store)
         store = replace(store, confirmation=confirmation)
     finally:
         wipe(secret)
     nonce = rng.bytes(NONCE_BYTES)
     ciphertext = crypto_aead_xchacha20poly1305_ietf_encrypt(
-        share, _associated_data(key_id, curve, user_id), nonce, share_key
+        share, _associated_data(key_id, curve, user_id), nonce, key
     )
     return EncryptedShare(nonce, ciphertext).to_text(), store.to_text()
 
@@ -141,11 +141,10 @@ def open_share(
     Raises:
         WrongKey: store or share were altered, or belong to another key or user.
     """
-    share_key = _share_key(store, key)
     associated = _associated_data(store.key_id, store.curve, user_id)
     try:
         return crypto_aead_xchacha20poly1305_ietf_decrypt(
-            encrypted_share.ciphertext, associated, encrypted_share.nonce, share_key
+            encrypted_share.ciphertext, associated, encrypted_share.nonce, share_key(store, key)
         )
     except CryptoError:
         raise WrongKey("encrypted_share does not open with this secret_store") from None
@@ -157,7 +156,7 @@ def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
     Raises:
         WrongKey: the store was altered; no password is tried on it.
     """
-    _share_key(store, key)
+    share_key(store, key)
     candidate = password_key(password, store.salt, store.cost, exact=store.version == OLD_VERSION)
     try:
         return hmac.compare_digest(memoryview(key.secret)[:KEY_BYTES], candidate)
@@ -186,11 +185,16 @@ def _derive(secret: bytearray, store: SecretStore) -> tuple[bytes, bytes]:
     return okm[:KEY_BYTES], okm[KEY_BYTES:]
 
 
-def _share_key(store: SecretStore, key: VaultKey) -> bytes:
-    share_key, confirmation = _derive(key.secret, store)
+def share_key(store: SecretStore, key: VaultKey) -> bytes:
+    """What the share is sealed with, and what else its holder seals for itself.
+
+    Raises:
+        WrongKey: the store was altered, or the key is of another one.
+    """
+    found, confirmation = _derive(key.secret, store)
     if not hmac.compare_digest(confirmation, store.confirmation):
         raise WrongKey("secret_store was altered, or its halves do not belong together")
-    return share_key
+    return found
 
 
 def _associated_data(key_id: str, curve: str, user_id: str) -> bytes:

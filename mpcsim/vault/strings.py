@@ -181,7 +181,7 @@ class SecretStore(Message):
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
-        return _text(bytes([self.version]) + self.encode(NO_CONTEXT))
+        return as_text(bytes([self.version]) + self.encode(NO_CONTEXT))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -190,7 +190,9 @@ class SecretStore(Message):
         Raises:
             MalformedVault: not a secret store, or its Argon2id cost is beyond what is accepted.
         """
-        data = _bytes(text, "secret_store", _MAX_STORE_BYTES, (OLD_VERSION, VERSION, WHOLE_VERSION))
+        data = as_bytes(
+            text, "secret_store", _MAX_STORE_BYTES, (OLD_VERSION, VERSION, WHOLE_VERSION)
+        )
         try:
             store = cls.decode(data[1:], NO_CONTEXT)
         except (InvalidEncoding, UsageError) as error:
@@ -213,7 +215,7 @@ class EncryptedShare:
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
-        return _text(bytes([SHARE_VERSION]) + self.nonce + self.ciphertext)
+        return as_text(bytes([SHARE_VERSION]) + self.nonce + self.ciphertext)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -223,7 +225,7 @@ class EncryptedShare:
             MalformedVault: not an encrypted share.
         """
         limit = _SHARE_OVERHEAD + MAX_SHARE_BYTES
-        data = _bytes(text, "encrypted_share", limit, (SHARE_VERSION,))
+        data = as_bytes(text, "encrypted_share", limit, (SHARE_VERSION,))
         if len(data) <= _SHARE_OVERHEAD:
             raise MalformedVault("encrypted_share: too short to hold a share")
         return cls(data[1 : 1 + NONCE_BYTES], data[1 + NONCE_BYTES :])
@@ -247,12 +249,12 @@ def key_id_bytes(key_id: str) -> bytes:
     return data
 
 
-def _text(data: bytes) -> str:
+def as_text(data: bytes) -> str:
     return pybase64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes:
-    """Strict inverse of ``_text`` for at most ``limit`` bytes that begin with a version.
+def as_bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes:
+    """Strict inverse of ``as_text`` for at most ``limit`` bytes that begin with a version.
 
     Raises:
         MalformedVault: of which string, and why.
@@ -264,7 +266,7 @@ def _bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes
         with suppress(ValueError):
             data = pybase64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
     # bits beyond the last byte may be anything to the decoder; one spelling only is accepted
-    if _text(data) != text:
+    if as_text(data) != text:
         raise MalformedVault(f"{name}: not URL-safe base64 without padding")
     if not data:
         raise MalformedVault(f"{name}: empty")

@@ -59,11 +59,38 @@ class VaultUse(NamedTuple):
     """Hashes of the client's first messages."""
     path: Path = ()
     """Of the child key that is to sign."""
+    presignatures: int = 0
+    """To be made: how many."""
+    using: bytes = b""
+    """The encoding of what is said of a presignature to be used (``mpcsim.rpc.wire.Using``)."""
 
     @classmethod
-    def opening(cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes) -> Self:
-        """Opening a half."""
-        return cls("open", key_id, user_id, boot, reply_key=reply_key)
+    def opening(
+        cls,
+        key_id: bytes,
+        user_id: str,
+        boot: bytes,
+        reply_key: bytes,
+        *,
+        presignatures: int = 0,
+        using: bytes = b"",
+    ) -> Self:
+        """Opening a half.
+
+        Args:
+            presignatures: how many the other MPC node makes, which this one is to allow.
+            using: of one that the other MPC node is to sign with, if this one still allows it.
+        """
+        return cls(
+            "open", key_id, user_id, boot, reply_key, presignatures=presignatures, using=using
+        )
+
+    @classmethod
+    def presigned(
+        cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes, using: bytes
+    ) -> Self:
+        """Opening a half, and signing with a presignature."""
+        return cls("presigned", key_id, user_id, boot, reply_key, using=using)
 
     @classmethod
     def signing(
@@ -78,6 +105,7 @@ class VaultUse(NamedTuple):
         first: tuple[bytes, ...],
         reply_key: bytes = b"",
         path: Path = (),
+        presignatures: int = 0,
     ) -> Self:
         """Beginning a signing session.
 
@@ -86,6 +114,7 @@ class VaultUse(NamedTuple):
             first: ``hashes`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
             path: of the child key to sign with.
+            presignatures: how many are to be made, where it is they.
         """
         return cls(
             "sign",
@@ -98,6 +127,7 @@ class VaultUse(NamedTuple):
             message=hashlib.sha256(message).digest(),
             first=first,
             path=path,
+            presignatures=presignatures,
         )
 
     def mac(self, key: bytes) -> bytes:
@@ -116,6 +146,8 @@ class VaultUse(NamedTuple):
             self.message,
             b"".join(self.first),
             path_bytes(self.path),
+            u32(self.presignatures),
+            self.using,
         )
 
     def authenticated(self, key: bytes, mac: bytes) -> bool:

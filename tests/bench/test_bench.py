@@ -3,7 +3,7 @@
 import json
 from contextlib import closing
 
-from mpcsim.bench.report import TARGETS_MS
+from mpcsim.bench.report import TARGETS
 from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
 from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
 from mpcsim.bench.starting import table as starting_table
@@ -17,6 +17,8 @@ PROMISED = {
     "sign_secp256k1_2p_party_ms",
     "sign_secp256k1_2p_xi512_ms",
     "sign_secp256k1_3p_ms",
+    "presign_secp256k1_2p_per_signature_ms",
+    "sign_presigned_secp256k1_2p_ms",
     "sign_ed25519_2p_ms",
     "keygen_secp256k1_ms",
     "keygen_ed25519_ms",
@@ -30,12 +32,15 @@ def test_bench_writes_its_figures(tmp_path, capsys):
     file = tmp_path / "bench.json"
     assert main(["bench", "--only", "protocols", "--runs", "1", "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
-    assert figures.keys() >= PROMISED | TARGETS_MS.keys()
+    assert figures.keys() >= PROMISED | TARGETS.keys()
     assert all(isinstance(value, int | float) for value in figures.values())
     # Not timings: these follow from the protocols.
     assert figures["sign_secp256k1_2p_round_trips"] == 2
     assert figures["sign_ed25519_2p_round_trips"] == 1
     assert figures["sign_secp256k1_2p_delays"] == 4
+    assert figures["sign_presigned_secp256k1_2p_round_trips"] == 1
+    assert figures["sign_presigned_secp256k1_2p_messages"] == 1
+    assert figures["sign_presigned_secp256k1_2p_bytes"] <= 250
     assert figures["keygen_secp256k1_delays"] == 3
     assert figures["share_secp256k1_bytes"] < 20_000
     printed = capsys.readouterr().out

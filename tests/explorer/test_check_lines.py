@@ -11,13 +11,21 @@ from types import CodeType, FunctionType
 import pytest
 
 from mpcsim import errors
+from mpcsim.encoding import Message
 from mpcsim.errors import Reason
 from mpcsim.explorer.checks import CHECKS, EVERY, ON_RECEIPT
 from mpcsim.protocol import Party
 from mpcsim.protocols.signing import PROTOCOLS
 from tests.helpers.sessions import Session, run_with, session
 
-SESSIONS = ("dkg-secp256k1", "reshare-secp256k1", "ecdsa-3", "frost-2")
+SESSIONS = (
+    "dkg-secp256k1",
+    "reshare-secp256k1",
+    "ecdsa-3",
+    "presign-3",
+    "presigned-3",
+    "frost-2",
+)
 
 
 def reasons(code: CodeType, namespace: dict[str, object]) -> Iterator[Reason]:
@@ -37,6 +45,14 @@ def reasons(code: CodeType, namespace: dict[str, object]) -> Iterator[Reason]:
         todo += [each for each in code.co_consts if isinstance(each, CodeType)]
 
 
+def many_in(kind: type[Message]) -> Iterator[type[Message]]:
+    """Messages of which a kind holds a sequence: what is read of one is read of the kind."""
+    for _, codec in kind.CODECS:
+        inner = getattr(getattr(codec, "element", None), "of", None)
+        if isinstance(inner, type):
+            yield inner
+
+
 class Watcher:
     """What the rounds of a session name, read and check."""
 
@@ -49,7 +65,8 @@ class Watcher:
         self._read: set[str] = set()
         self._fresh = False
         for _, sends in watched.definition.kinds():
-            patch.setattr(sends.message, "__getattribute__", self._reader(sends.kind))
+            for kind in (sends.message, *many_in(sends.message)):
+                patch.setattr(kind, "__getattribute__", self._reader(sends.kind))
         sys.setprofile(self._watch)
         try:
             run_with(watched)

@@ -7,6 +7,7 @@ from mpcsim.explorer import Explorer
 from mpcsim.explorer.checks import CHECKS, EVERY, ON_RECEIPT
 from mpcsim.explorer.fields import FLIP, PLUS_G, PLUS_ONE, WITHHOLD, ZERO
 from mpcsim.protocols.signing import PROTOCOLS
+from tests.explorer.wallets import presigned
 
 # sender, receiver, kind, path, operation -> reason, round (ON_RECEIPT: none), kind of the message
 ECDSA = [
@@ -25,6 +26,22 @@ ECDSA = [
     (3, 1, "SignatureShare", "", "append a byte", Reason.MALFORMED_MESSAGE, ON_RECEIPT,
      "SignatureShare"),
 ]  # fmt: skip
+PRESIGN = [
+    (3, 1, "Commit", "context", FLIP, Reason.SESSION_MISMATCH, 2, "Commit"),
+    (3, 1, "Commit", "later", "drop the last", Reason.MALFORMED_MESSAGE, 2, "Commit"),
+    (3, 1, "Commit", "commitments[0]", FLIP, Reason.ECHO_MISMATCH, 3, "Offer"),
+    (3, 1, "Offer", "offers", "drop the last", Reason.MALFORMED_MESSAGE, 3, "Offer"),
+    (3, 1, "Offer", "offers[1].x", FLIP, Reason.OT_EXTENSION_CHECK, 3, "Offer"),
+    (3, 1, "Respond", "responses", "drop the last", Reason.MALFORMED_MESSAGE, 4, "Respond"),
+    (3, 1, "Respond", "responses[1].R_i", PLUS_G, Reason.COMMITMENT_OPENING, 4, "Respond"),
+    (3, 1, "Respond", "responses[0].reply.mu", FLIP, Reason.MULTIPLICATION_CHECK, 4, "Respond"),
+    (3, 1, "Respond", "responses[1].Gamma_v", PLUS_G, Reason.GAMMA_V_MISMATCH, 4, "Respond"),
+]
+PRESIGNED = [
+    (3, 1, "Answer", "context", FLIP, Reason.SESSION_MISMATCH, 3, "Answer"),
+    (3, 1, "Answer", "rho_i", FLIP, Reason.COMMITMENT_OPENING, 3, "Answer"),
+    (3, 1, "Answer", "w_i", PLUS_ONE, Reason.SIGNATURE_INVALID, 3, "Answer"),
+]
 FROST = [
     (2, 1, "Commitments", "context", FLIP, Reason.SESSION_MISMATCH, 2, "Commitments"),
     (2, 1, "Commitments", "hiding", PLUS_G, Reason.ECHO_MISMATCH, 3, "SignatureShare"),
@@ -73,6 +90,18 @@ def caught(explorer: Explorer, edit, expected):
 @pytest.mark.parametrize("case", ECDSA, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
 def test_ecdsa(wallet, case):
     explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+    caught(explorer, case[:5], case[5:])
+
+
+@pytest.mark.parametrize("case", PRESIGN, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
+def test_presign(wallet, case):
+    explorer = Explorer.live(wallet, "presign", count=2, signers=(1, 3))
+    caught(explorer, case[:5], case[5:])
+
+
+@pytest.mark.parametrize("case", PRESIGNED, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
+def test_presigned(case):
+    explorer = Explorer.live(presigned(), "sign_presigned", signers=(1, 3))
     caught(explorer, case[:5], case[5:])
 
 

@@ -24,7 +24,7 @@ def test_live_sessions(session):
     assert made.rounds[-1].number == len(session.recording.parties[1].definition.rounds)
     for step in made.steps:
         for round_ in step.rounds:
-            assert round_.steps or made.protocol in ("dkg", "reshare", "frost")
+            assert round_.steps or made.protocol in ("dkg", "reshare", "frost", "presigned")
     assert set(session.details) == {m.key for m in made.messages}
     json.loads(json.dumps({key: as_json(d) for key, d in session.details.items()}))
 

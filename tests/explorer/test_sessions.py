@@ -8,7 +8,7 @@ from mpcsim.explorer import Edit, Explorer
 from mpcsim.explorer.fields import CUT, FLIP, PLUS_G
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Measured
-from tests.explorer.wallets import NETWORK
+from tests.explorer.wallets import NETWORK, presigned
 
 
 def payloads(explorer):
@@ -154,3 +154,15 @@ def test_edits_read_well():
     assert str(Edit(3, 1, "Commit", "replace", "", b"\1", everyone=True)) == (
         "party 3 to everyone: Commit: replace with 01"
     )
+
+
+def test_a_presignature_that_is_explored_is_still_there():
+    """Each run of the session takes it again, and the simulation's own is not used."""
+    sim = presigned()
+    explorer = Explorer.live(sim, "sign_presigned", signers=(1, 3))
+    assert explorer.view.verdict == "completed valid"
+    explorer.edit(3, 1, "Answer", "rho_i", "flip a bit")
+    (abort,) = [a for a in explorer.view.aborts if a.party == 1]
+    assert (abort.reason, abort.culprits) == ("COMMITMENT_OPENING", (3,))
+    assert explorer.reset().view.verdict == "completed valid"
+    assert sim.sign_presigned(signers=(1, 3)).ok

@@ -24,9 +24,21 @@ def simulation(curve: str = "secp256k1") -> Simulation:
     return made
 
 
+def presigned() -> Simulation:
+    """A wallet with a key and presignatures of two signers and of three."""
+    made = simulation()
+    made.presign(signers=(1, 3))
+    made.presign(signers=(1, 2, 3))
+    return made
+
+
 SESSIONS: dict[str, Callable[[], Explorer]] = {
     "ecdsa, 2 signers": lambda: Explorer.live(simulation(), "sign", signers=(1, 3)),
     "ecdsa, 3 signers": lambda: Explorer.live(simulation(), "sign", signers=(1, 2, 3)),
+    "presign, 2 signers": lambda: Explorer.live(simulation(), "presign", count=2, signers=(1, 3)),
+    "presigned, 3 signers": lambda: Explorer.live(
+        presigned(), "sign_presigned", signers=(1, 2, 3), finisher=1
+    ),
     "frost, 2 signers": lambda: Explorer.live(simulation("ed25519"), "sign", signers=(1, 2)),
     "dkg, secp256k1": lambda: Explorer.live(simulation(), "generate"),
     "dkg, ed25519": lambda: Explorer.live(simulation(), "generate", curve="ed25519"),

@@ -15,20 +15,22 @@ import jwt
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
+from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import Aborted
 from mpcsim.gateway.links import Link
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.primitives import bip32
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
+from mpcsim.protocols.presign import Presignature
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
-from mpcsim.vault import INTERACTIVE, VaultUse, hashes, new_salt, seal_share
+from mpcsim.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 from tests.helpers.sessions import child_key
 
@@ -38,7 +40,7 @@ SEALED = b"no share: 7 times 6 is 42"
 """What vaults of tests hold in a share's place: no error text says anything like it."""
 REPLY_KEY = bytes(31) + b"\x09"
 """Nobody's."""
-NO_PROOF = wire.UseProof(bytes(wire.BOOT_BYTES), bytes(32))
+NO_PROOF = wire.UseProof(bytes(BOOT_BYTES), bytes(32))
 
 Wrap = Callable[[Party[Any, Any]], Any]
 """Puts something in a party's place, an adversary for one."""
@@ -291,6 +293,70 @@ class Client:
         check_signature(share, message, party.outcome.result, path)
         return party.outcome.result
 
+    async def presign(
+        self, share: KeyShare, store: SecretStore, count: int = 1, signer: PartyId = OPERATOR
+    ) -> tuple[tuple[Presignature, ...], bytes]:
+        """The client's parts of presignatures, and what the other MPC node allows them under."""
+        await self.meet()
+        session_id, epoch = os.urandom(32), share.record.epoch
+        agreed = presign.setup(share, (CLIENT, signer), count)
+        party = presign.party(agreed, session_id=session_id)
+        messages = sends(party.start())
+        use = VaultUse.signing(
+            epoch,
+            self._named(),
+            self._boot(signer),
+            signer=signer,
+            session_id=session_id,
+            message=b"",
+            first=hashes(messages),
+            reply_key=REPLY_KEY,
+            presignatures=count,
+        )
+        proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
+        vault = self._vault(share, store, signer, presignatures=count)
+        reply = await self.ask(
+            "sign",
+            wire.Sign(
+                session_id, epoch, signer, b"", messages, use.first, proof, vault, count=count
+            ),
+        )
+        begun = wire.Signing.from_bytes(reply)
+        outputs = feed(party, begun.messages)
+        while not isinstance(party.outcome, Done):
+            outputs = feed(party, await self.exchange(session_id, sends(outputs)))
+        assert begun.vault is not None
+        assert begun.vault.allowance is not None
+        return party.outcome.result, begun.vault.allowance
+
+    def begin_presigned(
+        self,
+        share: KeyShare,
+        store: SecretStore,
+        part: Presignature,
+        allowance: bytes,
+        message: bytes = MESSAGE,
+        signer: PartyId = OPERATOR,
+    ) -> wire.Presigned:
+        """A request to sign with a presignature, the first of its batch; not yet sent."""
+        epoch = share.record.epoch
+        using = wire.Using(signer, part.id, allowance, 0, message, (), os.urandom(32))
+        said = using.encode(NO_CONTEXT)
+        use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
+        proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
+        return wire.Presigned(epoch, using, proof, self._vault(share, store, signer, using=said))
+
+    def _vault(
+        self, share: KeyShare, store: SecretStore, signer: PartyId, **about: Any
+    ) -> wire.Vault:
+        """To be opened together with a session."""
+        proofs = {}
+        for other in set(MPC_NODES) - {signer}:
+            boot = self._boot(other)
+            use = VaultUse.opening(share.record.epoch, self._named(), boot, REPLY_KEY, **about)
+            proofs[other] = wire.UseProof(boot, use.mac(share.auth_key(other)))
+        return wire.Vault(REPLY_KEY, store.halves, proofs)
+
     async def suspension(self, share: KeyShare, culprit: int = OPERATOR) -> wire.Suspend:
         """What a client asks for that has caught a node cheating, in a session that stays open."""
         await self.meet()
@@ -434,6 +500,8 @@ def granted(verb: str, user_id: str, body: Any, key_id: bytes | None = None) -> 
         body = body.record
     names = ("session_id", "message", "path")
     about = {name: getattr(body, name) for name in names if hasattr(body, name)}
+    if isinstance(body, wire.Presigned):
+        about = {"session_id": body.using.rho, "message": body.using.message_hash}
     named = getattr(body, "epoch", getattr(body, "key_id", key_id))
     return Scope(verb, user_id, named, **about)
 

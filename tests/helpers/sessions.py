@@ -4,9 +4,10 @@ A test takes a ``Session`` from ``SESSIONS``, makes its parties, replaces some b
 troubles the messages, and passes the run to ``judge``.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import permutations
 from typing import Any
 
 from coincurve import PublicKey
@@ -17,8 +18,9 @@ from mpcsim.encoding import Message
 from mpcsim.errors import Aborted
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.primitives.bip32 import Path
+from mpcsim.primitives.commitment import commit
 from mpcsim.protocol import Definition, Done, Party, Sends, Waiting
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.runner import InFlight, LocalRun
 from mpcsim.sample_keys import keys
 from mpcsim.testing.scenarios import (
@@ -27,6 +29,8 @@ from mpcsim.testing.scenarios import (
     ecdsa_signing,
     frost_signing,
     key_generation,
+    presigned_signing,
+    presigning,
     resharing,
 )
 from tests.helpers.adversary import Adversary, Tamper
@@ -209,6 +213,47 @@ def ecdsa_session(
     )
 
 
+def presign_session(signers: tuple[int, ...], t: int, n: int, count: int = 2) -> Session:
+    held = keys("secp256k1", t, n)
+
+    def check(results: Mapping[int, Any]) -> None:
+        assert len({len(parts) for parts in results.values()}) <= 1
+        for parts in zip(*results.values(), strict=True):
+            assert len({(p.id, p.name, p.R) for p in parts}) == 1
+            assert {p.holder for p in parts} == set(results)
+            assert {(p.epoch, p.signers) for p in parts} == {(held[1].record.epoch, signers)}
+            for p in parts:
+                assert presign.Presignature.from_bytes(p.to_bytes()) == p
+            if len(parts) == len(signers):
+                check_products(parts, held[1].public_key)
+
+    return Session(presigning(t, n, signers, count), check)
+
+
+def check_products(parts: Sequence[Any], public_key: Any) -> None:
+    """u = r * phi and v = sk * phi, where R = r * G; every rho_j opens its commitment."""
+    group = public_key.group
+    phi, u, v = (
+        group.scalar(sum(getattr(p, name).n for p in parts)) for name in ("phi_i", "u_i", "v_i")
+    )
+    assert group.base(u) == phi * parts[0].R
+    assert group.base(v) == phi * public_key
+    for mine, theirs in permutations(parts, 2):
+        assert mine.commitments[theirs.holder] == commit(
+            theirs.name, theirs.holder, theirs.blinding, theirs.rho_i
+        )
+
+
+def presigned_session(signers: tuple[int, ...], t: int, n: int, finisher: int) -> Session:
+    public_key = keys("secp256k1", t, n)[1].public_key.encode()
+
+    def check(results: Mapping[int, Any]) -> None:
+        assert all(signature is None for i, signature in results.items() if i != finisher)
+        check_ecdsa(public_key, {i: s for i, s in results.items() if i == finisher})
+
+    return Session(presigned_signing(t, n, signers, finisher), check)
+
+
 def child_key(record: PublicKeyRecord, path: Path) -> bytes:
     """The key at the end of a path, by a library of other authors."""
     public_key = record.public_key.encode()
@@ -255,6 +300,10 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "ecdsa-2": lambda: ecdsa_session((1, 2), 2, 3),
     "ecdsa-2-child": lambda: ecdsa_session((1, 2), 2, 3, path=(0, 7)),
     "ecdsa-3": lambda: ecdsa_session((1, 2, 3), 2, 3),
+    "presign-2": lambda: presign_session((1, 2), 2, 3),
+    "presign-3": lambda: presign_session((1, 2, 3), 2, 3),
+    "presigned-2": lambda: presigned_session((1, 2), 2, 3, finisher=1),
+    "presigned-3": lambda: presigned_session((1, 2, 3), 2, 3, finisher=1),
     "frost-2": lambda: frost_session((1, 2), 2, 3),
     "frost-3": lambda: frost_session((1, 2, 3), 2, 3),
     "reshare-ed25519": lambda: reshare_session("ed25519", (1, 2), (1, 2, 3)),
@@ -264,9 +313,14 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 """Made on demand (some need keys), by name."""
 
 DEFINITIONS: dict[str, Definition] = {
-    name: {"dkg": dkg.DKG, "ecdsa": ecdsa.ECDSA, "frost": frost.FROST, "reshare": reshare.RESHARE}[
-        name.split("-")[0]
-    ]
+    name: {
+        "dkg": dkg.DKG,
+        "ecdsa": ecdsa.ECDSA,
+        "presign": presign.PRESIGN,
+        "presigned": presigned.PRESIGNED,
+        "frost": frost.FROST,
+        "reshare": reshare.RESHARE,
+    }[name.split("-")[0]]
     for name in SESSIONS
 }
 

@@ -47,6 +47,8 @@ OTHERS = {
     "message": bytes(32),
     "first": (bytes(32),),
     "path": (7,),
+    "presignatures": 1,
+    "using": b"something else",
 }
 """Something else for everything that a proof is about."""
 

@@ -8,7 +8,7 @@ import pytest
 from nacl.signing import SigningKey, VerifyKey
 
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore
@@ -23,7 +23,7 @@ from tests.helpers.stores import WITHOUT_RECORDS, without
 
 def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
     signature = identity.sign(SealKeyStatement(party, seal_key))
-    return wire.Hello(party, identity.public, seal_key, signature, bytes(wire.BOOT_BYTES))
+    return wire.Hello(party, identity.public, seal_key, signature, bytes(BOOT_BYTES))
 
 
 def test_an_identity_stays_and_a_boot_does_not(tmp_path):

@@ -30,8 +30,8 @@ from node.models import (
     WalletInformation,
     WalletKey,
 )
+from node.sessions import Caller
 from node.timing import Timing
-from node.wallet import Caller
 
 CREATED = "2026-11-21T09:30:00.123456+00:00"
 PASSWORD = "correct horse"
@@ -109,7 +109,7 @@ class WalletDouble:
 
     async def sign(
         self, caller: Caller, stored: StoredShare, *, message: bytes, timing: Timing, **fields: Any
-    ) -> str:
+    ) -> tuple[str, list[str]]:
         if not await self._enter(caller) or stored.key_id != EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         self.signed.append({"message": message, **fields})
@@ -117,7 +117,7 @@ class WalletDouble:
             await asyncio.sleep(0)
         with timing.span("round1"):
             await asyncio.sleep(0)
-        return EXAMPLE_SIGNATURE
+        return EXAMPLE_SIGNATURE, []
 
     async def public_key(
         self, caller: Caller, stored: StoredShare, *, path: Path | None, **fields: Any

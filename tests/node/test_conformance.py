@@ -213,6 +213,7 @@ BODIES = {
     "/v3/wallet/generate": ("curve", "password"),
     "/v3/wallet/recover": ("curve", "password"),
     "/v3/wallet/sign": ("key_id", "encrypted_share", "secret_store", "curve", "message"),
+    "/v3/wallet/presign": ("key_id", "encrypted_share", "secret_store", "curve", "count"),
     "/v3/wallet/publickey": ("key_id", "encrypted_share", "secret_store", "curve", "password"),
     "/v3/wallet/validate/password": ("password", "secret_store"),
     "/v3/wallet/validate/share": ("encrypted_share", "secret_store"),
@@ -239,6 +240,7 @@ for _method, _path, _status in [
     ("POST", "/v3/wallet/recover", 404),
     ("POST", "/v3/wallet/recover", 409),
     ("POST", "/v3/wallet/sign", 404),
+    ("POST", "/v3/wallet/presign", 404),
     ("POST", "/v3/wallet/publickey", 404),
     ("GET", "/v3/wallet", 400),
     ("GET", "/v3/wallet", 404),
@@ -257,7 +259,8 @@ def request_to(found, api, path, **other):
     if path in LOOKUPS:
         query = f"?id={found.keys['ed25519']['key_id']}" if path.endswith("token") else ""
         return api.get(path + query)
-    known = {**found.keys["ed25519"], "password": PASSWORD, "message": HASH, **other}
+    curve = "secp256k1" if path.endswith("presign") else "ed25519"
+    known = {**found.keys[curve], "password": PASSWORD, "message": HASH, "count": 1, **other}
     return api.post(path, {name: known[name] for name in BODIES[path]})
 
 
@@ -323,11 +326,17 @@ def test_the_documented_failures_are_these(built):
     assert documented == DONE
 
 
+def make_keys(found):
+    for curve in ("ed25519", "secp256k1"):
+        new = {**NEW, "curve": curve}
+        found.keys[curve] = answer(found.user().post("/v3/wallet/generate", new))
+
+
 @contextmanager
 def primed(place, total_s=30.0):
-    """A system of its own, whose node has the gateway's keys and alice's key."""
+    """A system of its own, whose node has the gateway's keys and alice's keys."""
     with system(place, total_s) as found:
-        found.keys["ed25519"] = answer(found.user().post("/v3/wallet/generate", NEW))
+        make_keys(found)
         yield found
 
 
@@ -352,8 +361,7 @@ def test_an_mpc_node_is_down(place):
 @pytest.mark.parametrize("place", PLACES)
 def test_the_institution_signs_while_the_operator_is_away(place):
     with primed(place) as found:
-        new = {**NEW, "curve": "secp256k1"}
-        record = answer(found.user().post("/v3/wallet/generate", new))
+        record = found.keys["secp256k1"]
         link = found.gateway.links[OPERATOR]
         handle = link.node.handle
 
@@ -401,7 +409,7 @@ def test_the_gateway_is_gone(place):
         client = GatewayClient(HttpTransport(str(address)))
         app = create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
         found = System(stack.enter_context(running(app, place)), gateway)
-        found.keys["ed25519"] = answer(found.user().post("/v3/wallet/generate", NEW))
+        make_keys(found)
         behind.close()
         for path in (*BODIES, *LOOKUPS):
             error = answer(request_to(found, found.user(), path), 502)

@@ -17,6 +17,7 @@ TABLE = {
     "/v3/wallet/generate": {"post"},
     "/v3/wallet/recover": {"post"},
     "/v3/wallet/sign": {"post"},
+    "/v3/wallet/presign": {"post"},
     "/v3/wallet/publickey": {"post"},
     "/v3/wallet/validate/password": {"post"},
     "/v3/wallet/validate/share": {"post"},

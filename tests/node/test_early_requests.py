@@ -22,7 +22,7 @@ from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import keys
 from mpcsim.vault import SecretStore
 from node.checks import SealedShare
-from node.early import Beginning
+from node.early import Asked, Beginning
 from node.errors import ApiError, BadRequest, Upstream
 from node.local import LocalService
 from node.settings import Settings
@@ -172,9 +172,7 @@ def test_an_answer_to_another_request_blames_nobody(curve: str) -> None:
             if verb == "sign":
                 asked = wire.Sign.from_bytes(data)
                 other = Beginning(
-                    sealed,
-                    OPERATOR,
-                    asked.message,
+                    Asked(sealed, OPERATOR, asked.message),
                     user_id=caller.claims.user_id,
                     boots=boots,
                     session_id=asked.session_id,
@@ -375,9 +373,7 @@ def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve: str) ->
         caller = house.caller()
         boots = {j: hello.boot for j, hello in (await house.client.nodes()).items()}
         beginning = Beginning(
-            sealed,
-            OPERATOR,
-            HASH,
+            Asked(sealed, OPERATOR, HASH),
             user_id=caller.claims.user_id,
             boots=boots,
             session_id=os.urandom(32),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
 from mpcsim.rpc.statements import SealKeyStatement
@@ -70,7 +70,7 @@ class Canned:
 
 
 def sign(client: GatewayClient) -> Awaitable[object]:
-    proof = wire.UseProof(bytes(wire.BOOT_BYTES), bytes(32))
+    proof = wire.UseProof(bytes(BOOT_BYTES), bytes(32))
     body = wire.Sign(bytes(32), KEY_ID, OPERATOR, b"m", (b"x",), (bytes(32),), proof)
     return client.sign("token", body)
 

@@ -19,6 +19,7 @@ FEW, MANY = 15, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(1
 MAKE = [("POST", "/v3/wallet/generate"), ("POST", "/v3/wallet/recover")]
 USE = [
     ("POST", "/v3/wallet/sign"),
+    ("POST", "/v3/wallet/presign"),
     ("POST", "/v3/wallet/publickey"),
     ("POST", "/v3/wallet/validate/password"),
     ("POST", "/v3/wallet/validate/share"),

@@ -385,7 +385,7 @@ def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, e
                 house.wallet._suspensions._refused[epoch] = never
                 return reply
 
-            house.wallet._early = early
+            house.wallet._signer._first_with_vault = early
             house.transport.hook = on(verb, caught_meanwhile)
             assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
             assert early == ("exchange" in house.transport.seen)

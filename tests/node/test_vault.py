@@ -49,7 +49,7 @@ async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> s
 
 async def opened(house: House, record: KeyShareRecord) -> KeyShare:
     sealed = SealedShare.parse(stored_share(record))
-    return await house.wallet._share(house.caller(), sealed, OPERATOR, Timing())
+    return await house.wallet._vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
 
 
 async def matches(house: House, record: KeyShareRecord, password: str) -> bool:

@@ -45,9 +45,9 @@ from node.errors import (
     UpstreamTimeout,
 )
 from node.models import KeyShareRecord
+from node.sessions import Caller
 from node.settings import Settings
 from node.timing import Timing
-from node.wallet import Caller
 from tests.helpers.adversary import on as on_kind
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled, stored_share
 
@@ -138,7 +138,7 @@ def test_ed25519_signs_messages_of_any_length(stored):
 )
 def test_round_trips(stored, curve, requests, early):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        house.wallet._early = early
+        house.wallet._signer._first_with_vault = early
         await house.client.nodes()  # once in a node's life
         house.transport.seen.clear()
         timing = Timing()
@@ -219,7 +219,7 @@ def test_the_institution_signs_when_the_operator_is_too_slow(stored):
 
         house.transport.hook = on("sign", fail)
         await failing(UpstreamTimeout, house.sign(records["ed25519"]))  # it has half of the vault
-        house.wallet._early = False  # it is asked to sign once the vault is open
+        house.wallet._signer._first_with_vault = False  # it is asked to sign once the vault is open
         house.transport.seen.clear()
         house.transport.hook = on("sign", fail)
         await house.sign(records["ed25519"])

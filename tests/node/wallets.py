@@ -17,9 +17,10 @@ from mpcsim.service import OpenGateway
 from mpcsim.vault import Argon2Cost
 from node.gateway_client import GatewayClient
 from node.models import KeyShareRecord, StoredShare
+from node.sessions import Caller
 from node.settings import Settings
 from node.timing import Timing
-from node.wallet import Caller, Wallet
+from node.wallet import Wallet
 from tests.helpers.adversary import Adversary
 from tests.helpers.gateway import open_with
 
@@ -99,13 +100,23 @@ class House:
         **changed: Any,
     ) -> str:
         """Sign with a stored record; ``changed`` replaces members of it."""
-        return await self.wallet.sign(
+        signature, _ = await self.wallet.sign(
             self.caller(name),
             stored_share(record, **changed),
             message=message,
             signer=signer,
             path=path,
             timing=Timing(),
+        )
+        return signature
+
+    async def presign(
+        self, record: KeyShareRecord, count: int = 2, name: str = "alice", signer: str = "operator"
+    ) -> list[str]:
+        """Presignatures for a stored record."""
+        sealed, caller = stored_share(record), self.caller(name)
+        return await self.wallet.presign(
+            caller, sealed, count=count, signer=signer, timing=Timing()
         )
 
     async def __aenter__(self) -> House:

@@ -44,7 +44,7 @@ ALL = [(name, sends.kind) for name in DEFINITIONS for sends in kinds(DEFINITIONS
 CHEAP = [(name, kind) for name, kind in ALL if not name.endswith("secp256k1")]
 COSTLY = [(name, kind) for name, kind in ALL if name.endswith("secp256k1")]
 
-UNSENT = {("dkg-ed25519", "MultiplicationOffer")} | {
+UNSENT = {("dkg-ed25519", "MultiplicationOffer"), ("presigned-2", "Open")} | {
     (name, "MultiplicationOffer") for name in DEFINITIONS if name.startswith("reshare-ed25519")
 }
 """Kinds that a session never sends."""

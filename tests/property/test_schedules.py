@@ -24,6 +24,8 @@ from tests.helpers.sessions import (
     ecdsa_session,
     frost_session,
     judge,
+    presign_session,
+    presigned_session,
     reshare_session,
 )
 
@@ -41,12 +43,16 @@ def quorums(draw: st.DrawFn, max_n: int) -> tuple[int, int, tuple[int, ...]]:
 
 @st.composite
 def sessions(draw: st.DrawFn) -> Session:
-    """A cheap session: ed25519 up to (3, 5), and ECDSA with the shares of four keys."""
-    kind = draw(st.sampled_from(["dkg", "ecdsa", "frost", "reshare"]))
-    if kind == "ecdsa":
+    """A cheap session: ed25519 up to (3, 5), and ECDSA with the shares of three keys."""
+    kind = draw(st.sampled_from(["dkg", "ecdsa", "presign", "presigned", "frost", "reshare"]))
+    if kind in ("ecdsa", "presign", "presigned"):
         t, n = draw(st.sampled_from([(2, 2), (2, 3), (3, 3)]))
         order = draw(st.permutations(range(1, n + 1)))
         signers = tuple(sorted(order[: draw(st.integers(t, n))]))
+        if kind == "presign":
+            return presign_session(signers, t, n, draw(st.integers(1, 2)))
+        if kind == "presigned":
+            return presigned_session(signers, t, n, draw(st.sampled_from(signers)))
         return ecdsa_session(signers, t, n)
     t, n, chosen = draw(quorums(5))
     if kind == "dkg":
@@ -324,6 +330,8 @@ def foreign(
 SMALL = [
     lambda: dkg_session("ed25519", 2, 3),
     lambda: ecdsa_session((1, 2, 3), 2, 3),
+    lambda: presign_session((1, 2), 2, 3),
+    lambda: presigned_session((1, 2, 3), 2, 3, finisher=2),
     lambda: frost_session((1, 3), 2, 3),
     lambda: reshare_session("ed25519", (1, 2), (2, 3)),
 ]

@@ -40,6 +40,6 @@ def test_a_cheat_ends_it():
 
 
 def test_protocols_by_name():
-    assert set(PROTOCOLS) == {"dkg", "ecdsa", "frost", "reshare"}
+    assert set(PROTOCOLS) == {"dkg", "ecdsa", "frost", "presign", "presigned", "reshare"}
     assert all(definition.name == name for name, definition in PROTOCOLS.items())
     assert len({definition.number for definition in PROTOCOLS.values()}) == len(PROTOCOLS)

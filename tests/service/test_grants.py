@@ -68,6 +68,11 @@ async def everything(gateway, client):
     halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
     await client.ask("open", client.opening(share, halves))
     await client.check_works(share)
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    for signer in MPC_NODES:
+        (part,), allowance = await client.presign(share, store, signer=signer)
+        using = client.begin_presigned(share, store, part, allowance, signer=signer)
+        await client.ask("presigned", using)
     with pytest.raises(Failed):  # and a session that is called off
         await client.exchange((await client.begin_recover("secp256k1"))[0], [b"?"])
     await client.ask("suspend", await client.suspension(share))
@@ -104,6 +109,12 @@ def about_shares(gateway, party, user_id, curve):
         "attest": Attest(),
         "hear": other._attestations.made(),
     }
+
+
+async def presigned(client, share, store):
+    """A request to sign with a presignature."""
+    (part,), allowance = await client.presign(share, store)
+    return client.begin_presigned(share, store, part, allowance)
 
 
 OF_NO_USER = ("holdings", "attest", "hear")
@@ -155,7 +166,7 @@ OTHERS = {
     "session": {"session_id": bytes(32)},
     "message": {"message": b"another"},
 }
-VERBS = ["open", "sign", "suspend", "generate", "recover", "exchange", "vote", "close"]
+VERBS = ["open", "sign", "presigned", "suspend", "generate", "recover", "exchange", "vote", "close"]
 ABOUT_SHARES = ["holdings", "standing", "endorse", "activate", "abort", "drop", "attest", "hear"]
 
 
@@ -164,22 +175,23 @@ ABOUT_SHARES = ["holdings", "standing", "endorse", "activate", "abort", "drop", 
 def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
     async def work(gateway, client):
         link, user_id = gateway.links[OPERATOR], await client.user_id()
-        share = await client.generate("ed25519")
+        share = await client.generate("secp256k1" if verb == "presigned" else "ed25519")
         epoch, session_id, made = share.record.epoch, os.urandom(32), share
         if verb in ("exchange", "vote", "close"):
             session_id, made = await client.begin_recover("ed25519")
-        halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
-        proof = client.opening(share, halves).proofs[OPERATOR]
+        store = SecretStore.from_text(seal(gateway, user_id, share)[1])
+        proof, halves = client.opening(share, store.halves).proofs[OPERATOR], store.halves
         body = {
             "open": wire.OpenHalf(epoch, REPLY_KEY, halves[OPERATOR], proof),
             "sign": client.begin_sign(share)[1],
+            "presigned": await presigned(client, share, store) if verb == "presigned" else None,
             "suspend": wire.SuspendKey(wire.Occasion(user_id, epoch, session_id), bytes(61)),
             "generate": wire.Generate(session_id, "secp256k1", ()),
             "recover": wire.Recover(session_id, "ed25519"),
             "exchange": wire.Exchange(session_id, ()),
             "vote": wire.Activate(session_id, made.record.epoch),
             "close": wire.Close(session_id),
-            **about_shares(gateway, OPERATOR, user_id, "ed25519"),
+            **about_shares(gateway, OPERATOR, user_id, share.record.curve_name),
         }[verb]
         user_id = "" if verb in OF_NO_USER else user_id
         no_key = ("generate", "standing", *OF_NO_USER)

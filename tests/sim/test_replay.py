@@ -49,7 +49,16 @@ from mpcsim.sim.traces.critical_path import critical_path
 from tests.helpers.sessions import DEFINITIONS, session
 from tests.helpers.toy import TOY, toy_parties
 
-GRAPHS = ("ecdsa-2", "ecdsa-3", "dkg-ed25519", "dkg-secp256k1", "frost-2", "reshare-secp256k1")
+GRAPHS = (
+    "ecdsa-2",
+    "ecdsa-3",
+    "presign-2",
+    "presigned-3",
+    "dkg-ed25519",
+    "dkg-secp256k1",
+    "frost-2",
+    "reshare-secp256k1",
+)
 COLD = Connection(cold=True)
 
 

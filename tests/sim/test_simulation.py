@@ -92,6 +92,40 @@ def test_verification_refuses_what_is_not_the_signature(curve: str) -> None:
         assert not verifies(record, to_sign(record, b"hello"), bytes(spoilt))
 
 
+def test_signing_with_presignatures() -> None:
+    sim = with_key("secp256k1")
+    record = sim.shares[1].record
+    made = sim.presign(2, signers=(1, 3))
+    assert (made.ok, made.value) == (True, 2)
+    assert sim.presign(1, signers=(3, 1)).value == 3
+    signed = sim.sign_presigned(b"pay", signers=(1, 3))
+    assert signed.ok
+    assert verifies(record, to_sign(record, b"pay"), signed.value)
+    assert [(m.kind, m.sender, m.receiver) for m in signed.trace.messages] == [("Answer", 3, 1)]
+    other = sim.sign_presigned(b"pay", signers=(1, 3), finisher=3)
+    assert [m.sender for m in other.trace.messages] == [1]
+    assert other.value[:32] != signed.value[:32]
+    assert len(sim.presignatures[(1, 3)]) == 1
+    with pytest.raises(UsageError, match=r"no presignature of signers \[1, 2\]"):
+        sim.sign_presigned()
+    sim.recover()
+    with pytest.raises(UsageError, match="no presignature"):
+        sim.sign_presigned(signers=(1, 3))
+    with pytest.raises(UsageError, match="secp256k1"):
+        with_key("ed25519").presign()
+
+
+def test_every_attempt_takes_a_presignature() -> None:
+    sim = with_key("secp256k1")
+    sim.presign(3)
+    lossy = replace(sim, faults=(drop("Answer"),), policy=Policy(timeout_ms=1000, attempts=2))
+    result = lossy.sign_presigned()
+    assert len(result.attempts) == 2
+    assert not result.ok
+    assert len(sim.presignatures[(1, 2)]) == 1
+    assert sim.sign_presigned().ok
+
+
 def test_without_a_seed_secrets_differ_and_times_do_not() -> None:
     one, other = (Simulation(Network.star(10.0, 5.0), 1, Free()) for _ in range(2))
     first, second = one.generate("ed25519"), other.generate("ed25519")

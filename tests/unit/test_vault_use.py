@@ -27,6 +27,10 @@ SIGNING = VaultUse.signing(
     message=b"what is signed",
     first=hashes((b"first", b"second")),
 )
+PRESIGNED = VaultUse.presigned(EPOCH, "user-7", BOOT[:16], REPLY_KEY, b"what of it")
+PRESIGNING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, presignatures=5)
+ALLOWING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, using=b"what of it")
+NONE = b"\0\0\0\0"
 
 
 def framed(tag: str, *parts: bytes) -> bytes:
@@ -45,15 +49,19 @@ def verify(mac: bytes, *parts: bytes) -> None:
 
 def test_recomputed_by_others():
     named = (EPOCH, b"user-7", BOOT[:16])
-    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"", b"")
+    verify(OPENING.mac(KEY), b"open", *named, REPLY_KEY, b"", b"", b"", b"", b"", NONE, b"")
     message = sha256(b"what is signed")
     first = sha256(b"first") + sha256(b"second")
-    verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\2", SESSION, message, first, b"")
+    about = b"\0\0\0\2", SESSION, message, first
+    verify(SIGNING.mac(KEY), b"sign", *named, b"", *about, b"", NONE, b"")
     child = SIGNING._replace(path=(0, 258)).mac(KEY)
-    path = b"\0\0\0\0" + b"\0\0\1\2"
-    verify(child, b"sign", *named, b"", b"\0\0\0\2", SESSION, message, first, path)
+    verify(child, b"sign", *named, b"", *about, b"\0\0\0\0" + b"\0\0\1\2", NONE, b"")
     with pytest.raises(AssertionError):
-        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", SESSION, message, first, b"")
+        verify(SIGNING.mac(KEY), b"sign", *named, b"", b"\0\0\0\3", *about[1:], b"", NONE, b"")
+    about = REPLY_KEY, b"", b"", b"", b"", b""
+    verify(PRESIGNED.mac(KEY), b"presigned", *named, *about, NONE, b"what of it")
+    verify(ALLOWING.mac(KEY), b"open", *named, *about, NONE, b"what of it")
+    verify(PRESIGNING.mac(KEY), b"open", *named, *about, b"\0\0\0\5", b"")
 
 
 CHANGES = {
@@ -67,10 +75,12 @@ CHANGES = {
     "message": bytes(32),
     "first": (bytes(32),),
     "path": (7,),
+    "presignatures": 6,
+    "using": b"something else",
 }
 
 
-@pytest.mark.parametrize("use", [OPENING, SIGNING], ids=["opening", "signing"])
+@pytest.mark.parametrize("use", [OPENING, SIGNING, PRESIGNED, PRESIGNING, ALLOWING])
 def test_everything_is_bound(use):
     assert set(use._fields) == CHANGES.keys()
     mac = use.mac(KEY)

@@ -10,6 +10,7 @@ from mpcsim.attacks.service import (
     keys_in_force,
     mpc_nodes,
     outside,
+    presigned,
     rest_node,
     stores,
 )
@@ -22,6 +23,7 @@ FAMILIES: Mapping[str, tuple[Entry, ...]] = {
     "the gateway": gateway.ENTRIES,
     "which shares are in force": keys_in_force.ENTRIES,
     "cheating in signing": cheating.ENTRIES,
+    "presignatures": presigned.ENTRIES,
     "the REST node": rest_node.ENTRIES,
     "stores and disks": stores.ENTRIES,
 }
@@ -70,6 +72,11 @@ NAMED: tuple[str, ...] = (
     "a rolled-back store: institution",
     "a database thief with one seal key",
     "guessing passwords from each position",
+    "a presignature used twice: a restored database",
+    "a presignature used twice: a retry after a time-out",
+    "a presignature used twice: a race of two replicas",
+    "a presignature used twice: an MPC node restored from a backup",
+    "a presignature of another signature, epoch or user",
     "callers who open sessions without being able to open the vault",
     "a dropped share in the SQLite log and a later copy of the disk",
 )

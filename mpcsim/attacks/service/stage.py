@@ -43,15 +43,16 @@ from mpcsim.vault import (
     password_key,
 )
 from node.checks import SealedShare
-from node.early import Beginning
+from node.early import Asked, Beginning
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
+from node.sessions import Caller
 from node.settings import Settings
 from node.timing import Timing
 from node.trust import Trust
-from node.wallet import Caller, Wallet
+from node.wallet import Wallet
 
 T = TypeVar("T")
 
@@ -467,6 +468,9 @@ class Thief(Wallet):
         self.tags: dict[wire.Occasion, bytes] = {}
         """Of every signing session."""
         gateway.sign = self._keeping_tags(gateway.sign)  # type: ignore[method-assign, assignment]
+        sessions, vaults = self._sessions, self._vaults
+        sessions.fresh_id = self._keeping_ids(sessions.fresh_id)  # type: ignore[method-assign]
+        vaults.share = self._guarding(vaults.share)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
     def take_share(self, curve: Curve = CURVE) -> KeyShare:
@@ -514,9 +518,7 @@ class Thief(Wallet):
         """
         sealed = SealedShare.parse(StoredShare.model_validate(strings))
         beginning = Beginning(
-            sealed,
-            OPERATOR,
-            message,
+            Asked(sealed, OPERATOR, message),
             user_id=self.caller.claims.user_id,
             boots={party: self.stage.node(party).hello().boot for party in MPC_NODES},
             session_id=random_id(),
@@ -534,13 +536,14 @@ class Thief(Wallet):
 
     async def signing(self, strings: Strings) -> str:
         """The same, while other things go on."""
-        return await self.sign(
+        signature, _ = await self.sign(
             self.caller,
             StoredShare.model_validate(strings),
             message=bytes.fromhex(HONEST),
             signer=ROLES[OPERATOR],
             timing=Timing(),
         )
+        return signature
 
     def sign_with(self, share: KeyShare, message: bytes, signer: PartyId) -> bytes:
         """A signature with a client's share.
@@ -548,7 +551,7 @@ class Thief(Wallet):
         Raises:
             Refusal: it is refused.
         """
-        signing = self._sign_with(self.caller, signer, share, message, Timing())
+        signing = self._signer.with_share(self.caller, signer, share, message, Timing())
         return bytes.fromhex(self.stage.run(signing))
 
     def _keeping_tags(self, sign: Signs) -> Signs:
@@ -560,15 +563,22 @@ class Thief(Wallet):
 
         return keep
 
-    def _opened(self, *arguments: Any, **keywords: Any) -> KeyShare:  # type: ignore[override]
+    def _guarding(self, share: Callable[..., KeyShare]) -> Callable[..., KeyShare]:
         """With guards of its own: this node is a process of its own."""
-        found = super()._opened(*arguments, **keywords)
-        guard = self._guards.setdefault(found.record.epoch, Guard())
-        return replace(found, guard=guard)
 
-    def _session_id(self) -> bytes:
-        self.sessions.append(super()._session_id())
-        return self.sessions[-1]
+        def guarded(*arguments: Any) -> KeyShare:
+            found = share(*arguments)
+            guard = self._guards.setdefault(found.record.epoch, Guard())
+            return replace(found, guard=guard)
+
+        return guarded
+
+    def _keeping_ids(self, fresh_id: Callable[[], bytes]) -> Callable[[], bytes]:
+        def keep() -> bytes:
+            self.sessions.append(fresh_id())
+            return self.sessions[-1]
+
+        return keep
 
     async def _finish(self, *arguments: Any, **keywords: Any) -> Any:
         if self.kept is None:

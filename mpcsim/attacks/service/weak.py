@@ -24,13 +24,13 @@ from mpcsim.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
 from mpcsim.rpc.standing import Holdings, ListHoldings
 from mpcsim.rpc.statements import SignedRecord, Suspended
 from mpcsim.rpc.tokens import Claims, TokenVerifier
-from mpcsim.vault import SecretStore, VaultKey, WrongKey
-from mpcsim.vault.sealing import _share_key
+from mpcsim.vault import PresignatureHeader, SealedPresignature, SecretStore, VaultKey, WrongKey
+from mpcsim.vault.sealing import share_key
 from node.auth import Authenticator
 from node.errors import ApiError, UntrustedNode
 from node.local import VIRTUAL_START, LocalService
+from node.sessions import Caller
 from node.trust import Trust
-from node.wallet import Caller
 
 WITH_TOKENS: Final = (
     "token",
@@ -47,7 +47,7 @@ WITH_TOKENS: Final = (
 def confirms(store: SecretStore, secret: bytes) -> bool:
     """Whether pw_key || pepper are those of a store: what tries passwords offline."""
     try:
-        _share_key(store, VaultKey(bytearray(secret)))
+        share_key(store, VaultKey(bytearray(secret)))
     except WrongKey:
         return False
     return True
@@ -323,8 +323,8 @@ ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _trusting(_AnySe
 
 
 def _unsigned_mail(service: LocalService) -> None:
-    wallet = service.app.state.wallet
-    honest = wallet._client
+    sessions = service.app.state.wallet._sessions
+    honest = sessions.client
 
     def client(*arguments: Any, **keywords: Any) -> Any:
         found = honest(*arguments, **keywords)
@@ -336,7 +336,7 @@ def _unsigned_mail(service: LocalService) -> None:
         found._take = take
         return found
 
-    wallet._client = client
+    sessions.client = client
 
 
 def unsigned(data: bytes) -> tuple[PartyId, bytes]:
@@ -355,6 +355,47 @@ def _any_record(service: LocalService) -> None:
 
 
 ANY_RECORD: Final = Part("a REST node that checks no record", _any_record)
+
+# ------------------------------------------------------------------ presignatures
+
+
+def _no_allowances(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._allowances.use = lambda *_: None
+
+
+NO_ALLOWANCES: Final = Part(
+    "an MPC node that keeps no list of presignatures which may be used", _no_allowances
+)
+
+
+def _stored_boots(service: LocalService) -> None:
+    for link in service.gateway.links.values():
+        link.node._start = link.node._allowances.clear = link.node._parts.clear = lambda: None
+
+
+STORED_BOOTS: Final = Part(
+    "MPC nodes that store boot and presignatures, and come back with them", _stored_boots
+)
+
+
+def _any_header(service: LocalService) -> None:
+    presigner = service.app.state.wallet._presigner
+    headers: dict[bytes, PresignatureHeader] = {}
+    make, opened = presigner.make, presigner.part
+
+    async def noting(*arguments: Any) -> list[str]:
+        made: list[str] = await make(*arguments)
+        headers.update((h.id, h) for h in (SealedPresignature.from_text(t).header for t in made))
+        return made
+
+    def part(sealed: SealedPresignature, *arguments: Any) -> Any:
+        return opened(replace(sealed, header=headers[sealed.header.id]), *arguments)
+
+    presigner.make, presigner.part = noting, part
+
+
+ANY_HEADER: Final = Part("a REST node that opens a presignature under whatever header", _any_header)
 
 # ------------------------------------------------------------------ suspensions
 
@@ -387,20 +428,23 @@ class _Careless:
 def _careless(times: int) -> Callable[[LocalService], None]:
     def weaken(service: LocalService) -> None:
         wallet = _wallet(service)
-        wallet._suspensions = _Careless(wallet._suspensions, times)
-        opened = wallet._opened
+        careless, vaults = _Careless(wallet._suspensions, times), wallet._vaults
+        signer = wallet._signer
+        for room in (wallet, vaults, signer, signer._early, wallet._presigner):
+            room._suspensions = careless
+        opened = vaults.share
 
         def share(*arguments: Any) -> KeyShare:
             found: KeyShare = opened(*arguments)
             return replace(found, guard=Guard())
 
-        wallet._opened = share
+        vaults.share = share
 
     return weaken
 
 
 def _late_mail(service: LocalService) -> None:
-    _wallet(service)._check_token = lambda caller: None
+    _wallet(service)._sessions.check_token = lambda caller: None
 
 
 def _forgetful_gateway(service: LocalService) -> None:

@@ -18,13 +18,14 @@ several processes, at most one open session per key, because a peer that gets ma
 same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
 
 Not here: identifying the cheater among three or more signers when only the final sums are wrong
-(the protocol cannot tell; the abort lists suspects); presigning.
+(the protocol cannot tell; the abort lists suspects).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.encoding import WireContext
@@ -35,6 +36,7 @@ from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path, check_path
 from mpcsim.protocol import Definition, Party
 from mpcsim.protocol.early import Early
+from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.rng import Rng
@@ -42,13 +44,26 @@ from mpcsim.rng import Rng
 __all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "early", "party", "setup"]
 
 
+S = TypeVar("S", bound=SignerSetup)
+
+
 def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
     """Everything that can be wrong before a session begins.
 
     Raises:
+        UsageError: as from ``check_signer``; a path that leads nowhere, or a key without a chain
+            code to begin it at.
+    """
+    check_signer(agreed, me)
+    agreed.share.record.at(agreed.path)
+
+
+def check_signer(agreed: SignerSetup, me: PartyId) -> None:
+    """What can be wrong whatever is signed.
+
+    Raises:
         UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them;
-            multiplication state with one of them discarded; a path that leads nowhere, or a key
-            without a chain code to begin it at.
+            multiplication state with one of them discarded.
 
     Spec: DKLs23 | Protocol 3.6 | step 4
     Differs: more than t holders may sign, too.
@@ -60,10 +75,20 @@ def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
     for j in agreed.signers:
         if j != me and share.peers[j].multiplication is None:
             raise UsageError(discarded(j))
-    share.record.at(agreed.path)
 
 
-def adapt_setup(then: EcdsaSetup, share: KeyShare | None) -> EcdsaSetup:
+def check_usable(agreed: SignerSetup) -> None:
+    """That no session of this process has discarded multiplication state that is needed.
+
+    Raises:
+        UsageError: one has.
+    """
+    for j in agreed.signers:
+        if j != agreed.share.identifier and not agreed.share.usable(j):
+            raise UsageError(discarded(j))
+
+
+def adapt_setup(then: S, share: KeyShare | None) -> S:
     """The set-up of a stored session, without multiplication state that was discarded since.
 
     Raises:
@@ -116,9 +141,7 @@ def setup(
     _check_hash(message_hash)
     agreed = EcdsaSetup(share, party_ids(signers), message_hash, path)
     check_setup(agreed, share.identifier)
-    for j in agreed.signers:
-        if j != share.identifier and not share.usable(j):
-            raise UsageError(discarded(j))
+    check_usable(agreed)
     return agreed
 
 

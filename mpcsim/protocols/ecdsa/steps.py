@@ -157,37 +157,46 @@ def combine_nonce(shares: Iterable[Point]) -> tuple[Secp256k1Point, Scalar]:
     return R, r_x
 
 
-def signature_share(
-    m: Scalar,
-    r_x: Scalar,
+def products(
     r_i: Scalar,
     sk_i: Scalar,
     phi_i: Scalar,
     *,
-    tau: Scalar,
     psi: Iterable[Scalar],
     cd_u: Iterable[Scalar],
     cd_v: Iterable[Scalar],
 ) -> tuple[Scalar, Scalar]:
-    """(w_i, u_i) from the products.
+    """(u_i, v_i), additive shares of r * phi and sk * phi.
 
-    u_i = r_i * (phi_i + sum_j psi_{j,i}) + sum_j (c^u_{i,j} + d^u_{i,j}), v_i likewise with sk_i,
-    w_i = m * phi_i + r_x * (v_i + tau * phi_i).
+    u_i = r_i * (phi_i + sum_j psi_{j,i}) + sum_j (c^u_{i,j} + d^u_{i,j}), v_i likewise with sk_i.
 
     Args:
-        tau: how far the key to sign with is from the one that is shared; 0: it is that.
         psi: psi_{j,i} from every peer.
         cd_u: c^u_{i,j} + d^u_{i,j} for every peer; ``cd_v`` likewise.
 
-    Spec: DKLs23 | Protocol 3.6 | step 9
-    Differs: the paper knows no derived keys. The v_i add up to sk * phi, the phi_i to phi; so the
-    v_i + tau * phi_i add up to (sk + tau) * phi. Everything checked before is about sk alone.
+    Spec: DKLs23 | Protocol 3.6 | step 9, u_i and v_i
     """
     zero = SECP256K1.scalar(0)
     Phi_i = sum(psi, phi_i)
-    u_i = r_i * Phi_i + sum(cd_u, zero)
-    v_i = sk_i * Phi_i + sum(cd_v, zero)
-    return m * phi_i + r_x * (v_i + tau * phi_i), u_i
+    return r_i * Phi_i + sum(cd_u, zero), sk_i * Phi_i + sum(cd_v, zero)
+
+
+def message_scalar(message_hash: bytes) -> Scalar:
+    """SHA2(m) as a scalar (SEC 1, section 4.1.3, step 5)."""
+    return SECP256K1.scalar(int.from_bytes(message_hash, "big"))
+
+
+def numerator(m: Scalar, r_x: Scalar, phi_i: Scalar, v_i: Scalar, tau: Scalar) -> Scalar:
+    """w_i = m * phi_i + r_x * (v_i + tau * phi_i).
+
+    Args:
+        tau: how far the key to sign with is from the one that is shared; 0: it is that.
+
+    Spec: DKLs23 | Protocol 3.6 | step 9, w_i
+    Differs: the paper knows no derived keys. The v_i add up to sk * phi, the phi_i to phi; so the
+    v_i + tau * phi_i add up to (sk + tau) * phi. Everything checked before is about sk alone.
+    """
+    return m * phi_i + r_x * (v_i + tau * phi_i)
 
 
 def assemble(

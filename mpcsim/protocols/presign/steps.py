@@ -1,0 +1,31 @@
+"""Steps of presigning that signing does not have."""
+
+from __future__ import annotations
+
+from mpcsim.errors import Reason, check
+from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.ids import PartyId
+from mpcsim.primitives.commitment import commit, opens
+
+
+def nth(of: bytes, k: int) -> bytes:
+    """What stands for a session, or for its transcript, in presignature k of it; 32 bytes.
+
+    Every nonce has commitments, multiplications and zero shares of its own: none of them may be of
+    use, or in the way, in another.
+    """
+    return tagged_hash(Tag.PRESIGN, of, u32(k))
+
+
+def commit_later(name: bytes, i: PartyId, blinding: bytes, rho_i: bytes) -> bytes:
+    """Commit to rho_i, which re-randomises the nonce once the message is there."""
+    return commit(name, i, blinding, rho_i)
+
+
+def check_later(name: bytes, j: PartyId, commitment: bytes, blinding: bytes, rho_j: bytes) -> None:
+    """rho_j is what party j committed to when the presignature was made.
+
+    Raises:
+        CheckFailed: COMMITMENT_OPENING, naming ``j``.
+    """
+    check(opens(commitment, name, j, blinding, rho_j), Reason.COMMITMENT_OPENING, j)

@@ -1,0 +1,34 @@
+"""Messages of signing with a presignature."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mpcsim.algebra.group import Scalar
+from mpcsim.encoding import BYTES32, SCALAR, Message, wire
+
+
+@wire
+class Open(Message):
+    """Round 1, from each who answers to the others who do (with two signers there are none)."""
+
+    context: Annotated[bytes, BYTES32]
+    """Digest of what the sender takes the session to be about."""
+    rho_i: Annotated[bytes, BYTES32]
+    """The sender's part in re-randomising the nonce."""
+    blinding: Annotated[bytes, BYTES32]
+    """Opens the commitment to rho_i."""
+
+
+@wire
+class Answer(Message):
+    """Round 2, to the one who finishes: numerator and denominator of s."""
+
+    context: Annotated[bytes, BYTES32]
+    """Digest of what the sender takes the session to be about."""
+    w_i: Annotated[Scalar, SCALAR]
+    u_i: Annotated[Scalar, SCALAR]
+    rho_i: Annotated[bytes, BYTES32]
+    """The sender's part in re-randomising the nonce."""
+    blinding: Annotated[bytes, BYTES32]
+    """Opens the commitment to rho_i."""

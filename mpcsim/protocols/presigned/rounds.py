@@ -1,0 +1,196 @@
+"""Rounds of signing with a presignature: open, answer, finish.
+
+One signer finishes and sends nothing; the others answer it. With two signers nothing is opened
+beforehand: the answer is the only message, and its sender is done at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.algebra.secp256k1 import Secp256k1Point
+from mpcsim.encoding import BYTES32, U16, Message, wire
+from mpcsim.errors import Reason, check
+from mpcsim.ids import PartyId
+from mpcsim.keyshare import SHARE, KeyShare, SelfContained
+from mpcsim.primitives.bip32 import PATH, Path
+from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.ecdsa.steps import EcdsaSignature, assemble, message_scalar
+from mpcsim.protocols.presign import Presignature
+from mpcsim.protocols.presign.steps import check_later
+from mpcsim.protocols.presigned import steps
+from mpcsim.protocols.presigned.messages import Answer, Open
+
+ANSWERING, FINISHING = "answering", "finishing"
+
+
+@wire
+class PresignedSetup(Message):
+    """What one signer brings to a session."""
+
+    share: Annotated[KeyShare, SHARE]
+    presignature: Annotated[Presignature, SelfContained(Presignature)]
+    finisher: Annotated[PartyId, U16]
+    message_hash: Annotated[bytes, BYTES32]
+    rho: Annotated[bytes, BYTES32]
+    """Of the one who finishes."""
+    path: Annotated[Path, PATH] = ()
+    """Of the child key to sign with; empty: the key itself."""
+
+    @property
+    def public_key(self) -> Point:
+        """What the signature is to be valid under: pk + tau * G."""
+        return self.share.record.at(self.path)[0]
+
+    @property
+    def tau(self) -> Scalar:
+        """How far that is from the key itself."""
+        return self.share.record.at(self.path)[1]
+
+    def request(self) -> bytes:
+        """Digest of everything the signers must agree on beforehand."""
+        return steps.request(
+            self.presignature,
+            self.finisher,
+            self.path,
+            self.public_key,
+            self.message_hash,
+            self.rho,
+        )
+
+    def roles(self) -> dict[str, tuple[PartyId, ...]]:
+        everyone = self.presignature.signers
+        return {
+            "all": everyone,
+            ANSWERING: tuple(j for j in everyone if j != self.finisher),
+            FINISHING: (self.finisher,),
+        }
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Kept from round 2 by those who answer, from round 3 by the one who finishes."""
+
+    R: Secp256k1Point
+    """R'."""
+    r_x: Scalar
+    """r'_x."""
+    signature: EcdsaSignature | None = None
+
+
+def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
+    """Use the presignature up; show the others who answer what re-randomises the nonce."""
+    setup = view.setup
+    presignature = setup.presignature
+    if view.recall is None:  # a stored session goes on with what it has taken
+        presignature.check_unused()
+    presignature.use.spend()
+    if view.me == setup.finisher:
+        return Turn()
+    # SEND
+    return Turn(broadcast=Open(setup.request(), presignature.rho_i, presignature.blinding))
+
+
+def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
+    """Who answers: w_i and u'_i, for this request only."""
+    setup = view.setup
+    if view.me == setup.finisher:
+        return Turn()
+    presignature = setup.presignature
+    opened = inbox.everyone(Open)
+    # CHECK
+    _check_opened(setup, inbox.received(Open))
+    # COMPUTE
+    with view.step("delta, R', w_i, u'_i"):
+        moved = _moved(setup, {j: message.rho_i for j, message in opened.items()})
+        w_i, u_i = moved.share
+    # KEEP, SEND
+    answer = Answer(setup.request(), w_i, u_i, presignature.rho_i, presignature.blinding)
+    return Turn(keep=Finished(moved.R, moved.r_x), broadcast=answer)
+
+
+def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inbox) -> Turn:
+    """Who finishes: assemble the signature and verify it before anyone sees it."""
+    setup = view.setup
+    if view.me != setup.finisher:
+        return Turn(keep=keep)
+    answers = inbox.received(Answer)
+    # CHECK
+    _check_opened(setup, answers)
+    # COMPUTE
+    with view.step("delta, R', w_i, u'_i"):
+        moved = _moved(setup, {j: message.rho_i for j, message in answers.items()})
+    # CHECK, COMPUTE
+    with view.step("assemble and verify"):
+        signature = assemble(
+            setup.message_hash,
+            setup.public_key,
+            moved.R,
+            moved.r_x,
+            [moved.share, *((m.w_i, m.u_i) for m in answers.values())],
+            view.others(),
+        )
+    return Turn(keep=Finished(moved.R, moved.r_x, signature), result=signature)
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """The nonce after re-randomisation, and this signer's share of the signature."""
+
+    R: Secp256k1Point
+    r_x: Scalar
+    share: tuple[Scalar, Scalar]
+    """w_i, u'_i."""
+
+
+def _moved(setup: PresignedSetup, opened: Mapping[PartyId, bytes]) -> _Moved:
+    """What follows from the request and all rho_j: each signer computes it for itself.
+
+    Raises:
+        CheckFailed: DEGENERATE_NONCE.
+    """
+    presignature = setup.presignature
+    delta = steps.shift(setup.request(), opened)
+    R, r_x = steps.rerandomise(presignature.R, delta)
+    m = message_scalar(setup.message_hash)
+    return _Moved(R, r_x, steps.signature_share(presignature, m, r_x, delta, setup.tau))
+
+
+def _check_opened(setup: PresignedSetup, messages: Mapping[PartyId, Open | Answer]) -> None:
+    """Everybody speaks of our request, and opens what it was bound to before there was one.
+
+    Raises:
+        CheckFailed: SESSION_MISMATCH, which blames nobody; COMMITMENT_OPENING, naming the sender.
+    """
+    presignature = setup.presignature
+    for j, message in messages.items():
+        check(
+            message.context == setup.request(),
+            Reason.SESSION_MISMATCH,
+            about={j},
+            detail=f"party {j} signs something else, or with another presignature",
+        )
+    for j, message in messages.items():
+        commitment = presignature.commitments[j]
+        check_later(presignature.name, j, commitment, message.blinding, message.rho_i)
+
+
+ROUNDS = (
+    Round(
+        1,
+        "open",
+        round_1_open,
+        sends=(Sends(Open, Delivery.BROADCAST, senders=ANSWERING, receivers=ANSWERING),),
+    ),
+    Round(
+        2,
+        "answer",
+        round_2_answer,
+        needs=(Open,),
+        sends=(Sends(Answer, Delivery.BROADCAST, senders=ANSWERING, receivers=FINISHING),),
+    ),
+    Round(3, "finish", round_3_finish, needs=(Answer,)),
+)

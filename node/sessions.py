@@ -1,0 +1,98 @@
+"""A caller's sessions with the MPC nodes, through the gateway."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.protocol import Party
+from mpcsim.rng import Rng
+from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
+from mpcsim.rpc.wire import Hello
+from node.client_party import ClientParty, Mail, OnCheat, Post
+from node.errors import Unauthorized
+from node.gateway_client import GatewayClient
+from node.timing import Timing
+from node.workers import Workers
+
+R = TypeVar("R")
+Nodes = Mapping[PartyId, Hello]
+"""Who the MPC nodes are."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls: a verified access token."""
+
+    token: str = field(repr=False)
+    claims: Claims
+
+
+def seal_keys(nodes: Nodes) -> dict[PartyId, bytes]:
+    return {party: hello.seal_key for party, hello in nodes.items()}
+
+
+def identities(nodes: Nodes) -> dict[PartyId, bytes]:
+    return {party: hello.identity for party, hello in nodes.items()}
+
+
+class Sessions:
+    """Makes the client's parties."""
+
+    def __init__(
+        self,
+        gateway: GatewayClient,
+        workers: Workers,
+        rng: Rng,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """
+        Args:
+            now: seconds since 1970 UTC, for the expiry of tokens.
+        """
+        self._gateway = gateway
+        self._workers = workers
+        self._rng = rng
+        self._now = now
+
+    def fresh_id(self) -> bytes:
+        return self._rng.bytes(SESSION_ID_BYTES)
+
+    def exchange(self, token: str, session_id: bytes) -> Post:
+        async def post(messages: Mail) -> Sequence[bytes]:
+            return await self._gateway.exchange(token, session_id, messages)
+
+        return post
+
+    def client(
+        self,
+        caller: Caller,
+        party: Party[Any, R],
+        timing: Timing,
+        *,
+        nodes: Nodes | None = None,
+        threaded: bool = False,
+        suspend: OnCheat | None = None,
+    ) -> ClientParty[R]:
+        return ClientParty(
+            party,
+            self.exchange(caller.token, party.session_id),
+            workers=self._workers,
+            timing=timing,
+            identities=identities(nodes or {}),
+            threaded=threaded,
+            suspend=suspend,
+            check_token=lambda: self.check_token(caller),
+            rng=self._rng,
+        )
+
+    def check_token(self, caller: Caller) -> None:
+        """
+        Raises:
+            Unauthorized: the caller's token has expired meanwhile.
+        """
+        if self._now() >= caller.claims.expires_at:
+            raise Unauthorized(TokenError(TokenFault.JWT_EXPIRED).detail())

@@ -1,0 +1,511 @@
+"""Presignatures: a signature in one request, and each used at most once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpcsim import Network
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.mpc_node import presignatures as kept
+from mpcsim.protocols.presign.presignature import Use
+from mpcsim.rpc import wire
+from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.transport import Reply
+from mpcsim.vault import SealedPresignature
+from node.errors import ApiError, BadRequest, NotFound, Upstream
+from node.local import LocalService
+from node.models import KeyShareRecord
+from node.settings import Settings
+from node.timing import Timing
+from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
+
+HASH = bytes(range(32))
+OTHER = bytes(range(1, 33))
+FULL = ["sign", "exchange"]
+
+
+@pytest.fixture(autouse=True)
+def processes_of_their_own() -> None:
+    """What one process remembers of used presignatures does not help another one."""
+    Use._known.clear()
+    Use._spent.clear()
+
+
+def anew(test: Callable[[House], Awaitable[None]], settings: Settings | None = None) -> None:
+    async def run() -> None:
+        async with House(settings=settings) as house:
+            await test(house)
+
+    asyncio.run(run())
+
+
+async def sign(
+    house: House,
+    record: KeyShareRecord,
+    presignatures: list[str],
+    signer: str | None = None,
+    message: bytes = HASH,
+) -> tuple[list[str], list[str]]:
+    """What is left, and what was asked of the gateway."""
+    house.transport.seen.clear()
+    _, left = await house.wallet.sign(
+        house.caller(),
+        stored_share(record),
+        message=message,
+        signer=signer,
+        presignatures=presignatures,
+        timing=Timing(),
+    )
+    return left, list(house.transport.seen)
+
+
+async def failing(error: type[ApiError], call: Any) -> str:
+    with pytest.raises(error) as caught:
+        await call
+    return caught.value.message
+
+
+def another_process() -> None:
+    processes_of_their_own.__wrapped__()  # type: ignore[attr-defined]
+
+
+def held(house: House, party: PartyId) -> tuple[int, int]:
+    """How many parts and allowances an MPC node keeps."""
+    node = house.gateway.links[party].node
+    return node._parts._shelf._size, node._allowances._shelf._size
+
+
+def consume_nothing(house: House, party: PartyId) -> None:
+    """Have an MPC node sign with a presignature as often as it is asked."""
+    parts = house.gateway.links[party].node._parts
+    parts.take = lambda key_id, name: replace(parts._shelf._of[key_id][name], use=Use())
+
+
+def altered(text: str, **changes: Any) -> str:
+    """A presignature with another header."""
+    sealed = SealedPresignature.from_text(text)
+    return replace(sealed, header=replace(sealed.header, **changes)).to_text()
+
+
+# ---------------------------------------------------------------------- what it is for
+
+
+@pytest.mark.parametrize("signer", ["operator", "institution"])
+def test_a_signature_takes_one_request(signer: str) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 3, signer=signer)
+        assert len(set(made)) == 3
+        for n in range(3):
+            made, asked = await sign(house, record, made, message=bytes([n]) * 32)
+            assert (len(made), asked) == (2 - n, ["presigned"])
+        assert held(house, OPERATOR) == held(house, INSTITUTION) == (0, 0)
+        assert await sign(house, record, made) == ([], FULL)
+
+    anew(test)
+
+
+def test_more_than_fit_into_one_session() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, wire.MAX_BATCH + 1)
+        assert house.transport.seen.count("sign") == 2
+        assert held(house, OPERATOR) == (wire.MAX_BATCH + 1, 0)
+        assert held(house, INSTITUTION) == (0, wire.MAX_BATCH + 1)
+        for text in made:
+            assert (await sign(house, record, [text]))[1] == ["presigned"]
+
+    anew(test)
+
+
+def test_those_that_were_made_before_something_failed() -> None:
+    async def test(house: House) -> None:
+        async def refused(name: str, go_on: Pass) -> Reply:
+            return Reply(503, b"{}")
+
+        record = await house.generate("secp256k1")
+        house.transport.hook = on("sign", refused, nth=2)
+        assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
+        house.transport.hook = on("sign", refused)
+        with pytest.raises(Upstream):
+            await house.presign(record)
+
+    anew(test)
+
+
+def test_those_for_another_signer_are_left_alone() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        mine = await house.presign(record, 1, signer="operator")
+        others = await house.presign(record, 1, signer="institution")
+        assert await sign(house, record, others + mine, "operator") == (others, ["presigned"])
+        assert await sign(house, record, others, "operator") == (others, FULL)
+        assert await sign(house, record, others) == ([], ["presigned"])
+
+    anew(test)
+
+
+def test_signatures_at_once_with_one_key() -> None:
+    """Nobody waits for a turn, as there is nothing that two sessions could disturb."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 4)
+        await asyncio.gather(*(sign(house, record, [text]) for text in made))
+        assert house.transport.seen == ["presigned"] * 4
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- used once
+
+
+@pytest.mark.parametrize("forgetful", [None, OPERATOR])
+def test_a_used_one_is_of_no_use(forgetful: PartyId | None) -> None:
+    """To a caller who has restored its database, in another process; also where the MPC node that
+    signs does not consume."""
+
+    async def test(house: House) -> None:
+        if forgetful is not None:
+            consume_nothing(house, forgetful)
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        await sign(house, record, made)
+        another_process()
+        left, asked = await sign(house, record, made, message=OTHER)
+        assert (left, asked) == ([], ["presigned", "presigned"])
+        another_process()
+        assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
+
+    anew(test)
+
+
+@pytest.mark.parametrize("forgetful", [None, OPERATOR])
+def test_two_replicas_at_once(forgetful: PartyId | None) -> None:
+    async def test(house: House) -> None:
+        if forgetful is not None:
+            consume_nothing(house, forgetful)
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        other = House(house.gateway)
+        await asyncio.gather(
+            sign(house, record, made, "operator"),
+            sign(other, record, made, "institution", message=OTHER),
+            sign(other, record, made, message=bytes(32)),
+            return_exceptions=True,  # one key, one session
+        )
+        used = [*house.transport.seen, *other.transport.seen]
+        assert used.count("presigned") == 2
+        await other.wallet.close()
+        assert held(house, INSTITUTION) == (0, 0)
+
+    anew(test)
+
+
+def test_one_whose_answer_is_lost_is_gone() -> None:
+    async def test(house: House) -> None:
+        async def lost(name: str, go_on: Pass) -> Reply:
+            await go_on()
+            return Reply(504, b"{}")
+
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        house.transport.hook = on("presigned", lost)
+        with pytest.raises(Upstream):
+            await sign(house, record, made)
+        house.transport.hook = None
+        another_process()
+        assert await sign(house, record, made) == ([], ["presigned", *FULL])
+
+    anew(test)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_restart_voids_everything(party: PartyId) -> None:
+    """The node is told so, and then knows."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 3)
+        house.gateway.links[party].node.restart()
+        assert held(house, party) == (0, 0)
+        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
+        assert await sign(house, record, made) == ([], FULL)
+
+    anew(test)
+
+
+def test_a_recovery_voids_everything() -> None:
+    async def test(house: House) -> None:
+        old = await house.generate("secp256k1")
+        made = await house.presign(old, 2)
+        new = await house.recover("secp256k1")
+        for party in MPC_NODES:
+            assert held(house, party) == (0, 0)
+        assert await sign(house, new, made) == ([], FULL)
+        with pytest.raises(NotFound):
+            await sign(house, old, made)
+
+    anew(test)
+
+
+def test_a_suspension_voids_everything() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        for party in MPC_NODES:
+            node = house.gateway.links[party].node
+            node._stop_using(node._store.find(record.key_id), "a test")
+            assert held(house, party) == (0, 0)
+        with pytest.raises(Upstream, match="suspended"):
+            await sign(house, record, made)
+
+    anew(test)
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(house: House) -> None:
+        monkeypatch.setattr(kept, "MAX_OF_A_KEY", 3)
+        monkeypatch.setattr(kept, "MAX_OF_ALL", 5)
+        records = {n: await house.generate("secp256k1", f"user {n}") for n in range(2)}
+        first = await house.presign(records[0], 2, "user 0")
+        more = await house.presign(records[0], 2, "user 0")
+        assert held(house, OPERATOR)[0] == held(house, INSTITUTION)[1] == 3
+
+        async def asked(n: int, text: str) -> list[str]:
+            house.transport.seen.clear()
+            await house.wallet.sign(
+                house.caller(f"user {n}"),
+                stored_share(records[n]),
+                message=HASH,
+                signer=None,
+                presignatures=[text],
+                timing=Timing(),
+            )
+            return list(house.transport.seen)
+
+        assert await asked(0, first[0]) == ["presigned", *FULL]
+        assert await asked(0, first[1]) == ["presigned"]
+        others = await house.presign(records[1], 3, "user 1")
+        assert held(house, OPERATOR)[0] == held(house, INSTITUTION)[1] == 5
+        assert await asked(1, others[0]) == ["presigned"]
+        for record, name in ((records[1], "user 1"), (records[1], "user 1")):
+            others += await house.presign(record, 2, name)
+        assert await asked(0, more[0]) == ["presigned"]
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- who is asked for what
+
+
+def test_the_other_mpc_node_refuses_by_name() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        replies: list[bytes] = []
+
+        async def note(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            replies.append(reply.body)
+            return reply
+
+        node = house.gateway.links[INSTITUTION].node
+        node._allowances.clear()
+        house.transport.hook = on("presigned", note)
+        assert await sign(house, record, made[:1]) == ([], ["presigned", *FULL])
+        assert b"no such presignature, or it has been used" in replies[0]
+
+    anew(test)
+
+
+@pytest.mark.parametrize("change", ["allowance", "message", "rho", "id", "index"])
+def test_a_gateway_that_has_another_one_used(change: str) -> None:
+    """Nothing is used up by that at the MPC node that notices."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        inner = house.transport.inner
+        request = inner.request
+        names = {"message": "message_hash", "id": "presignature"}
+
+        async def meddled(
+            method: str, path: str, *, token: str | None, body: bytes | None = None
+        ) -> Reply:
+            if path.endswith("presigned") and body is not None:
+                asked = wire.Presigned.from_bytes(body)
+                name = names.get(change, change)
+                other = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
+                body = replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
+            return await request(method, path, token=token, body=body)
+
+        inner.request = meddled  # type: ignore[method-assign]
+        assert await failing(BadRequest, sign(house, record, made)) == "Invalid secret_store"
+        assert held(house, OPERATOR) == (2, 0)
+        assert held(house, INSTITUTION) == (0, 2)
+
+    anew(test)
+
+
+def test_a_request_to_presign_that_is_made_twice_allows_nothing_that_was_used() -> None:
+    """The gateway repeats it to the other MPC node: that makes another allowance."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        link = house.gateway.links[INSTITUTION]
+        handle = link.node.handle
+        seen: list[tuple[str, bytes]] = []
+
+        def noting(verb: str, grant: bytes, data: bytes) -> bytes:
+            seen.append((verb, data))
+            reply: bytes = handle(verb, grant, data)
+            return reply
+
+        link.node.handle = noting
+        made = await house.presign(record, 1)
+        ((_, data),) = [each for each in seen if each[0] == "open"]
+        await sign(house, record, made)
+        half = wire.OpenHalf.from_bytes(data)
+        caller = house.caller()
+        scope = Scope("open", caller.claims.user_id, half.key_id)
+        again = wire.Half.from_bytes(handle("open", link.grant(scope), data))
+        header = SealedPresignature.from_text(made[0]).header
+        assert again.allowance not in (None, header.allowance)
+        another_process()
+        assert await sign(house, record, made) == ([], ["presigned", *FULL])
+        assert again.allowance is not None
+        forged = altered(made[0], allowance=again.allowance)
+        assert await sign(house, record, [forged]) == ([], ["presigned", *FULL])
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- what callers send
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: "",
+        lambda text: "A",
+        lambda text: text[:-1],
+        lambda text: text[: len(text) // 2],
+        lambda text: "B" + text[1:],
+        lambda text: altered(text, key_id=bytes(32)),
+        lambda text: altered(text, signer=1),
+        lambda text: altered(text, boots={}),
+        lambda text: altered(text, boots={OPERATOR: bytes(16), INSTITUTION: bytes(16)}),
+    ],
+)
+def test_damaged_and_foreign_ones_are_dropped_unasked(spoil: Callable[[str], str]) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        assert await sign(house, record, [spoil(made[0])]) == ([], FULL)
+        assert await sign(house, record, [spoil(made[0]), made[1]]) == ([], ["presigned"])
+
+    anew(test)
+
+
+@pytest.mark.parametrize("flip", [-1, -30])
+def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip: int) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        sealed = SealedPresignature.from_text(made[0])
+        data = bytearray(sealed.ciphertext)
+        data[flip] ^= 1
+        bad = replace(sealed, ciphertext=bytes(data)).to_text()
+        assert await sign(house, record, [bad]) == ([], ["presigned", *FULL])
+        assert await sign(house, record, made) == ([], ["presigned", *FULL])
+
+    anew(test)
+
+
+def test_the_header_of_another_one() -> None:
+    """It opens for none but its own."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        first, second = map(SealedPresignature.from_text, made)
+        mixed = replace(first, header=second.header).to_text()
+        assert await sign(house, record, [mixed]) == ([], ["presigned", *FULL])
+        fresh = altered(made[0], allowance=second.header.allowance, index=second.header.index)
+        assert (await sign(house, record, [fresh]))[1] == ["presigned", *FULL]
+
+    anew(test)
+
+
+def test_another_users() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        await house.generate("secp256k1", "bob")
+        bobs = await house.presign(await house.recover("secp256k1", "bob"), 1, "bob")
+        assert await sign(house, record, bobs) == ([], FULL)
+        claimed = altered(bobs[0], key_id=bytes.fromhex(record.key_id))
+        assert await sign(house, record, [claimed]) == ([], ["presigned", *FULL])
+
+    anew(test)
+
+
+def test_what_presignatures_are_not_for() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("ed25519")
+        assert await failing(BadRequest, house.presign(record)) == (
+            "Invalid curve: presignatures are for secp256k1"
+        )
+        made = await house.presign(await house.generate("secp256k1"), 1)
+        assert await sign(house, record, made) == ([], ["sign"])
+
+    anew(test)
+
+
+def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
+    """Nobody would see to it that they are used once."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        said = await failing(BadRequest, house.presign(record))
+        assert said.startswith("Invalid secret_store: with vault policy signer nobody")
+        assert "sign" not in house.transport.seen
+
+    anew(test, Settings(vault_policy="signer"))
+
+
+def test_restarts_while_it_is_used() -> None:
+    async def test(house: House) -> None:
+        async def restart(name: str, go_on: Pass) -> Reply:
+            house.gateway.links[OPERATOR].node.restart()
+            return await go_on()
+
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 2)
+        house.transport.hook = on("presigned", restart)
+        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
+
+    anew(test)
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def test_one_round_trip() -> None:
+    network = Network.star(client=50, operator=50, institution=50)
+    with LocalService(network, cost=CHEAP, seed=1, secrets_seed="presigned") as service:
+        alice = service.user("alice")
+        body = {"curve": "secp256k1", "password": PASSWORD}
+        share = alice.post("/v3/wallet/generate", json=body).json()
+        service.wait(10_000)
+        made = alice.post("/v3/wallet/presign", json={**share, "count": 2}).json()
+        service.wait(10_000)
+        order = {**share, "message": HASH.hex(), **made}
+        answer = alice.post("/v3/wallet/sign", json=order)
+        assert len(answer.json()["presignatures"]) == 1
+        assert 200 <= service.elapsed_ms < 201

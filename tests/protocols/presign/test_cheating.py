@@ -1,0 +1,327 @@
+"""Every way to cheat in presigning and with presignatures, and what the others say to it."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.errors import Aborted, Blame, Consequence, InRound, Reason
+from mpcsim.protocol import Done, Party
+from mpcsim.protocols import presign, presigned
+from mpcsim.protocols.ecdsa.messages import Respond as One
+from mpcsim.protocols.presign import PRESIGN
+from mpcsim.protocols.presign.steps import nth
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, run
+from mpcsim.sample_keys import keys, presignatures, session_id, unused
+from mpcsim.testing.fields import alterations
+from tests.helpers.adversary import Adversary, drawing, on, with_round
+from tests.helpers.sessions import judge, run_with, session
+
+CHEATER = 2
+DIGEST, RHO = bytes(range(32)), bytes(32)
+
+OFFER, RESPOND, FINISH = InRound(2, "offer"), InRound(3, "respond"), InRound(4, "finish")
+ANSWER, LAST = InRound(2, "answer"), InRound(3, "finish")
+BAN, RETRY, DISCARD = Consequence.BAN, Consequence.RETRY, Consequence.BAN_AND_DISCARD_OT
+
+# kind, alteration, reason, where, consequence
+ONE_PEER = [
+    ("Commit", ".context first bit flipped", Reason.SESSION_MISMATCH, OFFER, RETRY),
+    ("Commit", ".commitments last element dropped", Reason.MALFORMED_MESSAGE, OFFER, BAN),
+    ("Commit", ".commitments last element twice", Reason.MALFORMED_MESSAGE, OFFER, BAN),
+    ("Commit", ".later last element dropped", Reason.MALFORMED_MESSAGE, OFFER, BAN),
+    ("Commit", ".later last element twice", Reason.MALFORMED_MESSAGE, OFFER, BAN),
+    ("Offer", ".echo [first] first bit flipped", Reason.ECHO_MISMATCH, RESPOND, RETRY),
+    ("Offer", ".offers empty", Reason.MALFORMED_MESSAGE, RESPOND, BAN),
+    ("Offer", ".offers last element twice", Reason.MALFORMED_MESSAGE, RESPOND, BAN),
+    ("Offer", ".offers [first].t first bit flipped", Reason.OT_EXTENSION_CHECK, RESPOND, DISCARD),
+    ("Offer", ".offers [last].x first bit flipped", Reason.OT_EXTENSION_CHECK, RESPOND, DISCARD),
+    ("Offer", ".offers first two swapped", Reason.OT_EXTENSION_CHECK, RESPOND, DISCARD),
+    ("Respond", ".responses empty", Reason.MALFORMED_MESSAGE, FINISH, BAN),
+    ("Respond", ".responses last element twice", Reason.MALFORMED_MESSAGE, FINISH, BAN),
+    ("Respond", ".responses first two swapped", Reason.COMMITMENT_OPENING, FINISH, BAN),
+    ("Respond", ".responses [first].R_i + G", Reason.COMMITMENT_OPENING, FINISH, BAN),
+    ("Respond", ".responses [last].R_i + G", Reason.COMMITMENT_OPENING, FINISH, BAN),
+    ("Respond", ".responses [last].blinding all 0", Reason.COMMITMENT_OPENING, FINISH, BAN),
+    ("Respond", ".responses [first].reply.eta + 1", Reason.MULTIPLICATION_CHECK, FINISH, BAN),
+    ("Respond", ".responses [last].reply.eta + 1", Reason.MULTIPLICATION_CHECK, FINISH, BAN),
+    ("Respond", ".responses [first].Gamma_u + G", Reason.GAMMA_U_MISMATCH, FINISH, BAN),
+    ("Respond", ".responses [last].Gamma_u + G", Reason.GAMMA_U_MISMATCH, FINISH, BAN),
+    ("Respond", ".responses [first].Gamma_v + G", Reason.GAMMA_V_MISMATCH, FINISH, BAN),
+    ("Respond", ".responses [last].Gamma_v + G", Reason.GAMMA_V_MISMATCH, FINISH, BAN),
+]
+ONLINE = [
+    ("Answer", ".context first bit flipped", Reason.SESSION_MISMATCH, LAST, RETRY),
+    ("Answer", ".rho_i first bit flipped", Reason.COMMITMENT_OPENING, LAST, BAN),
+    ("Answer", ".blinding first bit flipped", Reason.COMMITMENT_OPENING, LAST, BAN),
+    ("Answer", ".w_i + 1", Reason.SIGNATURE_INVALID, LAST, BAN),
+    ("Answer", ".u_i + 1", Reason.SIGNATURE_INVALID, LAST, BAN),
+]
+
+
+def altering(party: Party, kind: str, change: str, to: set[int] | None = None) -> Adversary:
+    def tamper(message):
+        return next(a for a in alterations(message, party.wire) if a.name == change).apply(message)
+
+    return Adversary(party, on(kind, tamper, to))
+
+
+def name(case) -> str:
+    return f"{case[0]}{case[1]}"
+
+
+@pytest.mark.parametrize("case", ONE_PEER, ids=name)
+def test_presigning(case):
+    kind, change, reason, where, consequence = case
+    s = session("presign-2")
+    aborted = judge(s, run_with(s, altering(s.party(CHEATER), kind, change)), {CHEATER})[1]
+    assert_blamed(aborted, reason, where, consequence)
+
+
+@pytest.mark.parametrize("case", ONLINE, ids=name)
+def test_signing(case):
+    kind, change, reason, where, consequence = case
+    s = session("presigned-2")
+    aborted = judge(s, run_with(s, altering(s.party(CHEATER), kind, change)), {CHEATER})[1]
+    assert_blamed(aborted, reason, where, consequence)
+
+
+def assert_blamed(aborted, reason, where, consequence):
+    assert isinstance(aborted, Aborted), aborted
+    assert (aborted.reason, aborted.where) == (reason, where)
+    assert aborted.consequence is consequence
+    assert aborted.about == {CHEATER}
+    assert aborted.culprits == (set() if consequence is RETRY else {CHEATER})
+
+
+@pytest.mark.parametrize("kind", ["Open", "Answer"])
+@pytest.mark.parametrize("field", [".rho_i", ".blinding", ".context"])
+def test_signing_among_three(kind, field):
+    """Party 3 answers, too, and party 1 finishes: each judges what it gets."""
+    s = session("presigned-3")
+    cheat = altering(s.party(CHEATER), kind, f"{field} first bit flipped")
+    outcomes = judge(s, run_with(s, cheat), {CHEATER})
+    accuser, where = (3, ANSWER) if kind == "Open" else (1, LAST)
+    found = outcomes[accuser]
+    assert found.where == where
+    if field == ".context":
+        assert (found.reason, found.culprits) == (Reason.SESSION_MISMATCH, frozenset())
+    else:
+        assert (found.reason, found.culprits) == (Reason.COMMITMENT_OPENING, {CHEATER})
+
+
+def test_a_false_share_among_three_leaves_suspects():
+    s = session("presigned-3")
+    found = judge(s, run_with(s, altering(s.party(CHEATER), "Answer", ".w_i + 1")), {CHEATER})[1]
+    assert found.reason is Reason.SIGNATURE_INVALID
+    assert found.culprits == frozenset()
+    assert found.suspects == {2, 3}
+    assert found.blame is Blame.NOBODY
+
+
+def test_equivocation_over_what_comes_later():
+    """Other commitments to rho_2 for party 3: echoed as all broadcasts are."""
+    s = session("presign-3")
+    cheat = altering(s.party(CHEATER), "Commit", ".later [first] first bit flipped", to={3})
+    outcomes = judge(s, run_with(s, cheat), {CHEATER})
+    assert Reason.ECHO_MISMATCH in {outcomes[1].reason, outcomes[3].reason}
+    assert not outcomes[1].culprits | outcomes[3].culprits
+
+
+def test_a_false_psi_shows_when_it_is_used_and_convicts_a_single_peer():
+    s = session("presign-2")
+    cheat = altering(s.party(CHEATER), "Respond", ".responses [first].psi + 1")
+    made = run_with(s, cheat)
+    assert all(isinstance(outcome, Done) for outcome in made.outcomes().values())
+    found = sign_with({i: o.result[0] for i, o in made.outcomes().items()})[1]
+    assert (found.reason, found.culprits) == (Reason.SIGNATURE_INVALID, {CHEATER})
+    found = sign_with({i: o.result[1] for i, o in made.outcomes().items()})[1]
+    assert isinstance(found, Done)
+
+
+def sign_with(parts, shares=None):
+    shares = shares or keys("secp256k1")
+    return run(
+        presigned.party(
+            presigned.setup(shares[i], unused(part), 1, DIGEST, RHO), session_id=bytes(32)
+        )
+        for i, part in parts.items()
+    )
+
+
+def test_a_zero_denominator():
+    """Given the others' values, the cheater answers with what makes the sum zero."""
+    parts = {i: p[0] for i, p in presignatures(2, 3, (1, 2)).items()}
+    shares = keys("secp256k1")
+
+    def signer(i):
+        agreed = presigned.setup(shares[i], unused(parts[i]), 1, DIGEST, RHO)
+        return presigned.party(agreed, session_id=bytes(32))
+
+    # u'_1 = u_1 + delta phi_1, where delta is known to party 2 alone; so it takes all it needs
+    # from what it would have answered: u'_1 + u'_2 = r' phi.
+    setup = signer(2).setup
+    delta = presigned.steps.shift(setup.request(), {2: parts[2].rho_i})
+    u_1 = parts[1].u_i + delta * parts[1].phi_i
+    cheat = Adversary(signer(2), on("Answer", lambda m: replace(m, u_i=-u_1)))
+    found = run([signer(1), cheat])[1]
+    assert (found.reason, found.culprits) == (Reason.ZERO_DENOMINATOR, {CHEATER})
+    assert found.where == LAST
+
+
+def test_a_nonce_that_cancels_out():
+    """Knows the other's seed: its first nonce share is minus the other's."""
+    s = session("presign-2")
+    honest = s.party(1)
+    honest.start()
+    mine = s.party(CHEATER)
+    cheat = Party(
+        with_round(PRESIGN, 1, drawing(-honest.keep.nonces[0].r_i)),
+        mine.setup,
+        CHEATER,
+        session_id=mine.session_id,
+        rng=SeededRng("cheater"),
+    )
+    found = judge(s, run_with(s, Adversary(cheat)), {CHEATER})[1]
+    assert found.reason is Reason.DEGENERATE_NONCE
+    assert found.where == FINISH
+    assert not found.culprits
+
+
+def test_another_key_share():
+    """Presigns, quite consistently, with a key share that is not its own."""
+    s = session("presign-2")
+    mine = s.party(CHEATER)
+    share = mine.setup.share
+    wrong = replace(share, secret_share=share.secret_share + share.secret_share)
+    cheat = Party(
+        PRESIGN,
+        replace(mine.setup, share=wrong),
+        CHEATER,
+        session_id=mine.session_id,
+        rng=SeededRng("cheater"),
+    )
+    found = judge(s, run_with(s, Adversary(cheat)), {CHEATER})[1]
+    assert (found.reason, found.culprits) == (Reason.PUBLIC_KEY_MISMATCH, {CHEATER})
+
+
+# ---------------------------------------------------------------------- OT state
+
+
+def presigner(share, label="presign"):
+    return presign.party(
+        presign.setup(share, (1, 2), 2),
+        session_id=session_id(label),
+        rng=SeededRng(f"{label} {share.identifier}"),
+    )
+
+
+def test_ot_state_is_discarded_and_open_sessions_stop():
+    shares = keys("secp256k1")
+    still_open = presigner(shares[1], "open")
+    cheat = altering(presigner(shares[2]), "Offer", ".offers [last].t first bit flipped")
+    aborted = run([presigner(shares[1]), cheat])[1]
+    assert aborted.reason is Reason.OT_EXTENSION_CHECK
+    assert not shares[1].usable(2)
+    assert shares[1].after(aborted).peers[2].multiplication is None
+    found = run([still_open, presigner(keys("secp256k1")[2], "open")])[1]
+    assert found.reason is Reason.SETUP_DISCARDED
+    assert not found.culprits
+
+
+def test_the_echo_comes_before_any_ot_check():
+    """With other commitments the transcripts differ, and every OT check would fail."""
+    s = session("presign-3")
+    cheat = altering(s.party(CHEATER), "Commit", ".nonce first bit flipped", to={3})
+    outcomes = judge(s, run_with(s, cheat), {CHEATER})
+    for i in (1, 3):
+        assert outcomes[i].reason in (Reason.ECHO_MISMATCH, Reason.PEER_ABORTED)
+        assert not outcomes[i].culprits
+
+
+def test_an_abort_does_not_say_which_presignature_it_is_about():
+    """Whoever guesses at OT state in many offers learns no more than from one."""
+    s = session("presign-2")
+
+    def told(change):
+        run_ = LocalRun([s.party(1), altering(s.party(CHEATER), "Offer", change)])
+        run_.start()
+        notices = []
+        while run_.in_flight:
+            message = run_.deliver()
+            if message.sender == 1 and message.send.kind == "AbortNotice":
+                notices.append(message.send.data)
+        return notices, run_.outcomes()[1]
+
+    first, one = told(".offers [first].t first bit flipped")
+    last, other = told(".offers [last].t first bit flipped")
+    assert len(first[0]) == len(last[0])
+    assert (one.reason, one.detail, one.where) == (other.reason, other.detail, other.where)
+
+
+# ---------------------------------------------------------------------- what may not be mixed
+
+
+def test_each_nonce_has_names_of_its_own():
+    assert len({nth(bytes(32), k) for k in range(64)} | {nth(b"\1" * 32, 0)}) == 65
+
+
+def test_presignatures_of_two_sessions_do_not_combine():
+    one, other = presignatures(2, 3, (1, 2)), presignatures(2, 3, (1, 2), name="other")
+    found = sign_with({1: one[1][0], 2: other[2][0]})[1]
+    assert found.reason is Reason.SESSION_MISMATCH
+    assert not found.culprits
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda setup: replace(setup, message_hash=bytes(32)),
+        lambda setup: replace(setup, rho=b"\1" * 32),
+        lambda setup: replace(setup, path=(0,)),
+        lambda setup: replace(setup, presignature=replace(setup.presignature, id=b"\2" * 32)),
+        lambda setup: replace(
+            setup, presignature=replace(setup.presignature, R=setup.share.public_key)
+        ),
+    ],
+    ids=["message", "rho", "path", "presignature", "nonce"],
+)
+def test_who_is_told_another_request_is_not_blamed(changed):
+    s = session("presigned-2")
+    mine = s.party(2)
+    misled = Party(mine.definition, changed(mine.setup), 2, session_id=mine.session_id)
+    found = run([s.party(1), misled])[1]
+    assert found.reason is Reason.SESSION_MISMATCH
+    assert not found.culprits
+    assert found.about == {2}
+
+
+def test_those_who_answer_do_not_if_they_were_given_different_requests():
+    """The one who finishes tells party 2 one message and party 3 another: nobody signs either."""
+    s = session("presigned-3")
+    party = s.party(3)
+    told = replace(party.setup, message_hash=bytes(32))
+    misled = Party(party.definition, told, 3, session_id=party.session_id)
+    local = LocalRun([s.party(1), s.party(2), misled])
+    local.start()
+    kinds = {m.send.kind for m in local.in_flight}
+    while local.in_flight:
+        kinds.add(local.deliver().send.kind)
+    assert "Answer" not in kinds
+    assert local.outcomes()[2].reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
+    assert local.outcomes()[3].reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
+
+
+def test_the_one_who_finishes_sends_nothing():
+    s = session("presigned-3")
+    local = LocalRun(s.parties())
+    local.start()
+    senders = set()
+    while local.in_flight:
+        senders.add(local.deliver().sender)
+    assert senders == {2, 3}
+
+
+def test_messages_are_those_of_signing_many_times():
+    assert {sends.kind for _, sends in PRESIGN.kinds()} == {"Commit", "Offer", "Respond"}
+    assert presign.messages.Respond.CODECS[0][1].element.of is One

@@ -1,0 +1,375 @@
+"""Presigning, and signing with what it made: honest runs, judged by libsecp256k1."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from coincurve import PublicKey
+from coincurve.ecdsa import cdata_to_der, deserialize_compact
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.bench.protocols import round_trips
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.protocol import Party
+from mpcsim.protocols import ecdsa, presign, presigned
+from mpcsim.protocols.presign import PRESIGN, Presignature
+from mpcsim.protocols.presign.presignature import REMEMBERED, Use
+from mpcsim.protocols.presigned import PRESIGNED
+from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, results, run
+from mpcsim.sample_keys import keys, presignatures, session_id, unused
+from tests.helpers.sessions import child_key
+
+DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
+QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
+
+
+def presigners(shares, signers, count, label="presign"):
+    return [
+        presign.party(
+            presign.setup(shares[i], signers, count),
+            session_id=session_id(label),
+            rng=SeededRng(f"{label} {i}"),
+        )
+        for i in signers
+    ]
+
+
+def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presigned", path=()):
+    return [
+        presigned.party(
+            presigned.setup(shares[i], unused(part), finisher, digest, rho, path=path),
+            session_id=session_id(label),
+            rng=SeededRng(f"{label} {i}"),
+        )
+        for i, part in parts.items()
+    ]
+
+
+def verify(signature, digest, public_key: bytes) -> None:
+    """libsecp256k1 verifies and recovers; s is low."""
+    compact = signature.compact()
+    der = cdata_to_der(deserialize_compact(compact))
+    assert PublicKey(public_key).verify(der, digest, hasher=None)
+    recoverable = compact + bytes([signature.encode()[64] - 27])
+    found = PublicKey.from_signature_and_message(recoverable, digest, hasher=None)
+    assert found.format() == public_key
+    assert 1 <= signature.s <= ORDER // 2
+
+
+def sign(shares, parts, finisher, digest=DIGEST, rho=RHO):
+    found = results(run(signers_with(shares, parts, finisher, digest, rho)))
+    assert [i for i, result in found.items() if result is not None] == [finisher]
+    return found[finisher]
+
+
+@pytest.mark.parametrize("signers", QUORUMS, ids=str)
+def test_every_quorum_signs_whoever_finishes(signers):
+    shares = keys("secp256k1")
+    parts = presignatures(2, 3, signers, count=len(signers))
+    for k, finisher in enumerate(signers):
+        signature = sign(shares, {i: part[k] for i, part in parts.items()}, finisher)
+        verify(signature, DIGEST, shares[1].public_key.encode())
+
+
+def test_three_of_five():
+    shares = keys("secp256k1", 3, 5)
+    parts = {i: part[0] for i, part in presignatures(3, 5, (1, 3, 5)).items()}
+    verify(sign(shares, parts, 3), DIGEST, shares[1].public_key.encode())
+
+
+def test_one_presignature_serves_whatever_child_key():
+    """They are not bound to a path; which one it is, is settled when it is used."""
+    shares = keys("secp256k1")
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
+    for path in ((), (0,), (1, 2, 3), (2**31 - 1,) * 10):
+        found = results(run(signers_with(shares, parts, 1, path=path)))
+        verify(found[1], DIGEST, child_key(shares[1].record, path))
+
+
+def test_paths_that_lead_nowhere():
+    shares = keys("secp256k1")
+    part = unused(presignatures(2, 3, (1, 2))[1][0])
+    for path in ((2**31,), (0,) * 11, (-1,)):
+        with pytest.raises(UsageError):
+            presigned.setup(shares[1], part, 1, DIGEST, RHO, path=path)
+
+
+@pytest.mark.parametrize("number", [0, 1, ORDER - 1, ORDER, 2**256 - 1])
+def test_hashes_at_the_edges(number):
+    shares, digest = keys("secp256k1"), number.to_bytes(32, "big")
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
+    verify(sign(shares, parts, 1, digest), digest, shares[1].public_key.encode())
+
+
+@settings(max_examples=20)
+@given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
+def test_any_hash_any_rho(digest, rho):
+    shares = keys("secp256k1")
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
+    verify(sign(shares, parts, 1, digest, rho), digest, shares[1].public_key.encode())
+
+
+def test_the_parts_are_those_of_one_nonce_and_no_two_alike():
+    """u = r phi and v = sk phi, with R = r G."""
+    shares, parts = keys("secp256k1"), presignatures(2, 3, (1, 2, 3), count=2)
+    assert len({part[k].id for part in parts.values() for k in (0, 1)}) == 2
+    assert len({part[k].R for part in parts.values() for k in (0, 1)}) == 2
+    zero = SECP256K1.scalar(0)
+    for k in (0, 1):
+        part = [parts[i][k] for i in (1, 2, 3)]
+        phi, u, v = (
+            sum((getattr(p, name) for p in part), zero) for name in ("phi_i", "u_i", "v_i")
+        )
+        assert SECP256K1.base(u) == phi * part[0].R
+        assert SECP256K1.base(v) == phi * shares[1].public_key
+    values = [
+        getattr(part[k], name)
+        for part in parts.values()
+        for k in (0, 1)
+        for name in ("phi_i", "u_i", "v_i", "rho_i", "blinding")
+    ]
+    assert len(set(values)) == len(values)
+
+
+def test_as_many_exchanges_as_a_signature_and_then_one_message():
+    shares = keys("secp256k1")
+    assert round_trips(presigners(shares, (1, 2), 3)) == 2
+    ahead = LocalRun(presigners(shares, (1, 2), 3))
+    ahead.start()
+    ahead.finish()
+    assert ahead.delivered == 6
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
+    online = LocalRun(signers_with(shares, parts, finisher=1))
+    online.start()
+    assert [m.sender for m in online.in_flight] == [2]
+    assert sum(len(m.send.data) for m in online.in_flight) <= 250
+    online.finish()
+    assert online.delivered == 1
+
+
+def test_with_three_signers_those_who_answer_show_each_other_their_part_first():
+    shares = keys("secp256k1")
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2, 3)).items()}
+    online = LocalRun(signers_with(shares, parts, finisher=2))
+    online.start()
+    assert {(m.sender, m.send.to, m.send.kind) for m in online.in_flight} == {
+        (1, 3, "Open"),
+        (3, 1, "Open"),
+    }
+    results(online.finish())
+    assert online.delivered == 4
+
+
+def test_64_at_once():
+    shares = keys("secp256k1")
+    found = results(run(presigners(shares, (1, 2), presign.MAX_COUNT)))
+    assert len({p.id for p in found[1]}) == presign.MAX_COUNT
+    assert [p.id for p in found[1]] == [p.id for p in found[2]]
+    last = {i: parts[-1] for i, parts in found.items()}
+    verify(sign(shares, last, 1), DIGEST, shares[1].public_key.encode())
+
+
+@pytest.mark.parametrize("protocol", ["presign", "presigned"])
+def test_resumed_at_every_point(protocol):
+    shares = keys("secp256k1")
+    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2, 3)).items()}
+
+    def fresh():
+        if protocol == "presign":
+            return LocalRun(presigners(shares, (1, 2), 2))
+        return LocalRun(signers_with(shares, parts, finisher=3))
+
+    definition = PRESIGN if protocol == "presign" else PRESIGNED
+    expected, point, more = results(run(fresh().parties.values())), 0, True
+    while more:
+        local = fresh()
+        local.start()
+        for _ in range(point):
+            local.deliver()
+        more = bool(local.in_flight)
+        for party in list(local.parties.values()):
+            local.rejoin(*Party.resume(definition, party.snapshot(), share=party.share))
+        assert results(local.finish()) == expected
+        point += 1
+    assert point >= 4
+
+
+def test_the_first_message_of_presigning_takes_no_share():
+    shares = keys("secp256k1")
+    early = presign.early(
+        shares[1].record.epoch,
+        (1, 2),
+        2,
+        me=1,
+        auth_keys=shares[1].auth_keys((1, 2)),
+        session_id=session_id("early"),
+        rng=SeededRng("early 1"),
+    )
+    other = presign.party(
+        presign.setup(shares[2], (1, 2), 2),
+        session_id=session_id("early"),
+        rng=SeededRng("early 2"),
+    )
+    answers = other.start() + [o for m in early.messages for o in other.receive(1, m)]
+    assert [answer.kind for answer in answers] == ["Commit", "Offer"]
+    party = early.party(shares[1])
+    for answer in answers:
+        for output in party.receive(2, answer.data):
+            for last in other.receive(1, getattr(output, "data", b"")):
+                party.receive(2, getattr(last, "data", b""))
+    mine, theirs = party.outcome.result, other.outcome.result
+    assert [p.id for p in mine] == [p.id for p in theirs]
+    with pytest.raises(UsageError, match="about something else"):
+        early.party(keys("secp256k1", name="another")[1])
+
+
+# ---------------------------------------------------------------------- what is kept
+
+
+def test_stored_and_loaded():
+    part = presignatures(2, 3, (1, 2))[1][0]
+    data = part.to_bytes()
+    assert Presignature.from_bytes(data) == part
+    assert len(data) < 400
+    for damaged in (data[:-1], data + b"\0", b"\x7f" + data[1:], b""):
+        with pytest.raises(InvalidEncoding):
+            Presignature.from_bytes(damaged)
+    for other in (
+        replace(part, signers=(1, 3)),
+        replace(part, signers=(2, 1)),
+        replace(part, holder=2),
+        replace(part, commitments={}),
+    ):
+        with pytest.raises(InvalidEncoding, match="do not fit"):
+            Presignature.from_bytes(other.to_bytes())
+
+
+def test_secrets_do_not_show():
+    part = presignatures(2, 3, (1, 2))[1][0]
+    text = repr(part)
+    for secret in (part.phi_i, part.u_i, part.v_i):
+        assert str(secret.n) not in text
+        assert f"{secret.n:064x}" not in text
+    for secret in (part.rho_i, part.blinding):
+        assert repr(secret) not in text
+        assert secret.hex() not in text
+    (party, _) = presigners(keys("secp256k1"), (1, 2), 1)
+    party.start()
+    shown = repr(party.keep)
+    for nonce, later in zip(party.keep.nonces, party.keep.later, strict=True):
+        assert str(nonce.r_i.n) not in shown
+        assert repr(later.rho_i) not in shown
+
+
+# ---------------------------------------------------------------------- single use
+
+
+def test_a_presignature_is_used_once():
+    shares, label = keys("secp256k1"), "once"
+    found = results(run(presigners(shares, (1, 2), 1, label)))
+    mine = found[2][0]
+
+    def answer(presignature: Presignature) -> Party:
+        agreed = presigned.setup(shares[2], presignature, 1, DIGEST, RHO)
+        return presigned.party(agreed, session_id=bytes(32))
+
+    early, late = answer(mine), answer(mine)  # before either has begun
+    early.start()
+    with pytest.raises(UsageError, match="has been used"):
+        late.start()
+    for again in (mine, Presignature.from_bytes(mine.to_bytes())):
+        with pytest.raises(UsageError, match="has been used"):
+            answer(again)
+    answered = early.snapshot()
+    resumed, outputs = Party.resume(PRESIGNED, answered)
+    assert [o.kind for o in outputs if hasattr(o, "kind")] == ["Answer"]
+    assert resumed.outcome == early.outcome
+
+
+def test_using_it_up_is_remembered_beyond_the_object():
+    use = Use.of(b"\5" * 32, 1)
+    use.spend()
+    del use
+    assert Use.of(b"\5" * 32, 1).spent
+    assert not Use.of(b"\5" * 32, 2).spent
+    for n in range(REMEMBERED):
+        Use.of(n.to_bytes(32, "big"), 9).spend()
+    assert not Use.of(b"\5" * 32, 1).spent
+
+
+def test_a_resumed_session_uses_its_presignature_up_in_the_new_process():
+    shares = keys("secp256k1")
+    mine = results(run(presigners(shares, (1, 2), 1, "elsewhere")))[2][0]
+    agreed = presigned.setup(shares[2], unused(mine), 1, DIGEST, RHO)
+    party = presigned.party(agreed, session_id=bytes(32))
+    party.start()  # in a process that does not tell this one
+    assert not mine.use.spent
+    Party.resume(PRESIGNED, party.snapshot())
+    assert mine.use.spent
+
+
+# ---------------------------------------------------------------------- usage
+
+
+def test_usage_errors_of_presigning():
+    shares, ed = keys("secp256k1"), keys("ed25519")
+    share = shares[1]
+    for arguments, text in [
+        ((ed[1], (1, 2), 1), "secp256k1"),
+        ((share, (1,), 1), "1 of the 2"),
+        ((share, (2, 3), 1), "not a signer"),
+        ((share, (1, 2), 0), "1 to 64"),
+        ((share, (1, 2), 65), "1 to 64"),
+        ((share.without_multiplication(2), (1, 2), 1), "discarded"),
+    ]:
+        with pytest.raises(UsageError, match=text):
+            presign.setup(*arguments)
+    open_elsewhere = keys("secp256k1")[1]
+    open_elsewhere.guard.discard(2)
+    with pytest.raises(UsageError, match="discarded"):
+        presign.setup(open_elsewhere, (1, 2), 1)
+    for count in (0, 65):
+        with pytest.raises(UsageError, match="1 to 64"):
+            presign.early(
+                share.record.epoch,
+                (1, 2),
+                count,
+                me=1,
+                auth_keys=share.auth_keys((1, 2)),
+                session_id=bytes(32),
+            )
+
+
+def test_usage_errors_of_signing():
+    shares, other = keys("secp256k1"), keys("secp256k1", name="another")
+    part = unused(presignatures(2, 3, (1, 2))[1][0])
+    for arguments, text in [
+        ((shares[1], part, 1, bytes(31), RHO), "message hash of 31 bytes"),
+        ((shares[1], part, 1, DIGEST, bytes(33)), "rho of 33 bytes"),
+        ((other[1], part, 1, DIGEST, RHO), "another epoch"),
+        ((shares[2], part, 1, DIGEST, RHO), "party 1's"),
+        ((shares[1], part, 3, DIGEST, RHO), "party 3, who is to finish"),
+        ((shares[1], replace(part, signers=(1,)), 1, DIGEST, RHO), "1 of the 2"),
+    ]:
+        with pytest.raises(UsageError, match=text):
+            presigned.setup(*arguments)
+
+
+def test_an_envelope_larger_than_those_of_its_protocol_is_ignored():
+    shares = keys("secp256k1")
+    agreed = ecdsa.setup(shares[1], (1, 2), DIGEST)
+    why = []
+
+    def listener(event):
+        if hasattr(event, "why"):
+            why.append(event.why.name)
+
+    party = ecdsa.party(agreed, session_id=bytes(32), listener=listener)
+    party.start()
+    party.receive(2, b"\1\2\1\1\0\2\0\1" + bytes(32) + bytes(1 << 17))
+    assert why == ["TOO_LARGE"]
+    party.receive(2, b"\1\2\1\1\0\2\0\1" + bytes(32) + bytes((1 << 17) - 40))
+    assert why == ["TOO_LARGE", "DOES_NOT_OPEN"]
