@@ -53,6 +53,8 @@ class Key:
     curve: str
     public_key: str
     shares: list[IssuedShare]
+    xpub: str = ""
+    """Where the target has child keys, as soon as it named it."""
 
     @property
     def present(self) -> IssuedShare:

@@ -19,7 +19,9 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from mpcsim.primitives.bip32 import HARDENED, path_text
 from mpcsim.testing.api_steps import (
+    BAD_PATHS,
     FAULTS,
     HASH,
     NONSENSE,
@@ -32,6 +34,7 @@ from mpcsim.testing.model import CURVES
 from mpcsim.testing.story import Call
 from mpcsim.testing.target import (
     ChoosesSigner,
+    DerivesKeys,
     ExpiresTokens,
     LosesMessages,
     Outages,
@@ -107,6 +110,12 @@ def guesses() -> SearchStrategy[str | None]:
     )
 
 
+def child_paths(deepest: int) -> SearchStrategy[str]:
+    """Paths to child keys, as text; that of the key itself among them."""
+    numbers = st.integers(0, 3) | st.integers(0, HARDENED - 1)
+    return st.lists(numbers, max_size=deepest).map(lambda path: path_text(tuple(path)))
+
+
 def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[str, Strategies]:
     """For each step, a strategy for every argument.
 
@@ -156,6 +165,13 @@ def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[st
         "all_sign_at_once": {},
         "all_list_keys": {},
     }
+    if isinstance(able, DerivesKeys):
+        path = child_paths(able.deepest)
+        found |= {
+            "child_key": {**key, "path": path, "share": share},
+            "sign_with_child": {**found["sign"], "path": path},
+            "sign_with_bad_path": {**key, "path": st.sampled_from(BAD_PATHS)},
+        }
     if isinstance(able, Outages):
         part = st.sampled_from(tuple(able.stoppable))
         found |= {"stop": {"part": part}, "start": {"part": part}}
@@ -221,6 +237,8 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
         "unauthenticated": Rule(key, unauthenticated),
         "at_once": Rule({**key, "what": st.sampled_from(sorted(CROWDS))}, at_once),
     }
+    if "child_key" in drawn:
+        found["use_child"] = Rule(drawn["sign_with_child"], use_child)
     if some := outages(target):
         found["outages"] = Rule({"what": st.sampled_from(some)}, disturb)
     return found
@@ -232,6 +250,16 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
 def sign(api: ApiRun, user: str, curve: str, message: str, share: int, signer: str) -> None:
     _make_sense(api, user, curve, share)
     api.sign(user, curve, message, share, signer)
+
+
+def use_child(
+    api: ApiRun, user: str, curve: str, path: str, *, share: int, message: str, signer: str
+) -> None:
+    _make_sense(api, user, curve, share)
+    api.child_key(user, curve, path, share)
+    api.sign_with_child(user, curve, path, message=message, share=share, signer=signer)
+    for bad in BAD_PATHS:
+        api.sign_with_bad_path(user, curve, bad)
 
 
 def sign_wrongly(api: ApiRun, user: str, curve: str) -> None:

@@ -8,11 +8,15 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+import base58
 from coincurve import PublicKey as Secp256k1Key
 from nacl.bindings import crypto_core_ed25519_is_valid_point
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.errors import InvalidEncoding
+from mpcsim.primitives.bip32 import ExtendedKey, Path, derive, path_text
 from mpcsim.testing.invariants import invariant
 from mpcsim.testing.service import Answer
 
@@ -131,6 +135,41 @@ def signature_is_right(
 def public_key_never_changes(known: str, found: object) -> str | None:
     """A key's public key is the same in every answer, before and after every recovery."""
     return None if found == known else f"answered with the public key {found!r}, not {known!r}"
+
+
+@invariant
+def child_is_derived(xpub: str, path: Path, found: object) -> str | None:
+    """A child key, and its xpub, are those that follow from the xpub of the key itself (BIP 32)."""
+    if not isinstance(found, dict) or not isinstance(found.get("xpub"), str):
+        return f"answered {found!r}, without the xpub of the child key"
+    try:
+        child = derive(_extended(xpub), path).key
+    except (ValueError, InvalidEncoding) as error:
+        return f"answered with an xpub that is none: {error}"
+    if (found["xpub"], found.get("public_key")) != (child.xpub(), _text(child)):
+        return f"answered with another child key at {path_text(path)} than follows from the xpub"
+    return None
+
+
+def child_of(xpub: str, path: Path) -> str:
+    """The public key at the end of a path from a key."""
+    return _text(derive(_extended(xpub), path).key)
+
+
+def _text(key: ExtendedKey) -> str:
+    return "0x" + key.public_key.encode().hex()
+
+
+def _extended(xpub: str) -> ExtendedKey:
+    """A key at the root of its tree.
+
+    Raises:
+        ValueError: it is none; ``InvalidEncoding``: of a key that is none.
+    """
+    data = base58.b58decode_check(xpub)
+    if len(data) != 78 or data[4:13] != bytes(9):
+        raise ValueError("not the xpub of a root")
+    return ExtendedKey(SECP256K1.decode_point(data[45:]), data[13:45])
 
 
 @invariant

@@ -114,6 +114,16 @@ class ChoosesSigner(Protocol):
 
 
 @runtime_checkable
+class DerivesKeys(Protocol):
+    """``sign``, ``publickey`` and the wallet query take a ``path``: child keys (BIP 32)."""
+
+    @property
+    def deepest(self) -> int:
+        """The most steps of a path."""
+        ...
+
+
+@runtime_checkable
 class Recipe(Protocol):
     """Can be made again."""
 

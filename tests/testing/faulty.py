@@ -172,6 +172,27 @@ class SignsSomethingElse(Faulty):
         return await self.right(asked)
 
 
+class IgnoresPaths(Faulty):
+    """A node of before there were child keys: members that it does not know are ignored."""
+
+    async def answer(self, asked: Asked) -> Said:
+        if asked.operation == "sign":
+            members = {n: v for n, v in asked.document.items() if n != "path"}
+            asked = replace(asked, body=json.dumps(members).encode())
+        return await self.right(asked)
+
+
+class SwapsChainCodes(Faulty):
+    """The children of another key with the same public key."""
+
+    async def answer(self, asked: Asked) -> Said:
+        said = await self.right(asked)
+        if said.status == 200 and asked.document.get("path", "m") != "m":
+            other = OTHER_KEY["secp256k1"]
+            return Said.of(200, said.document | {"public_key": other})
+        return said
+
+
 class TellsPasswords(Faulty):
     """A helpful error message."""
 

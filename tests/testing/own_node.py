@@ -57,6 +57,7 @@ class OwnNode(AsgiTarget):
     stoppable: Sequence[Part] = ("gateway", "operator", "institution")
     restartable: Sequence[Part] = ("gateway", "operator", "institution")
     signers = ("operator", "institution")
+    deepest = 10
     recipe = "from tests.testing.own_node import OwnNode\n\ntarget = OwnNode()"
 
     def __init__(self, wrap: Wrap = lambda app: app) -> None:

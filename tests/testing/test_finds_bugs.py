@@ -88,6 +88,21 @@ def test_high_s():
     assert found.problem == "answered 200 with a signature with high s, expected low s"
 
 
+@pytest.mark.parametrize(
+    ("service", "broken"),
+    [
+        (faulty.IgnoresPaths, checks.signature_is_right),
+        (faulty.SwapsChainCodes, checks.child_is_derived),
+    ],
+)
+def test_child_keys_that_are_others(service, broken):
+    found = found_in(service, HUNT_ON_SECP256K1, 0)
+    assert type(found) is broken.Broken
+    assert len(found.failure.steps) == 2, str(found)
+    again = taken_again(found.failure.snippet, service)
+    assert type(again) is broken.Broken
+
+
 def test_a_story():
     found = found_in(faulty.OldShareSigns, HUNT, 0)
     assert str(found).splitlines() == [

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.primitives.bip32 import parse_path, path_text
 from mpcsim.sample_keys import as_loaded, keys
 from mpcsim.sim import Simulation
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile, Progress
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.api_steps import STEPS, damaged
 from mpcsim.testing.protocol_run import Order
-from mpcsim.testing.rules import arguments
+from mpcsim.testing.rules import arguments, child_paths
 from mpcsim.testing.scenarios import frost_signing, shares_problem
 from mpcsim.testing.shrink import shrink
 
@@ -45,6 +46,13 @@ def test_thresholds_and_quorums(data):
     assert set(quorum) <= set(sharing.holders)
     assert list(quorum) == sorted(quorum)
     assert len(data.draw(wallets.quorums(sharing, exactly=True))) == sharing.threshold
+
+
+@few
+@given(wallets.paths(), child_paths(3))
+def test_paths(path, text):
+    assert parse_path(path_text(path)) == path
+    assert len(parse_path(text)) <= 3
 
 
 @few
@@ -124,7 +132,8 @@ def test_everything_shrinks_to_the_ordinary_case():
 
 def test_every_step_can_be_drawn():
     outages = {"stop", "start", "restart", "lose", "lose_nothing"}
-    assert set(arguments()) | outages == set(STEPS)
+    children = {"child_key", "sign_with_child", "sign_with_bad_path"}
+    assert set(arguments()) | outages | children == set(STEPS)
 
 
 # ---------------------------------------------------------------------- the rest of the kit

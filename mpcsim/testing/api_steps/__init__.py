@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from mpcsim.testing.api_steps.base import HASH, PASSWORD
+from mpcsim.testing.api_steps.children import BAD_PATHS, ChildSteps
 from mpcsim.testing.api_steps.crowds import CrowdSteps
 from mpcsim.testing.api_steps.intruders import (
     FAULTS,
@@ -32,6 +33,7 @@ from mpcsim.testing.api_steps.shares import ShareSteps
 from mpcsim.testing.api_steps.signing import NONSENSE, PLACES, Damage, damaged
 
 __all__ = [
+    "BAD_PATHS",
     "FAULTS",
     "HASH",
     "NONSENSE",
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 
-class ApiRun(CrowdSteps, ShareSteps, IntruderSteps, OutageSteps):
+class ApiRun(CrowdSteps, ChildSteps, ShareSteps, IntruderSteps, OutageSteps):
     """All steps."""
 
 
