@@ -4,6 +4,7 @@ either side stopped, while two nodes vote."""
 import itertools
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,11 @@ class Stopped(Exception):
     """The gateway is gone."""
 
 
+def public_record(share):
+    """What a vote takes of a share's public record."""
+    return SimpleNamespace(to_bytes=share.key_id.encode, chain_code=None)
+
+
 @dataclass
 class World:
     """Two MPC nodes' stores and a registry. Nothing is ever in two epochs for good."""
@@ -54,7 +60,7 @@ class World:
                 store,
                 IDENTITIES[party],
                 lambda other=other: PUBLIC[other],
-                lambda share: share.key_id.encode(),
+                public_record,
             )
             for (party, store), other in zip(self.stores.items(), reversed(MPC_NODES), strict=True)
         }

@@ -28,7 +28,12 @@ STAGES = {
             "tests/gateway/test_decision.py",
             "tests/gateway/test_refusals.py",
         ),
-        ("tests/gateway", "tests/node/test_early_requests.py", "tests/node/test_vault_policy.py"),
+        (
+            "tests/gateway",
+            "tests/node/test_early_requests.py",
+            "tests/node/test_presignatures.py",
+            "tests/node/test_vault_policy.py",
+        ),
     ),
     "mpcsim/gateway/": (
         (
@@ -49,6 +54,10 @@ STAGES = {
             "tests/node/test_wallet.py",
             "tests/node/test_early_requests.py",
             "tests/node/test_vault_policy.py",
+            "tests/node/test_presignatures.py",
+            "tests/node/test_children.py",
+            "tests/node/test_suspensions.py",
+            "tests/node/test_vault.py",
         ),
         ("tests/node",),
     ),

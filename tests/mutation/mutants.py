@@ -37,6 +37,7 @@ SOURCES = (
     "mpcsim/mpc_node/events.py",
     "mpcsim/mpc_node/node.py",
     "mpcsim/mpc_node/peer.py",
+    "mpcsim/mpc_node/presignatures.py",
     "mpcsim/mpc_node/store.py",
     "mpcsim/mpc_node/voting.py",
     "mpcsim/gateway/gateway.py",
@@ -49,9 +50,13 @@ SOURCES = (
     "mpcsim/gateway/suspensions.py",
     "node/checks.py",
     "node/early.py",
+    "node/presigning.py",
     "node/records.py",
+    "node/sessions.py",
+    "node/signing.py",
     "node/suspensions.py",
     "node/trust.py",
+    "node/vaults.py",
     "node/wallet.py",
 )
 """Files and folders whose checks are accounted for."""

@@ -64,7 +64,7 @@ async def check_works(house, strings, name):
         password=PASSWORD,
         timing=Timing(),
     )
-    assert found == strings.public_key
+    assert found.public_key == strings.public_key
 
 
 @pytest.mark.parametrize("first", ["sign", "recover", "keys", "wallet_info"])
