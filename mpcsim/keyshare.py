@@ -43,7 +43,7 @@ from mpcsim.errors import (
     check,
 )
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import PartyId, party_ids
+from mpcsim.ids import CLIENT, PartyId, party_ids
 from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.primitives.bip32 import ExtendedKey, Path, derive, extended_key
@@ -255,6 +255,11 @@ class KeyShare:
     def auth_keys(self, parties: Iterable[PartyId]) -> dict[PartyId, bytes]:
         """The authentication keys shared with those of the parties that are peers."""
         return {j: self.auth_key(j) for j in parties if j in self.peers}
+
+    def early_keys(self, signers: Iterable[int]) -> dict[PartyId, bytes]:
+        """Those shared with signers that may speak before they have their shares: the client, which
+        keeps its own in a vault. No MPC node's messages open with these."""
+        return self.auth_keys({CLIENT} & set(signers))
 
     def usable(self, peer: PartyId) -> bool:
         """Whether multiplications with the peer are still possible."""

@@ -145,8 +145,8 @@ def check_share(share: KeyShare, key_id: str) -> None:
 def check_answer(
     share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: Signing
 ) -> None:
-    """See that what an MPC node says answers this request to sign. Before anything else is looked
-    at: nobody is to be blamed for an answer to something else.
+    """See that what an MPC node says answers this request to sign. Before any message of the
+    protocol is looked at: nobody is to be blamed for an answer to something else.
 
     Args:
         mac: of the request.

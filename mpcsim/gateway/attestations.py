@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.rpc.errors import FAILED_DEPENDENCY, LinkFailed, Refused
+from mpcsim.rpc.errors import FAILED_DEPENDENCY, Refused
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import Attest, SignedAttestation
 
@@ -72,7 +72,7 @@ class Attestations:
 
     async def _exchange(self, party: PartyId) -> None:
         (other,) = self._links.keys() - {party}
-        with suppress(LinkFailed):  # what it said last counts for a while
+        with suppress(Refused):  # what it said last counts for a while
             reply = await self._links[other].call(Scope("attest"), Attest(), Times())
             self._last[other] = answered(SignedAttestation, other, reply)
         if other not in self._last:

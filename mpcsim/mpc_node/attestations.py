@@ -79,10 +79,14 @@ class Attestations:
             self._peer.identity(), statement, said.signature
         ):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
-        if statement.at_ms > (self._now() + SKEW_S) * 1000:
+        if self._early(statement):
             raise Refused(BAD_REQUEST, f"the {ROLES[other]}'s statement is from the future")
         with self._lock:
-            if self._heard is None or statement.at_ms > self._heard.at_ms:
+            if (
+                self._heard is None
+                or statement.at_ms > self._heard.at_ms
+                or self._early(self._heard)
+            ):
                 self._heard = statement
 
     def check(self, key_id: bytes) -> None:
@@ -92,11 +96,16 @@ class Attestations:
             Refused: it is suspended there; ``NodeFailed``: nothing is known, or nothing recent.
         """
         heard = self._heard
-        if heard is None or heard.at_ms < (self._now() - ATTESTED_S) * 1000:
+        late = heard is None or heard.at_ms < (self._now() - ATTESTED_S) * 1000
+        if heard is None or late or self._early(heard):
             raise not_attested(self._me, self._peer.party)
         if key_id in heard.suspended:
             it = ROLES[self._peer.party]
             raise Refused(CONFLICT, f"this key is suspended at the {it}; recover it")
+
+    def _early(self, statement: Attested) -> bool:
+        """Whether it is from the future: a clock was ahead."""
+        return statement.at_ms > (self._now() + SKEW_S) * 1000
 
     def forget(self) -> None:
         """What has been heard, as a restart does."""

@@ -99,9 +99,9 @@ LOG = logging.getLogger(__name__)
 
 MAX_SESSIONS: Final = 4096
 """Open at once; a session keeps at most a few hundred kB."""
-MAX_SIGNED: Final = 1 << 16
-"""Signing sessions that are remembered; then the node's boot is another, and all that was asked for
-before is refused for that."""
+MAX_SIGNED: Final = 1 << 18
+"""Signing sessions that are remembered, some 100 bytes each; then the node's boot is another, and
+all that was asked for before is refused for that. Presignatures go, too."""
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
 
@@ -169,13 +169,13 @@ class MpcNode:
         store.drop_orphans()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
+        self._parts, self._allowances = Parts(), Allowances()
         self._start()
         self._sessions: dict[bytes, _Session] = {}
         self._busy: dict[tuple[str, str], bytes] = {}
         """Sessions that exclude others: (what is done, key_id) to the session."""
         self._decoded: OrderedDict[tuple[str, str], tuple[bytes, KeyShare]] = OrderedDict()
         """Stored and decoded form of shares in force, by user and curve."""
-        self._parts, self._allowances = Parts(), Allowances()
         self._lock = threading.RLock()
         """Of all the above, and of randomness; never held while the disk is waited for."""
         self._settling = threading.Lock()
@@ -228,6 +228,8 @@ class MpcNode:
         boot = self._rng.bytes(BOOT_BYTES)
         self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
         self._grants = GrantReader(self.me, self._link_key, boot, self._now)
+        self._parts.clear()
+        self._allowances.clear()
         self._signed: set[bytes] = set()
         """Signing sessions so far: who carries a request could have one begun twice, and what the
         client says in the first would not fit the second, as if the client had cheated."""
@@ -290,8 +292,6 @@ class MpcNode:
             self._busy.clear()
             self._decoded.clear()
             self._attestations.forget()
-            self._parts.clear()
-            self._allowances.clear()
             self._start()
         self._store.drop_orphans()
 
@@ -877,11 +877,11 @@ class MpcNode:
     def _stop_using(self, stored: StoredShare, why: str) -> None:
         if stored.suspended is None:
             self._store.suspend(stored.key_id, why)
-        self._forget_presignatures(stored.key_id)
         with self._lock:
             signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
             if signing is not None:
                 self._forget(signing)
+            self._forget_presignatures(stored.key_id)  # after what could still make some
 
     # ------------------------------------------------------------------ shares
 

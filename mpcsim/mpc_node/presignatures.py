@@ -1,9 +1,12 @@
 """What an MPC node keeps of presignatures, in memory only.
 
 Of those it signs with, its own part (``Parts``). Of those that the other MPC node signs with, that
-they may be used, once (``Allowances``): single use does not rest on the one that signs, which may
-be corrupt, or come back from a backup. Neither list is ever stored, so that a restart voids
-everything; and a boot, which is in what the client keeps, is of one process.
+they may be used, once (``Allowances``): for a client that keeps to the rules, single use does not
+rest on the one that signs, which may be corrupt, or come back from a backup. (A client that does
+not, with store, share and token, can open its vault without an allowance; against it the parts
+count, so that no process is to be restored from a snapshot of its memory.) Neither list is ever
+stored, so that a restart voids everything; and a boot, which is in what the client keeps, is of one
+process.
 
 Whatever is dropped for want of room is signed by the full protocol instead.
 """

@@ -103,7 +103,8 @@ class Definition(Generic[S, R]):
     """Raises UsageError if the set-up makes no sense, or none for this party."""
     early_secrets: Callable[[S], Mapping[PartyId, bytes]] = lambda setup: {}
     """Secrets with which peers may have sealed their first message before they had their shares
-    (``early``)."""
+    (``early``). Others may have such a secret who have no share: nobody is named for what it
+    opens."""
     adapt: Callable[[S, KeyShare | None], S] = lambda setup, share: setup
     """Brings the set-up of a stored session up to date with the key share as it is stored now. It
     must not change what the session is about: the first round's nonces would serve twice. Raises

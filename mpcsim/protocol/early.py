@@ -11,6 +11,7 @@ carried over but the seed: once the share is there, ``Early.party`` runs the fir
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
@@ -60,11 +61,13 @@ class Early(Generic[S, R]):
         self._setup = setup
         self._me = me
         self._reproducible = rng.reproducible
-        self._seed = rng.bytes(SEED_BYTES)
-        root = Drbg(self._seed)
+        seed = rng.bytes(SEED_BYTES)
+        self._seed: bytes | None = seed
+        root = Drbg(seed)
         first = definition.rounds[0]
         self._payload = say(round_rng(root, first, NOTHING_RECEIVED)).encode(wire)
-        salts = root.fork("early")
+        # Of what is said, too: should the generator repeat, no two messages share a key and nonce.
+        salts = root.fork(f"early {hashlib.sha256(self._payload).hexdigest()}")
         self.messages: tuple[bytes, ...] = tuple(
             seal(
                 secret,
@@ -80,15 +83,19 @@ class Early(Generic[S, R]):
         """The party that has said it, started, with its share.
 
         Raises:
-            UsageError: the share cannot be used for this, or is not the one that was spoken of.
+            UsageError: the share cannot be used for this, or is not the one that was spoken of; or
+                there has been one: what is drawn for a first message serves once.
         """
+        seed, self._seed = self._seed, None
+        if seed is None:
+            raise UsageError("the party of this first message has been made")
         party = Party(
             self.definition,
             self._setup(share),
             self._me,
             session_id=self.session_id,
             listener=listener,
-            _seed=self._seed,
+            _seed=seed,
         )
         party.reproducible = self._reproducible
         party.start()

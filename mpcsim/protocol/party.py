@@ -402,9 +402,11 @@ class Party(Generic[S, R]):
 
     def _accept(self, envelope: Envelope, data: bytes) -> None:
         """Take a message; ``data`` is the envelope as it came."""
-        sender, payload = envelope.sender, envelope.body
+        sender, payload, early = envelope.sender, envelope.body, None
         if envelope.sealed:
             opened = self._open(sender, envelope)
+            if opened is None:
+                opened = early = self._open_early(sender, envelope)
             if opened is None and self._may_open_later(envelope):
                 self._keep(self._unopened, sender, data)
                 return
@@ -443,8 +445,12 @@ class Party(Generic[S, R]):
         try:
             message = sends.message.decode(payload, self._wire)
         except InvalidEncoding as error:
+            # What opens early may be from others who have that secret, and no share.
             raise CheckFailed(
-                Reason.MALFORMED_MESSAGE, {sender}, detail=f"{sends.kind}: {error}"
+                Reason.MALFORMED_MESSAGE,
+                () if early is not None else {sender},
+                about={sender},
+                detail=f"{sends.kind}: {error}",
             ) from None
         self.inbox.values.setdefault(sends.message, {})[sender] = message
         self.listener(
@@ -482,7 +488,7 @@ class Party(Generic[S, R]):
                 opened = unseal(secrets[sender], envelope)
                 if opened is not None:
                     return opened
-        return self._open_early(sender, envelope)
+        return None
 
     def _open_early(self, sender: PartyId, envelope: Envelope) -> bytes | None:
         """As ``_open``, with what the sender had before it had its share."""

@@ -344,7 +344,7 @@ class Answer(Body):
     """To whomever their envelopes name."""
     answers: Annotated[bytes | None, Optional(BYTES32)] = None
     """At the beginning of a signature: names the request that this answers
-    (``mpcsim.vault.VaultUse.answer``)."""
+    (``mpcsim.vault.answer_tag``)."""
     half: Annotated[bytes | None, Optional(Bytes(MAX_HALF_BYTES))] = None
     """As in ``Half``, where the request had one to be opened."""
 

@@ -55,6 +55,10 @@ class Key:
     shares: list[IssuedShare]
     xpub: str = ""
     """Where the target has child keys, as soon as it named it."""
+    presignatures: list[str] = field(default_factory=list, repr=False)
+    """What the caller has left of them."""
+    backup: list[str] = field(default_factory=list, repr=False)
+    """All that it ever had."""
 
     @property
     def present(self) -> IssuedShare:

@@ -38,6 +38,7 @@ from mpcsim.testing.target import (
     ExpiresTokens,
     LosesMessages,
     Outages,
+    Presigns,
     Restarts,
     Target,
 )
@@ -165,6 +166,20 @@ def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[st
         "all_sign_at_once": {},
         "all_list_keys": {},
     }
+    if isinstance(able, Presigns):
+        found |= {
+            "presign": {
+                **key,
+                "count": st.integers(1, min(3, able.most_presignatures)),
+                "share": share,
+            },
+            "sign_presigned": {
+                **key,
+                "message": api_messages(),
+                "share": share,
+                "restored": st.booleans(),
+            },
+        }
     if isinstance(able, DerivesKeys):
         path = child_paths(able.deepest)
         found |= {
@@ -237,6 +252,8 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
         "unauthenticated": Rule(key, unauthenticated),
         "at_once": Rule({**key, "what": st.sampled_from(sorted(CROWDS))}, at_once),
     }
+    if "presign" in drawn:
+        found["presign"] = Rule({**drawn["sign_presigned"], **drawn["presign"]}, presign)
     if "child_key" in drawn:
         found["use_child"] = Rule(drawn["sign_with_child"], use_child)
     if some := outages(target):
@@ -250,6 +267,17 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
 def sign(api: ApiRun, user: str, curve: str, message: str, share: int, signer: str) -> None:
     _make_sense(api, user, curve, share)
     api.sign(user, curve, message, share, signer)
+
+
+def presign(
+    api: ApiRun, user: str, curve: str, *, count: int, message: str, share: int, restored: bool
+) -> None:
+    _make_sense(api, user, curve, share)
+    api.presign(user, curve, count, share)
+    if curve == "ed25519":  # there are none
+        return
+    for again in (False, restored):
+        api.sign_presigned(user, curve, message=message, share=share, restored=again)
 
 
 def use_child(

@@ -24,6 +24,8 @@ SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25
 """SEC 2, section 2.4.1."""
 DOCUMENTED: Final = frozenset({200, 400, 401, 404, 405, 409, 413, 415, 500, 502, 504})
 """Statuses of the specification's error table, and those of the framework."""
+MAX_PRESIGNATURES: Final = 64
+"""In one request."""
 WHOLE_SECRET: Final = 64
 """A longer secret is looked for by pieces of that many characters."""
 
@@ -135,6 +137,31 @@ def signature_is_right(
 def public_key_never_changes(known: str, found: object) -> str | None:
     """A key's public key is the same in every answer, before and after every recovery."""
     return None if found == known else f"answered with the public key {found!r}, not {known!r}"
+
+
+@invariant
+def presignatures_are_used_up(given: list[str], left: list[str]) -> str | None:
+    """What a signature leaves of presignatures is part of them, in their order, and shorter."""
+    rest = iter(given)
+    if not all(each in rest for each in left):
+        return "answered with presignatures that were not in the request, or in another order"
+    if given and len(left) >= len(given):
+        return f"answered with all of {len(given)} presignatures, expected fewer"
+    return None
+
+
+def presignatures_of(document: Any, most: int) -> list[str]:
+    """The presignatures of a checked answer.
+
+    Raises:
+        Broken: they are none.
+    """
+    found = document.get("presignatures") if isinstance(document, dict) else None
+    made = found if isinstance(found, list) else []
+    fine = made is found and all(isinstance(each, str) and each for each in made)
+    known = fine and len(set(made)) == len(made) <= most
+    body_is_as_specified(None if known else "answered without a list of presignatures")
+    return list(made)
 
 
 @invariant

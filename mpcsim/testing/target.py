@@ -114,6 +114,16 @@ class ChoosesSigner(Protocol):
 
 
 @runtime_checkable
+class Presigns(Protocol):
+    """There is ``presign``, and ``sign`` takes ``presignatures``."""
+
+    @property
+    def most_presignatures(self) -> int:
+        """In one request."""
+        ...
+
+
+@runtime_checkable
 class DerivesKeys(Protocol):
     """``sign``, ``publickey`` and the wallet query take a ``path``: child keys (BIP 32)."""
 

@@ -359,7 +359,8 @@ def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> N
         outcome = party.outcome
         assert isinstance(outcome, Aborted) == opens
         if isinstance(outcome, Aborted):
-            assert outcome.consequence is Consequence.BAN
+            assert outcome.consequence is Consequence.RETRY
+            assert not outcome.culprits, "whoever has the store has that key"
 
 
 @pytest.mark.parametrize("curve", CURVES)

@@ -11,6 +11,7 @@ import pytest
 
 from mpcsim import Network
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.mpc_node import node as mpc_node
 from mpcsim.mpc_node import presignatures as kept
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.rpc import wire
@@ -236,6 +237,19 @@ def test_a_restart_voids_everything(party: PartyId) -> None:
         assert held(house, party) == (0, 0)
         assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
         assert await sign(house, record, made) == ([], FULL)
+
+    anew(test)
+
+
+def test_so_does_another_boot_for_whatever_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        monkeypatch.setattr(mpc_node, "MAX_SIGNED", 3)
+        for _ in range(2):
+            await house.sign(record)
+        assert held(house, OPERATOR) == (0, 0)
+        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
 
     anew(test)
 

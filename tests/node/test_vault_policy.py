@@ -267,6 +267,47 @@ def test_statements_that_are_not_the_others() -> None:
     anew(test)
 
 
+def test_clocks_that_were_ahead() -> None:
+    """What was said then does not count for longer, and gives way to what is said now."""
+
+    async def test(house: House, clock: Clock) -> None:
+        record = await house.generate("ed25519")
+        clock.now += 86_400
+        await house.sign(record, HASH)
+        await told(house)
+        clock.now -= 86_400
+        operator = house.gateway.links[OPERATOR].node
+        said = await failing_at(operator, bytes.fromhex(record.key_id))
+        assert "has not heard from the institution within an hour" in said
+        heard(house, house.gateway.links[INSTITUTION].node._attestations.made())
+        operator._attestations.check(bytes.fromhex(record.key_id))
+
+    async def failing_at(node: Any, key: bytes) -> str:
+        with pytest.raises(NodeFailed) as caught:
+            node._attestations.check(key)
+        return str(caught.value)
+
+    anew(test)
+
+
+def test_what_was_said_is_carried_while_nothing_new_can_be_said() -> None:
+    """The institution is there, but cannot list what is suspended."""
+
+    async def test(house: House, clock: Clock) -> None:
+        record = await house.generate("ed25519")
+        await house.sign(record, HASH)
+        await told(house)
+
+        def unable() -> Any:
+            raise NodeFailed(503, "too many", INSTITUTION)
+
+        house.gateway.links[INSTITUTION].node._attestations.made = unable
+        house.gateway.links[OPERATOR].node.restart()
+        await house.sign(record, HASH)
+
+    anew(test)
+
+
 def test_an_older_statement_does_not_take_the_place_of_a_newer_one() -> None:
     async def test(house: House, clock: Clock) -> None:
         record = await house.generate("ed25519")

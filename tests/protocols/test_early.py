@@ -8,7 +8,11 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.protocol.channel import seal
+from mpcsim.protocol.early import FIRST_KIND
+from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import presign, signing
+from mpcsim.rng import SystemRng
 from mpcsim.sample_keys import keys
 
 PAIR = (CLIENT, OPERATOR)
@@ -34,6 +38,28 @@ def test_what_it_was_not_about(curve):
     assert early(curve).party(share).definition is signing.of_curve(curve)
     with pytest.raises(UsageError, match="the first message was about something else"):
         early(curve, epoch=b"another epoch".ljust(32)).party(share)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_it_becomes_one_party_only(curve):
+    """Two would sign with the same nonces."""
+    share, begun = keys(curve)[CLIENT], early(curve)
+    begun.party(share)
+    with pytest.raises(UsageError, match="has been made"):
+        begun.party(share)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_no_mpc_node_speaks_early(curve):
+    """Whoever has the client's store has those keys, too, and could speak in its name."""
+    held, definition = keys(curve), signing.of_curve(curve)
+    party = early(curve).party(held[CLIENT])
+    plain = Envelope(definition.number, FIRST_KIND, True, OPERATOR, CLIENT, bytes(32), b"?")
+    party.receive(
+        OPERATOR, seal(held[OPERATOR].auth_key(CLIENT), plain, b"?", SystemRng()).encode()
+    )
+    assert party.outcome is None
+    assert party.waiting().unopened == {OPERATOR}
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,17 @@ class IgnoresPaths(Faulty):
         return await self.right(asked)
 
 
+class GivesPresignaturesBack(Faulty):
+    """What was in the request is in the answer, used or not."""
+
+    async def answer(self, asked: Asked) -> Said:
+        said = await self.right(asked)
+        given = asked.document.get("presignatures")
+        if asked.operation == "sign" and said.status == 200 and given:
+            return Said.of(200, said.document | {"presignatures": given})
+        return said
+
+
 class SwapsChainCodes(Faulty):
     """The children of another key with the same public key."""
 

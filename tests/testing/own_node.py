@@ -58,6 +58,7 @@ class OwnNode(AsgiTarget):
     restartable: Sequence[Part] = ("gateway", "operator", "institution")
     signers = ("operator", "institution")
     deepest = 10
+    most_presignatures = 64
     recipe = "from tests.testing.own_node import OwnNode\n\ntarget = OwnNode()"
 
     def __init__(self, wrap: Wrap = lambda app: app) -> None:

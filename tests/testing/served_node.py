@@ -16,6 +16,7 @@ class ServedNode(HttpTarget):
     restartable: Sequence[Part] = ("gateway", "operator", "institution")
     signers = ("operator", "institution")
     deepest = 10
+    most_presignatures = 64
 
     def __init__(self, folder: Path) -> None:
         self._processes = Running()

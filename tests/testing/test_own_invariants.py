@@ -46,7 +46,7 @@ def test_a_broken_one_is_told_and_shrunk():
         OwnNode() as target,
         pytest.raises(own.no_share_signs_twice.Broken) as caught,
     ):
-        check_wallet_service(target, HUNT, seed=1, invariants=[own.no_share_signs_twice])
+        check_wallet_service(target, HUNT, seed=9, invariants=[own.no_share_signs_twice])
     assert str(caught.value).splitlines() == [
         "No share signs twice.",
         "[no_share_signs_twice]",
@@ -55,7 +55,7 @@ def test_a_broken_one_is_told_and_shrunk():
         "  2. alice signed with the ed25519 share",
         "  3. alice signed with the ed25519 share: signed once more",
         "",
-        "seed 1 (100 runs, 12 rules each)",
+        "seed 9 (100 runs, 12 rules each)",
         "",
         "To see it again:",
         "",

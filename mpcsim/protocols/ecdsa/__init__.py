@@ -118,7 +118,7 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
     roles=lambda setup: {"all": setup.signers},
     wire=lambda setup: WireContext(SECP256K1, setup.mta),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
-    early_secrets=lambda setup: setup.share.auth_keys(setup.signers),
+    early_secrets=lambda setup: setup.share.early_keys(setup.signers),
     check=check_setup,
     adapt=adapt_setup,
 )

@@ -65,7 +65,7 @@ FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(ED25519),
     pair_secrets=lambda setup: setup.pair_secrets(),
-    early_secrets=lambda setup: setup.share.auth_keys(setup.signers),
+    early_secrets=lambda setup: setup.share.early_keys(setup.signers),
     check=check_setup,
 )
 

@@ -1,7 +1,7 @@
 """Rounds of presigning: commit, offer, respond, finish. They are those of signing, many at once.
 
 All checks of a round come before anything of the next one is sent, and an abort does not say which
-presignature it is about: whoever guesses at OT state learns one bit of a session, as in signing.
+presignature it is about. (How long it takes may: offers are checked one after the other.)
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from mpcsim.testing.api_steps.intruders import (
     TokenFault,
 )
 from mpcsim.testing.api_steps.outages import OutageSteps
+from mpcsim.testing.api_steps.presigning import PresigningSteps
 from mpcsim.testing.api_steps.shares import ShareSteps
 from mpcsim.testing.api_steps.signing import NONSENSE, PLACES, Damage, damaged
 
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 
-class ApiRun(CrowdSteps, ChildSteps, ShareSteps, IntruderSteps, OutageSteps):
+class ApiRun(CrowdSteps, ChildSteps, PresigningSteps, ShareSteps, IntruderSteps, OutageSteps):
     """All steps."""
 
 
