@@ -235,7 +235,7 @@ class Presigner:
                 sealing = share_key(sealed.secret_store, key)
         check_answer(share, signer, rho, proof.mac, reply)
         try:
-            presignature = self.part(drawn, share, sealing, user_id)
+            presignature = self.part(drawn, sealing, user_id)
             agreed = presigned.setup(share, presignature, CLIENT, message, rho, path=path)
             party = presigned.party(agreed, session_id=rho, rng=self._rng)
         except (WrongKey, InvalidEncoding, UsageError):
@@ -247,7 +247,7 @@ class Presigner:
         return share, signature.encode()
 
     @staticmethod
-    def part(sealed: SealedPresignature, share: KeyShare, key: bytes, user_id: str) -> Presignature:
+    def part(sealed: SealedPresignature, key: bytes, user_id: str) -> Presignature:
         """The client's part of the presignature that the header says it is.
 
         Args:
@@ -262,6 +262,4 @@ class Presigner:
         said = header.id, header.key_id, CLIENT, (CLIENT, header.signer)
         if (found.id, found.epoch, found.holder, found.signers) != said:
             raise UsageError("another presignature than its header says")
-        if found.epoch != share.record.epoch:
-            raise UsageError("a presignature of another key")
         return found

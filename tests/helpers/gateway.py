@@ -337,10 +337,11 @@ class Client:
         allowance: bytes,
         message: bytes = MESSAGE,
         signer: PartyId = OPERATOR,
+        path: tuple[int, ...] = (),
     ) -> wire.Presigned:
         """A request to sign with a presignature, the first of its batch; not yet sent."""
         epoch = share.record.epoch
-        using = wire.Using(signer, part.id, allowance, 0, message, (), os.urandom(32))
+        using = wire.Using(signer, part.id, allowance, 0, message, path, os.urandom(32))
         said = using.encode(NO_CONTEXT)
         use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))

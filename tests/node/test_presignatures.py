@@ -10,19 +10,24 @@ from typing import Any
 import pytest
 
 from mpcsim import Network
+from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.mpc_node import node as mpc_node
 from mpcsim.mpc_node import presignatures as kept
 from mpcsim.protocols.presign.presignature import Use
+from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.transport import Reply
-from mpcsim.vault import SealedPresignature
+from mpcsim.sample_keys import presignatures
+from mpcsim.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from node.errors import ApiError, BadRequest, NotFound, Upstream
 from node.local import LocalService
 from node.models import KeyShareRecord
+from node.presigning import Presigner
 from node.settings import Settings
 from node.timing import Timing
+from tests.node.test_vault import from_before, older
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
 
 HASH = bytes(range(32))
@@ -505,6 +510,142 @@ def test_restarts_while_it_is_used() -> None:
         assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
 
     anew(test)
+
+
+# ---------------------------------------------------------------------- what is believed
+
+
+async def meddled(house: House, record: KeyShareRecord, made: list[str], change: Any) -> str:
+    """What is said when the gateway's reply to ``presigned`` is another one."""
+
+    async def changed(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        return replace(reply, body=change(wire.Signing.from_bytes(reply.body)).to_bytes())
+
+    house.transport.hook = on("presigned", changed)
+    try:
+        return await failing(ApiError, sign(house, record, made))
+    finally:
+        house.transport.hook = None
+
+
+def test_an_answer_to_another_request() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        said = await meddled(house, record, made, lambda reply: replace(reply, answers=bytes(32)))
+        assert said == "The operator has answered another request than this one; try again"
+
+    anew(test)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late: bool) -> None:
+    """Not even to see that it is damaged."""
+
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+
+        def change(reply: wire.Signing) -> wire.Signing:
+            if late:
+                house.wallet._sessions._now = lambda: 4e9
+            return replace(reply, vault=None)
+
+        said = await meddled(house, record, made, change)
+        assert ("JWT_EXPIRED" in said) == late
+        assert late or said == "The MPC nodes' parts of the vault key are damaged"
+
+    anew(test)
+
+
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool) -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        refused = house.wallet._suspensions._refused
+
+        def suspend() -> None:
+            never: Any = asyncio.get_running_loop().create_future()
+            refused[bytes.fromhex(record.key_id)] = never
+
+        def change(reply: wire.Signing) -> wire.Signing:
+            suspend()
+            return reply
+
+        if not meanwhile:
+            suspend()
+            said = await failing(ApiError, sign(house, record, made))
+            assert house.transport.seen == []
+        else:
+            said = await meddled(house, record, made, change)
+        assert "this key is suspended" in said
+
+    anew(test)
+
+
+def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate("secp256k1")
+        made = await house.presign(record, 1)
+        known = await house.client.nodes()
+        house.client._nodes = {
+            **known,
+            OPERATOR: replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32)),
+        }
+        said = await failing(BadRequest, sign(house, record, made))
+        assert said.endswith("it names another operator than this node knows")
+        assert house.transport.seen == []
+
+    anew(test)
+
+
+def test_a_gateway_that_says_nothing_of_an_allowance() -> None:
+    async def test(house: House) -> None:
+        async def stripped(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            said = wire.Signing.from_bytes(reply.body)
+            assert said.vault is not None
+            said = replace(said, vault=replace(said.vault, allowance=None))
+            return replace(reply, body=said.to_bytes())
+
+        record = await house.generate("secp256k1")
+        house.transport.hook = on("sign", stripped)
+        said = await failing(ApiError, house.presign(record))
+        assert said == "The MPC nodes do not agree on the presignatures"
+
+    anew(test)
+
+
+def test_a_vault_of_an_earlier_version() -> None:
+    """It opens for keys that are as old, but authenticates nothing."""
+
+    async def test(house: House) -> None:
+        record = await older(house, await house.generate("secp256k1"), PASSWORD)
+        from_before(house)
+        said = await failing(BadRequest, house.presign(record))
+        assert said == "Invalid secret_store: it is too old; recover the key"
+
+    anew(test)
+
+
+@pytest.mark.parametrize("name", ["id", "key_id", "signer"])
+def test_what_is_sealed_under_another_header(name: str) -> None:
+    """By whoever has the share's key: the client alone, which does not do such things."""
+    key, made = bytes(32), presignatures(2, 3, (1, 2))[1][0]
+    allowance, boots = bytes(16), {OPERATOR: bytes(16), INSTITUTION: bytes(16)}
+    true = PresignatureHeader(made.id, made.epoch, OPERATOR, boots, allowance, 0)
+    part = Presigner.part
+    good = seal_presignature(made.to_bytes(), true, key, "alice", SystemRng())
+    assert part(good, key, "alice") == made
+    other = INSTITUTION if name == "signer" else bytes(32)
+    header = replace(true, **{name: other})
+    bad = seal_presignature(made.to_bytes(), header, key, "alice", SystemRng())
+    with pytest.raises(UsageError, match="another presignature than its header says"):
+        part(bad, key, "alice")
+    with pytest.raises(WrongKey):
+        part(good, key, "bob")
 
 
 # ---------------------------------------------------------------------- figures

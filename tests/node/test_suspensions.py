@@ -396,6 +396,25 @@ def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, e
     asyncio.run(run())
 
 
+def test_not_even_to_see_that_it_is_damaged(tmp_path):
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        async with case.opened() as house:
+
+            async def late_and_damaged(name: str, go_on: Pass) -> Reply:
+                reply = await go_on()
+                case.clock.now += LIFETIME_S + 1
+                begun = wire.Signing.from_bytes(reply.body)
+                return replace(reply, body=replace(begun, vault=None).to_bytes())
+
+            house.transport.hook = on("sign", late_and_damaged)
+            with pytest.raises(Unauthorized):
+                await house.sign(case.record)
+
+    asyncio.run(run())
+
+
 def test_a_vault_of_a_suspended_key_is_not_opened(tmp_path):
     """This node knows; nobody else is asked."""
 

@@ -28,7 +28,9 @@ from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
     MalformedVault,
+    PresignatureHeader,
     ReplyKey,
+    SealedPresignature,
     SealKey,
     SecretStore,
     VaultError,
@@ -36,10 +38,12 @@ from mpcsim.vault import (
     WrongKey,
     halves,
     new_salt,
+    open_presignature,
     open_share,
     password_key,
     password_matches,
     rewrap_half,
+    seal_presignature,
     seal_share,
     sealing,
 )
@@ -888,3 +892,28 @@ def test_the_encoding_has_a_fixed_size():
         for u in ("", "someone" * 10)
     }
     assert len(sizes) == 1
+
+
+def test_malformed_presignatures():
+    header = PresignatureHeader(bytes(32), bytes(32), 2, {}, bytes(16), 0)
+    good = seal_presignature(b"part", header, bytes(32), USER, SystemRng())
+    assert SealedPresignature.from_text(good.to_text()) == good
+    assert repr(good) == f"SealedPresignature<{bytes(32).hex()}, sealed>"
+    data = raw(good.to_text())
+    for bad, reason in (
+        (data[:-1], "presignature: "),
+        (data + b"x", "presignature: 1 trailing"),
+        (b"\2" + data[1:], "presignature: version 2, expected 1"),
+        (b"", "presignature: empty"),
+        (bytes(4096), "presignature: more than 2048 bytes"),
+    ):
+        with pytest.raises(MalformedVault, match=reason):
+            SealedPresignature.from_text(text(bad))
+    assert open_presignature(good, bytes(32), USER) == b"part"
+    for changed in (
+        replace(good, nonce=bytes(24)),
+        replace(good, header=replace(header, index=1)),
+        replace(good, ciphertext=good.ciphertext[:-1]),
+    ):
+        with pytest.raises(WrongKey):
+            open_presignature(changed, bytes(32), USER)
