@@ -222,8 +222,6 @@ def test_the_first_message_of_presigning_takes_no_share():
                 party.receive(2, getattr(last, "data", b""))
     mine, theirs = party.outcome.result, other.outcome.result
     assert [p.id for p in mine] == [p.id for p in theirs]
-    with pytest.raises(UsageError, match="about something else"):
-        early.party(keys("secp256k1", name="another")[1])
 
 
 # ---------------------------------------------------------------------- what is kept
