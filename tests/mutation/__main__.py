@@ -43,7 +43,7 @@ STAGES = {
             "tests/gateway/test_refusals.py",
             "tests/gateway/test_suspensions.py",
         ),
-        ("tests/gateway", "tests/node/test_vault_policy.py"),
+        ("tests/gateway", "tests/mpc_node/test_presigned.py", "tests/node/test_vault_policy.py"),
     ),
     "node/": (
         (
