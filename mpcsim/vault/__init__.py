@@ -17,7 +17,8 @@ associated data are version, key, curve and user.
 Who may ask (``use``): the ``secret_store`` has a key beside each half that authenticates requests
 to its MPC node, which derives the same key from its own share of this epoch. An MPC node opens a
 half, and begins to sign, only for a request with such a proof: over verb, key, user, reply key,
-signer, session, message, the client's first messages, and the node's present start. It is checked
+signer, session, message, path, the client's first messages, what presignatures are made or used,
+and the node's present start. It is checked
 before anything is opened or begun; a wrong one is refused, and nobody is blamed for it. One request
 may open the vault and begin to sign: then the proof to the MPC node that signs covers both, and the
 client's first message, which is sealed with the same key (``mpcsim.protocol.early``). What comes

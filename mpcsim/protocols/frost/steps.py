@@ -119,8 +119,9 @@ def early_hedge(
     Differs: the RFC hashes random bytes with the key share. A client that says its nonce
         commitments in the request that opens its vault does not have it yet. In its place stand
         the secrets it does have, the session, the signers and the message: should the generator
-        repeat itself, the nonces are still others for any other signature, and unknown to whoever
-        has not both keys.
+        repeat itself, the nonces are still others for every other session, message and signer, and
+        unknown to whoever has not both keys. (Session ids come from the same generator: of a
+        repeated one, the same message to the same signer has the same nonces.)
     """
     keys = [part for j in sorted(auth_keys) for part in (u32(j), auth_keys[j])]
     everyone = b"".join(u32(i) for i in signers)
