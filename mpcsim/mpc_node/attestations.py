@@ -96,8 +96,8 @@ class Attestations:
             Refused: it is suspended there; ``NodeFailed``: nothing is known, or nothing recent.
         """
         heard = self._heard
-        late = heard is None or heard.at_ms < (self._now() - ATTESTED_S) * 1000
-        if heard is None or late or self._early(heard):
+        earliest_ms = (self._now() - ATTESTED_S) * 1000
+        if heard is None or heard.at_ms < earliest_ms or self._early(heard):
             raise not_attested(self._me, self._peer.party)
         if key_id in heard.suspended:
             it = ROLES[self._peer.party]
