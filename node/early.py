@@ -25,7 +25,7 @@ from node.checks import SealedShare, cannot_begin, check_answer, check_identitie
 from node.client_party import ClientParty, give_up, leaves_open
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
-from node.sessions import Caller, Nodes, Sessions, identities, seal_keys
+from node.sessions import Caller, Nodes, Sessions, boots, identities, seal_keys
 from node.suspensions import Report, Suspensions
 from node.timing import Timing
 from node.vaults import Vaults, once_sent
@@ -46,6 +46,12 @@ class Asked:
     count: int = 0
     """Presignatures to be made, where there is no message."""
 
+    @property
+    def protocol(self) -> int:
+        """Number of the protocol that does it."""
+        made = presign.PRESIGN if self.count else signing.of_curve(self.sealed.curve)
+        return made.number
+
 
 class Beginning:
     """The first request of one attempt: with a session, nonces and a reply key of its own.
@@ -61,7 +67,6 @@ class Beginning:
         user_id: str,
         boots: Mapping[PartyId, bytes],
         session_id: bytes,
-        path: Path = (),
         rng: Rng,
     ) -> None:
         """
@@ -214,7 +219,7 @@ class EarlySessions:
             beginning = Beginning(
                 asked,
                 user_id=user_id,
-                boots={party: hello.boot for party, hello in nodes.items()},
+                boots=boots(nodes),
                 session_id=session_id,
                 rng=self._rng,
             )
@@ -242,8 +247,7 @@ class EarlySessions:
         except BaseException as error:
             if session_id and (answered or leaves_open(error)):
                 exchange = self._sessions.exchange(caller.token, session_id)
-                number, others = signing.of_curve(sealed.curve).number, {signer: None}
-                giving_up = give_up(exchange, number, session_id, others, self._rng)
+                giving_up = give_up(exchange, asked.protocol, session_id, {signer: None}, self._rng)
                 telling = self._workers.later(giving_up)
                 if isinstance(error, ApiError) and answered:
                     await asyncio.shield(telling)  # so that the next call finds the key free

@@ -39,7 +39,7 @@ from node.client_party import ClientParty
 from node.early import Asked, EarlySessions, vault_of
 from node.errors import AnotherBoot, ApiError, BadRequest, Upstream
 from node.gateway_client import GatewayClient
-from node.sessions import Caller, Sessions, identities, seal_keys
+from node.sessions import Caller, Sessions, boots, identities, seal_keys
 from node.suspensions import Report, Suspensions
 from node.timing import Timing
 from node.vaults import Vaults, once_sent
@@ -170,7 +170,7 @@ class Presigner:
 
     async def boots(self) -> dict[PartyId, bytes]:
         """The MPC nodes' present ones, as far as is known."""
-        return {party: hello.boot for party, hello in (await self._gateway.nodes()).items()}
+        return boots(await self._gateway.nodes())
 
     async def sign(
         self,
@@ -197,11 +197,8 @@ class Presigner:
             ApiError: as of ``EarlySessions.begin``.
         """
         header, epoch = drawn.header, bytes.fromhex(sealed.key_id)
-        user_id, signer, rho = (
-            caller.claims.user_id,
-            PartyId(header.signer),
-            self._sessions.fresh_id(),
-        )
+        user_id, signer = caller.claims.user_id, PartyId(header.signer)
+        rho = self._sessions.fresh_id()
         self._suspensions.check(epoch)
         nodes = await self._gateway.nodes()
         check_identities(sealed.secret_store, identities(nodes))

@@ -39,6 +39,10 @@ def identities(nodes: Nodes) -> dict[PartyId, bytes]:
     return {party: hello.identity for party, hello in nodes.items()}
 
 
+def boots(nodes: Nodes) -> dict[PartyId, bytes]:
+    return {party: hello.boot for party, hello in nodes.items()}
+
+
 class Sessions:
     """Makes the client's parties."""
 

@@ -601,6 +601,25 @@ def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing() -> N
     anew(test)
 
 
+def test_presigning_that_comes_to_nothing_leaves_nothing_open() -> None:
+    """The next call finds the key free."""
+
+    async def test(house: House) -> None:
+        async def damaged(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            said = wire.Signing.from_bytes(reply.body)
+            return replace(reply, body=replace(said, vault=None).to_bytes())
+
+        record = await house.generate("secp256k1")
+        house.transport.hook = on("sign", damaged)
+        await failing(ApiError, house.presign(record))
+        assert not house.gateway.links[OPERATOR].node._sessions
+        assert not house.gateway.gateway.sessions._sessions
+        await house.presign(record)
+
+    anew(test)
+
+
 def test_a_gateway_that_says_nothing_of_an_allowance() -> None:
     async def test(house: House) -> None:
         async def stripped(name: str, go_on: Pass) -> Reply:
