@@ -147,6 +147,11 @@ class Reason(Enum):
         Consequence.BAN,
         Blame.PUBLIC,
     )
+    ALL_BUT_ONE_OT_CHECK = (
+        "all-but-one OT leads to other leaves than those committed to",
+        Consequence.BAN,
+        Blame.PRIVATE,
+    )
     OT_EXTENSION_CHECK = (
         "OT-extension correlation check fails",
         Consequence.BAN_AND_DISCARD_OT,

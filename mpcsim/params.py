@@ -20,10 +20,20 @@ class OtParameters:
 
     lambda_s: int = 80
     """Statistical security in bits."""
+    k: int = 1
+    """Bits of Delta an all-but-one OT (SoftSpoken): 1, 2 or 4. It divides the bytes of an offer,
+    for 2^k / k times the hashing."""
 
     def __post_init__(self) -> None:
         if self.lambda_s % 4 or not 40 <= self.lambda_s <= 256:
             raise UsageError(f"lambda_s = {self.lambda_s}; a multiple of 4 from 40 to 256")
+        if self.k not in (1, 2, 4):
+            raise UsageError(f"k = {self.k}; 1, 2 or 4")
+
+    @property
+    def identifier(self) -> str:
+        """``ot/80``, or ``ot/80/4`` where k is not 1."""
+        return f"ot/{self.lambda_s}" + (f"/{self.k}" if self.k > 1 else "")
 
     @property
     def xi(self) -> int:

@@ -55,7 +55,6 @@ ROWS: tuple[str, ...] = tuple(
 _PAILLIER = "Paillier-based multiplication is not implemented"
 
 NOT_APPLICABLE: Mapping[str, str] = {
-    "O9": "no all-but-one OT: SoftSpoken runs with k = 1, which has no GGM trees to get wrong",
     "D11": "needs refresh messages whose failure depends on the receiver's secrets (Paillier "
     "moduli, range proofs); here a dealt share is compared with public commitments, OT state is "
     "made anew, and resharing makes every check of key generation (D12, D14)",

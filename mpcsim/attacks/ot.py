@@ -32,13 +32,22 @@ from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.mta.base import direction_sid
-from mpcsim.mta.ot import COLUMNS, PAD_BLOCKS, OtMta, OtPairSetup, challenge, gadget
-from mpcsim.params import LAMBDA_C
+from mpcsim.mta.ot import (
+    COLUMNS,
+    PAD_BLOCKS,
+    OtMta,
+    OtPairSetup,
+    OtSetupReply,
+    challenge,
+    gadget,
+)
+from mpcsim.params import LAMBDA_C, OtParameters
 from mpcsim.primitives import ot_base, ot_extension
 from mpcsim.primitives.ot_extension import (
     BLOCK_BYTES,
-    SEEDS_BYTES,
+    ROWS_BYTES,
     ExtensionMessage,
+    ReceiverSetup,
     SenderSetup,
     row_bytes,
 )
@@ -48,7 +57,7 @@ from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.rng import Rng
 from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys
+from mpcsim.sample_keys import as_loaded, keys
 from mpcsim.sim.run.adversary import Adversary, on
 
 SIGNERS = (HONEST, CHEATER)
@@ -58,15 +67,15 @@ SIGNERS = (HONEST, CHEATER)
 
 @dataclass
 class Receiver:
-    """The cheater as OT-extension receiver in one signing session: everything it knows."""
+    """The cheater as OT-extension receiver (k = 1) in one signing session: everything it knows."""
 
     mta: OtMta
     pair: OtPairSetup
     sid: bytes
     t: bytes
-    """t_i = PRG(k_{i,0}), LAMBDA_C rows."""
+    """t_i = PRG(leaf 1 of tree i), LAMBDA_C rows."""
     other: bytes
-    """PRG(k_{i,1})."""
+    """PRG(leaf 0)."""
 
     @classmethod
     def of(cls, share: KeyShare, transcript: bytes) -> Receiver:
@@ -75,15 +84,16 @@ class Receiver:
         sid = direction_sid(transcript, sender=HONEST, receiver=CHEATER)
         key = tagged_hash(Tag.OT_EXT_PRG, sid)
         width = row_bytes(mta.parameters.xi)
-        t = mta.kernel.expand(key, pair.seeds0, width)
-        return cls(mta, pair, sid, t, mta.kernel.expand(key, pair.seeds1, width))
+        t = mta.kernel.expand(key, pair.rest, width)
+        return cls(mta, pair, sid, t, mta.kernel.expand(key, pair.zeroth, width))
 
     def message(self, x: bytes, rows: bytes) -> ExtensionMessage:
         """u made from a choice row of its own for every i; opened as if all were ``x``."""
         kernel, xi = self.mta.kernel, self.mta.parameters.xi
         u = kernel.xor(kernel.xor(self.t, self.other), rows)
         opened = ot_extension._hashed_rows(kernel, self.sid, u, self.t + x, xi)
-        return ExtensionMessage(u, x=opened[SEEDS_BYTES:], t=opened[:SEEDS_BYTES])
+        t = ot_extension._opening(self.sid, opened[:ROWS_BYTES])
+        return ExtensionMessage(u, x=opened[ROWS_BYTES:], t=t)
 
     def columns(self) -> bytearray:
         """The columns of t, a block for every OT."""
@@ -165,13 +175,13 @@ def key_from_choices(build: Build, shares: dict[int, KeyShare], delta: bytes) ->
         return None
     at = Receiver.of(mine, found.transcript)
     kernel, pair = at.mta.kernel, at.pair
-    chosen = b"".join(
-        (pair.seeds1 if ot_base.bit(delta, k) else pair.seeds0)[BLOCK_BYTES * k :][:BLOCK_BYTES]
-        for k in range(LAMBDA_C)
-    )
+    leaves = [
+        b"".join(half[BLOCK_BYTES * i :][:BLOCK_BYTES] for half in (pair.zeroth, pair.rest))
+        for i in range(LAMBDA_C)
+    ]
     offer = cast(ExtensionMessage, cast(Offer, found.diary[2].direct[HONEST]).offer)
     xi = at.mta.parameters.xi
-    pads = ot_extension.sender(kernel, SenderSetup(delta, chosen), at.sid, offer, xi, PAD_BLOCKS)
+    pads = ot_extension.sender(kernel, SenderSetup.of(delta, leaves), at.sid, offer, xi, PAD_BLOCKS)
 
     def first(vector: Any) -> int:
         return int.from_bytes(vector.encode()[:32], "little")
@@ -316,12 +326,12 @@ class DeviousMta(OtMta):
     def __init__(self, build: Build) -> None:
         super().__init__()
         self.both: tuple[bytes, bytes] | None = None
-        self._answer = build.function(ot_base.sender_answer)  # as base-OT sender it is honest
+        self._answer = build.function(OtMta.setup_answer)  # as base-OT sender it is honest
 
     def setup_answer(
         self, sid: bytes, me: int, peer: int, offer: Any, rng: Rng
-    ) -> tuple[tuple[bytes, bytes], Any]:
-        return self._answer(direction_sid(sid, peer, me), offer, rng)
+    ) -> tuple[ReceiverSetup, Any]:
+        return self._answer(self, sid, me, peer, offer, rng)
 
     def setup_start(self, sid: bytes, me: int, peer: int, rng: Rng) -> tuple[Any, Any]:
         pairs = [
@@ -347,7 +357,7 @@ class DeviousMta(OtMta):
         zero, one = (
             b"".join(
                 ot_base._key(at, k, branch, A_k, self._exponents[k][branch] * A_k)
-                for k, A_k in enumerate(reply.A)
+                for k, A_k in enumerate(reply.base.A)
             )
             for branch in (0, 1)
         )
@@ -373,7 +383,7 @@ def devious_transfer(build: Build) -> Finding:
     if len(shares) < 2 or both is None:
         return ending(outcomes[HONEST])
     theirs = cast(OtPairSetup, shares[HONEST].peers[CHEATER].multiplication)
-    if both != (theirs.seeds0, theirs.seeds1):
+    if both != (theirs.rest, theirs.zeroth):
         return harmless("key generation completes; the cheater holds no key of any base OT")
     key = _key_from_both_seeds(build, shares, both)
     text = "all 2 x 128 seeds of the other side, then its choices, its nonce and the key: x*G = Y"
@@ -410,6 +420,57 @@ def _key_from_both_seeds(
     r_x, s = SECP256K1.scalar(signature.result.r), SECP256K1.scalar(signature.result.s)
     candidates = [(sign * r - m) * r_x.inverse() for sign in (s, -s)]
     return next((key for key in candidates if matches(key, shares)), None)
+
+
+# ---------------------------------------------------------------------- O9: false sums
+
+TREES_OF_4 = "ot/80/4"
+
+
+class CrookedMta(OtMta):
+    """An all-but-one OT sender that makes one sum false: that of first children, on the second
+    level of the first tree. The receiver uses it if and only if its Delta_1 is 1."""
+
+    def __init__(self) -> None:
+        super().__init__(OtParameters(k=4))
+
+    def setup_answer(
+        self, sid: bytes, me: int, peer: int, offer: Any, rng: Rng
+    ) -> tuple[ReceiverSetup, Any]:
+        kept, reply = super().setup_answer(sid, me, peer, offer, rng)
+        honest = cast(OtSetupReply, reply)
+        sums = bytes([honest.all_but_one.sums[0] ^ 1]) + honest.all_but_one.sums[1:]
+        return kept, replace(honest, all_but_one=replace(honest.all_but_one, sums=sums))
+
+
+def false_sums(build: Build) -> Finding:
+    """Where nobody looks, the first signature does: it fails, or not, as a bit of Delta has it.
+
+    Four key generations, one bit each. What is found out with the key generation itself is found
+    before there is a key.
+    """
+    agreed = dkg.setup("secp256k1", 2, SIGNERS, TREES_OF_4)
+
+    class CrookedSetup(dkg.DkgSetup):
+        mta = CrookedMta()
+
+    theirs = CrookedSetup(agreed.curve_name, agreed.threshold, agreed.parties, agreed.scheme)
+    learnt, truth = [], []
+    for attempt in range(4):
+        label = f"false sums {attempt}"
+        outcomes = play(
+            party(build, dkg.DKG, agreed, HONEST, label), cheat(dkg.DKG, theirs, CHEATER, label)
+        )
+        shares: dict[int, KeyShare] = {
+            i: as_loaded(o.result) for i, o in outcomes.items() if isinstance(o, Done)
+        }
+        if HONEST not in shares or CHEATER not in shares:
+            return ending(outcomes[HONEST])
+        learnt.append(int(opened(build, shares, label).finish().reply is None))
+        pair = cast(OtPairSetup, shares[HONEST].peers[CHEATER].multiplication)
+        truth.append(ot_base.bit(pair.delta, 1))
+    text = f"bits of Delta, from who aborts the first signature: {learnt}"
+    return proven(learnt == truth and len(set(truth)) == 2, Effect.LEAK, text)
 
 
 ATTACKS = (
@@ -463,5 +524,17 @@ ATTACKS = (
         research=lambda: ResearchBuild(replacing={ot_base._hash_point: devious_hash}),
         expected_on=harmless(),
         expected_off=broken(Effect.KEY),
+    ),
+    Attack(
+        id="O9",
+        name="a false sum in all-but-one OT (SoftSpoken, k = 4)",
+        reference="Roy, eprint 2022/192, Figures 13 and 14",
+        step="dkg, round 3, Deal: the sums of the trees",
+        check="the leaves hash to what the sender committed to: s~, with t~ for the missing one",
+        injection="M: one bit of one sum flipped; the receiver uses it if a bit of Delta is 1",
+        play=false_sums,
+        research=lambda: ResearchBuild(without=[Reason.ALL_BUT_ONE_OT_CHECK]),
+        expected_on=aborted(Reason.ALL_BUT_ONE_OT_CHECK, InRound(4, "finish"), {CHEATER}),
+        expected_off=broken(Effect.LEAK),
     ),
 )

@@ -172,7 +172,12 @@ def probing(respond: Respond, view: View[EcdsaSetup], keep: Any, offer: Offer) -
     pair = cast(OtPairSetup, view.setup.multiplication(HONEST))
     sid = direction_sid(keep.transcript, sender=CHEATER, receiver=HONEST)
     pads = ot_extension.sender(
-        kernel, SenderSetup(pair.delta, pair.chosen), sid, cast(Any, offer.offer), xi, PAD_BLOCKS
+        kernel,
+        SenderSetup(mta.parameters.k, pair.delta, pair.punctured),
+        sid,
+        cast(Any, offer.offer),
+        xi,
+        PAD_BLOCKS,
     )
     reply = cast(OtReply, respond.reply)
     g, column = gadget(kernel, sid, xi).encode(), bytearray(reply.a[0].encode())

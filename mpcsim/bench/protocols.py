@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from mpcsim.errors import Aborted
@@ -264,6 +265,8 @@ def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     secp, wide, ed = keys("secp256k1"), keys("secp256k1", "ot/128"), keys("ed25519")
     yield "sign_secp256k1_2p", lambda: signing_parties(secp, (1, 2)), 1.0
     yield "sign_secp256k1_2p_xi512", lambda: signing_parties(wide, (1, 2)), 1.0
+    for k, of_k in ((2, keys("secp256k1", "ot/80/2")), (4, keys("secp256k1", "ot/80/4"))):
+        yield f"sign_secp256k1_2p_k{k}", partial(signing_parties, of_k, (1, 2)), 1.0
     yield "sign_secp256k1_3p", lambda: signing_parties(secp, (1, 2, 3)), 1.0
     ahead = _presignature(secp, (1, 2))
     yield PRESIGN, lambda: list(presigning_parties(secp, (1, 2), PRESIGNATURES)), 0.25
@@ -271,6 +274,7 @@ def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     yield "sign_ed25519_2p", lambda: signing_parties(ed, (1, 2)), 1.0
     yield "sign_ed25519_3p", lambda: signing_parties(ed, (1, 2, 3)), 1.0
     yield "keygen_secp256k1", lambda: _keygen("secp256k1"), 0.5
+    yield "keygen_secp256k1_k4", lambda: _keygen("secp256k1", "ot/80/4"), 0.5
     yield "keygen_ed25519", lambda: _keygen("ed25519"), 1.0
     yield "reshare_secp256k1", lambda: _reshare(secp), 0.5
     yield "reshare_ed25519", lambda: _reshare(ed), 1.0

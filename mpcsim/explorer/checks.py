@@ -85,6 +85,7 @@ _DEALING: Final = {
         Check("sender saw the multiplication offer that we sent", _R.ECHO_MISMATCH, 4),
         Check("share and reply are there if they must be", _R.MALFORMED_MESSAGE, 4),
         Check("share lies on the committed polynomial", _R.SHARE_INCONSISTENT, 4),
+        Check("all-but-one OT: the leaves are those committed to", _R.ALL_BUT_ONE_OT_CHECK, 4),
     ),
 }
 

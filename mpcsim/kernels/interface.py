@@ -24,6 +24,10 @@ MAX_TERMS = 64
 """Most vectors one ``combine`` accepts (keeps the lazy arithmetic exact)."""
 
 
+MAX_FOLDED_BITS = 8
+"""Most bits of a row's number in ``fold_by_bit``."""
+
+
 class ScalarVector(ABC):
     """``n`` residues modulo ``q``, a group order of exactly 256 bits. Immutable.
 
@@ -67,17 +71,18 @@ class Kernel(Protocol):
     integers and count modulo ``q``.
     """
 
-    def crhash(self, key: bytes, blocks: bytes, width: int) -> bytes:
+    def crhash(self, key: bytes, blocks: bytes, width: int, group: int = 1) -> bytes:
         """Hash ``n`` blocks to ``width`` blocks each: ``n * width * 16`` bytes.
 
         The tweakable correlation-robust hash TMMO of Guo, Katz, Wang and Yu (eprint
         2019/074, section 7.4), ``H(x, i) = pi(pi(x) xor i) xor pi(x)``, where ``pi`` is
         AES-256 under ``key``. Output block ``b`` of input block ``j`` is
         ``H(x_j, j * width + b)``, the tweak being a 16-byte little-endian integer; ``pi(x_j)``
-        is computed once and shared by the ``width`` outputs.
+        is computed once and shared by the ``width`` outputs. With ``group`` above 1, every so
+        many blocks have the tweaks of one: ``j // group`` stands for ``j``.
 
         It serves twice: as the PRG that stretches the long-lived OT seeds (each seed is
-        random and no tweak repeats within a call) and as the hash that breaks the
+        random and no tweak repeats for seeds that one party lacks) and as the hash that breaks the
         correlation of the extended OTs.
 
         ``key`` (32 bytes) is public: the secrets are the blocks. The paper proves TMMO
@@ -91,7 +96,7 @@ class Kernel(Protocol):
         related-key weaknesses, which an ideal cipher has not).
         """
 
-    def expand(self, key: bytes, seeds: bytes, row_bytes: int) -> bytes:
+    def expand(self, key: bytes, seeds: bytes, row_bytes: int, group: int = 1) -> bytes:
         """Expand ``n`` 16-byte seeds to ``n`` rows of ``row_bytes`` bytes.
 
         ``crhash`` of width ``ceil(row_bytes / 16)``, each row cut to ``row_bytes``.
@@ -100,8 +105,19 @@ class Kernel(Protocol):
     def xor(self, a: bytes, b: bytes) -> bytes:
         """Return the exclusive or of two buffers of the same length."""
 
-    def select_rows(self, bits: bytes, rows: bytes, row_bytes: int) -> bytes:
-        """Keep row ``i`` if bit ``i`` is set, else zero it (``Delta_i * u_i``)."""
+    def select_rows(self, bits: bytes, rows: bytes, row_bytes: int, repeats: int = 1) -> bytes:
+        """Keep row ``i`` if bit ``i`` is set, else zero it (``Delta_i * u_i``).
+
+        Every row counts as ``repeats`` equal ones.
+        """
+
+    def fold(self, rows: bytes, row_bytes: int, group: int) -> bytes:
+        """Return the exclusive or of every ``group`` rows."""
+
+    def fold_by_bit(self, rows: bytes, row_bytes: int, k: int) -> bytes:
+        """Return ``k`` rows for every ``2^k - 1``, numbered from 1: each is the exclusive or of
+        those whose number has a bit set, the highest bit first (``sum_w w r_w`` in SoftSpoken).
+        """
 
     def repeat_row(self, row: bytes, n: int) -> bytes:
         """Return ``n`` copies of ``row``."""
@@ -198,12 +214,12 @@ def bytes_of_bits(name: str, bits: int) -> int:
     return bits // 8
 
 
-def check_hash(key: bytes, blocks: bytes, width: int) -> int:
+def check_hash(key: bytes, blocks: bytes, width: int, group: int) -> int:
     """Check the arguments of ``crhash`` and return the number of blocks."""
     check_length("key", key, KEY_BYTES)
     if width < 1:
         raise ValueError(f"width: must be at least 1, not {width}")
-    return row_count("blocks", blocks, BLOCK_BYTES)
+    return check_groups("blocks", blocks, BLOCK_BYTES, group) * group
 
 
 def check_expand(seeds: bytes, row_bytes: int) -> int:
@@ -214,11 +230,31 @@ def check_expand(seeds: bytes, row_bytes: int) -> int:
     return -(-row_bytes // BLOCK_BYTES)
 
 
-def check_select(bits: bytes, rows: bytes, row_bytes: int) -> int:
-    """Check the arguments of ``select_rows`` and return the number of rows."""
-    n = row_count("rows", rows, row_bytes)
+def check_select(bits: bytes, rows: bytes, row_bytes: int, repeats: int) -> int:
+    """Check the arguments of ``select_rows`` and return the number of rows it returns."""
+    if repeats < 1:
+        raise ValueError(f"repeats: must be at least 1, not {repeats}")
+    n = row_count("rows", rows, row_bytes) * repeats
     check_bits(bits, n)
     return n
+
+
+def check_groups(name: str, data: bytes, row_bytes: int, group: int) -> int:
+    """Return how many groups of so many rows ``data`` holds, or raise if that is not whole."""
+    if group < 1:
+        raise ValueError(f"group: must be at least 1, not {group}")
+    rows = row_count(name, data, row_bytes)
+    groups, excess = divmod(rows, group)
+    if excess:
+        raise ValueError(f"{name}: {rows} rows are not a multiple of {group}")
+    return groups
+
+
+def check_fold_by_bit(rows: bytes, row_bytes: int, k: int) -> int:
+    """Check the arguments of ``fold_by_bit`` and return the number of groups."""
+    if not 1 <= k <= MAX_FOLDED_BITS:
+        raise ValueError(f"k: must be from 1 to {MAX_FOLDED_BITS}, not {k}")
+    return check_groups("rows", rows, row_bytes, (1 << k) - 1)
 
 
 def check_repeat(n: int) -> None:

@@ -6,6 +6,7 @@ the papers. Shapes, units and sources are documented once, on ``interface.Kernel
 """
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -13,23 +14,23 @@ from mpcsim.kernels import interface
 from mpcsim.kernels.interface import BLOCK_BYTES, SCALAR_BYTES, ScalarVector
 
 
-def crhash(key: bytes, blocks: bytes, width: int) -> bytes:
+def crhash(key: bytes, blocks: bytes, width: int, group: int = 1) -> bytes:
     """Tweakable correlation-robust hash, ``H(x, i) = pi(pi(x) xor i) xor pi(x)``."""
-    interface.check_hash(key, blocks, width)
+    interface.check_hash(key, blocks, width, group)
     pi = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update  # one block in, one out
     out = []
     for j, x in enumerate(_rows(blocks, BLOCK_BYTES)):
         pi_x = pi(x)
         for b in range(width):
-            tweak = (j * width + b).to_bytes(BLOCK_BYTES, "little")
+            tweak = (j // group * width + b).to_bytes(BLOCK_BYTES, "little")
             out.append(xor(pi(xor(pi_x, tweak)), pi_x))
     return b"".join(out)
 
 
-def expand(key: bytes, seeds: bytes, row_bytes: int) -> bytes:
+def expand(key: bytes, seeds: bytes, row_bytes: int, group: int = 1) -> bytes:
     """Expand each seed to ``row_bytes`` bytes."""
     width = interface.check_expand(seeds, row_bytes)
-    wide = crhash(key, seeds, width)
+    wide = crhash(key, seeds, width, group)
     return b"".join(row[:row_bytes] for row in _rows(wide, width * BLOCK_BYTES))
 
 
@@ -39,11 +40,30 @@ def xor(a: bytes, b: bytes) -> bytes:
     return bytes(x ^ y for x, y in zip(a, b, strict=True))
 
 
-def select_rows(bits: bytes, rows: bytes, row_bytes: int) -> bytes:
+def select_rows(bits: bytes, rows: bytes, row_bytes: int, repeats: int = 1) -> bytes:
     """Keep row ``i`` if bit ``i`` is set, else zero it."""
-    interface.check_select(bits, rows, row_bytes)
+    interface.check_select(bits, rows, row_bytes, repeats)
     zero = bytes(row_bytes)
-    return b"".join(row if _bit(bits, i) else zero for i, row in enumerate(_rows(rows, row_bytes)))
+    repeated = [row for row in _rows(rows, row_bytes) for _ in range(repeats)]
+    return b"".join(row if _bit(bits, i) else zero for i, row in enumerate(repeated))
+
+
+def fold(rows: bytes, row_bytes: int, group: int) -> bytes:
+    """Exclusive or of every ``group`` rows."""
+    interface.check_groups("rows", rows, row_bytes, group)
+    every = _rows(rows, row_bytes * group)
+    return b"".join(reduce(xor, _rows(of_group, row_bytes)) for of_group in every)
+
+
+def fold_by_bit(rows: bytes, row_bytes: int, k: int) -> bytes:
+    """For each bit, the exclusive or of the rows whose number has it."""
+    interface.check_fold_by_bit(rows, row_bytes, k)
+    out = []
+    for of_group in _rows(rows, row_bytes * ((1 << k) - 1)):
+        numbered = list(enumerate(_rows(of_group, row_bytes), start=1))
+        for at in reversed(range(k)):
+            out.append(reduce(xor, [row for w, row in numbered if w >> at & 1]))
+    return b"".join(out)
 
 
 def repeat_row(row: bytes, n: int) -> bytes:

@@ -49,23 +49,24 @@ _TRANSPOSE_STEPS: Final = tuple(
 )
 
 
-def crhash(key: bytes, blocks: bytes, width: int) -> bytes:
+def crhash(key: bytes, blocks: bytes, width: int, group: int = 1) -> bytes:
     """Tweakable correlation-robust hash: two AES passes over whole buffers."""
-    n = interface.check_hash(key, blocks, width)
+    n = interface.check_hash(key, blocks, width, group)
     pi = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
     # (n * width, 2) words: pi(x_j), each repeated for its outputs.
     pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64).reshape(-1, 2)
     inner = pi_x.copy()
-    inner[:, 0] ^= np.arange(n * width, dtype=_U64)
+    tweaks = np.arange(n // group * width, dtype=_U64)
+    inner[:, 0].reshape(-1, group, width)[...] ^= tweaks.reshape(-1, 1, width)
     outer = np.frombuffer(pi(inner.tobytes()), _U64).reshape(-1, 2)
     pi_x ^= outer
     return pi_x.tobytes()
 
 
-def expand(key: bytes, seeds: bytes, row_bytes: int) -> bytes:
+def expand(key: bytes, seeds: bytes, row_bytes: int, group: int = 1) -> bytes:
     """Expand each seed to ``row_bytes`` bytes."""
     width = interface.check_expand(seeds, row_bytes)
-    wide = crhash(key, seeds, width)
+    wide = crhash(key, seeds, width, group)
     return _matrix(wide, len(seeds) // BLOCK_BYTES, width * BLOCK_BYTES)[:, :row_bytes].tobytes()
 
 
@@ -75,10 +76,40 @@ def xor(a: bytes, b: bytes) -> bytes:
     return (np.frombuffer(a, np.uint8) ^ np.frombuffer(b, np.uint8)).tobytes()
 
 
-def select_rows(bits: bytes, rows: bytes, row_bytes: int) -> bytes:
+def select_rows(bits: bytes, rows: bytes, row_bytes: int, repeats: int = 1) -> bytes:
     """Keep row ``i`` if bit ``i`` is set, else zero it."""
-    n = interface.check_select(bits, rows, row_bytes)
-    return (_matrix(rows, n, row_bytes) * _unpack_bits(bits, n)[:, None]).tobytes()
+    n = interface.check_select(bits, rows, row_bytes, repeats)
+    matrix = np.frombuffer(rows, np.uint8).reshape(-1, 1, row_bytes)
+    return (matrix * _unpack_bits(bits, n).reshape(-1, repeats, 1)).tobytes()
+
+
+def fold(rows: bytes, row_bytes: int, group: int) -> bytes:
+    """Exclusive or of every ``group`` rows."""
+    n = interface.check_groups("rows", rows, row_bytes, group)
+    if group == 1:
+        return rows
+    every = np.frombuffer(rows, np.uint8).reshape(n, group, row_bytes)
+    folded: bytes = np.bitwise_xor.reduce(every, axis=1).tobytes()
+    return folded
+
+
+def fold_by_bit(rows: bytes, row_bytes: int, k: int) -> bytes:
+    """For each bit, the exclusive or of the rows whose number has it."""
+    n = interface.check_fold_by_bit(rows, row_bytes, k)
+    if k == 1:
+        return rows
+    every = np.frombuffer(rows, np.uint8).reshape(n, -1, row_bytes)
+    out = np.empty((n, k, row_bytes), np.uint8)
+    for d, having in enumerate(_numbers_by_bit(k)):
+        np.bitwise_xor.reduce(every[:, having], axis=1, out=out[:, d])
+    return out.tobytes()
+
+
+@lru_cache
+def _numbers_by_bit(k: int) -> tuple[Integers, ...]:
+    """Places of the numbers from 1 on that have a bit set; the highest bit first."""
+    numbers = np.arange(1, 1 << k)
+    return tuple(np.flatnonzero(numbers >> at & 1) for at in reversed(range(k)))
 
 
 def repeat_row(row: bytes, n: int) -> bytes:

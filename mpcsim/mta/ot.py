@@ -8,7 +8,8 @@ input a^ is multiplied along and spent on a check that the corrections are consi
 Security: one bad correction passes the check iff its beta_j is zero, which leaks that one bit of
 this session's beta. beta has 2*lambda_s bits more than chi needs, so chi stays uniform.
 
-Parameters: l = 2 inputs, rho = 1 check column, xi = kappa + 2*lambda_s OTs.
+Parameters: l = 2 inputs, rho = 1 check column, xi = kappa + 2*lambda_s OTs, extended with k bits of
+Delta an all-but-one OT (``ot_extension``).
 """
 
 from __future__ import annotations
@@ -19,14 +20,24 @@ from typing import Annotated, cast
 
 from mpcsim.algebra.group import Scalar
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
-from mpcsim.encoding import BYTES32, SCALAR, Fixed, Message, ScalarRows, wire
+from mpcsim.encoding import (
+    BYTES32,
+    SCALAR,
+    Fixed,
+    Message,
+    Nested,
+    ScalarRows,
+    WireContext,
+    wire,
+)
 from mpcsim.errors import Reason, check
 from mpcsim.hashing import Tag, tagged_hash, tagged_xof
 from mpcsim.kernels import DEFAULT, Kernel, ScalarVector
 from mpcsim.mta.base import WIDTH, Mta, direction_sid
 from mpcsim.params import LAMBDA_C, STANDARD, OtParameters
-from mpcsim.primitives import ot_base, ot_extension
-from mpcsim.primitives.ot_extension import BLOCK_BYTES, MASK_BITS, SEEDS_BYTES
+from mpcsim.primitives import ot_all_but_one, ot_base, ot_extension
+from mpcsim.primitives.ot_all_but_one import AllButOneMessage, trees
+from mpcsim.primitives.ot_extension import BLOCK_BYTES, MASK_BITS, ReceiverSetup, SenderSetup
 from mpcsim.rng import Rng
 
 COLUMNS = WIDTH + 1
@@ -34,21 +45,40 @@ COLUMNS = WIDTH + 1
 PAD_BLOCKS = COLUMNS * 32 // BLOCK_BYTES
 
 
+def _all_but_one(context: WireContext) -> int:
+    """Bytes of all leaves of all trees, but one of each."""
+    k: int = context.mta.parameters.k
+    return trees(k) * ((1 << k) - 1) * BLOCK_BYTES
+
+
+def _one(context: WireContext) -> int:
+    """Bytes of one leaf of each tree."""
+    k: int = context.mta.parameters.k
+    return trees(k) * BLOCK_BYTES
+
+
 @wire
 class OtPairSetup(Message):
-    """OT state shared with one peer, both directions: 6160 bytes."""
+    """OT state shared with one peer, both directions; 6160, 7184 or 15888 bytes for k = 1, 2, 4.
+
+    As multiplication sender, the state of the extension's sender, and so with the receiver.
+    """
 
     delta: Annotated[bytes, Fixed(BLOCK_BYTES)]
-    """As multiplication sender: Delta."""
-    chosen: Annotated[bytes, Fixed(SEEDS_BYTES)]
-    """As multiplication sender: k_{i, Delta_i}."""
-    seeds0: Annotated[bytes, Fixed(SEEDS_BYTES)]
-    """As multiplication receiver: k_{i,0}."""
-    seeds1: Annotated[bytes, Fixed(SEEDS_BYTES)]
-    """As multiplication receiver: k_{i,1}."""
+    punctured: Annotated[bytes, Fixed(_all_but_one)]
+    rest: Annotated[bytes, Fixed(_all_but_one)]
+    zeroth: Annotated[bytes, Fixed(_one)]
 
     def __repr__(self) -> str:
         return "OtPairSetup(<redacted>)"
+
+
+@wire
+class OtSetupReply(Message):
+    """The second message of the set-up."""
+
+    base: Annotated[ot_base.SenderMessage, Nested(ot_base.SenderMessage)]
+    all_but_one: Annotated[AllButOneMessage, Nested(AllButOneMessage)]
 
 
 @wire
@@ -150,7 +180,7 @@ class OtMta(Mta):
     """The OT-based scheme."""
 
     SetupOffer = ot_base.ReceiverMessage
-    SetupReply = ot_base.SenderMessage
+    SetupReply = OtSetupReply
     PairSetup = OtPairSetup
     Offer = ot_extension.ExtensionMessage
     Reply = OtReply
@@ -158,7 +188,7 @@ class OtMta(Mta):
     def __init__(self, parameters: OtParameters = STANDARD, kernel: Kernel = DEFAULT) -> None:
         self.parameters = parameters
         self.kernel = kernel
-        self.identifier = f"ot/{parameters.lambda_s}"
+        self.identifier = parameters.identifier
 
     def setup_start(
         self, sid: bytes, me: int, peer: int, rng: Rng
@@ -168,10 +198,11 @@ class OtMta(Mta):
 
     def setup_answer(
         self, sid: bytes, me: int, peer: int, offer: Message, rng: Rng
-    ) -> tuple[tuple[bytes, bytes], Message]:
-        return ot_base.sender_answer(
-            direction_sid(sid, peer, me), cast(ot_base.ReceiverMessage, offer), rng
-        )
+    ) -> tuple[ReceiverSetup, Message]:
+        at = direction_sid(sid, peer, me)
+        keys, base = ot_base.sender_answer(at, cast(ot_base.ReceiverMessage, offer), rng)
+        leaves, all_but_one = ot_all_but_one.sender(self.kernel, at, keys, self.parameters.k)
+        return ReceiverSetup.of(leaves), OtSetupReply(base, all_but_one)
 
     def setup_finish(
         self,
@@ -179,13 +210,16 @@ class OtMta(Mta):
         me: int,
         peer: int,
         started: ot_base.ReceiverKeep,
-        answered: tuple[bytes, bytes],
+        answered: ReceiverSetup,
         reply: Message,
     ) -> OtPairSetup:
-        chosen = ot_base.receiver_finish(
-            direction_sid(sid, me, peer), started, cast(ot_base.SenderMessage, reply)
+        reply, at, delta = cast(OtSetupReply, reply), direction_sid(sid, me, peer), started.choices
+        chosen = ot_base.receiver_finish(at, started, reply.base)
+        leaves = ot_all_but_one.receiver(
+            self.kernel, at, delta, chosen, reply.all_but_one, self.parameters.k
         )
-        return OtPairSetup(started.choices, chosen, *answered)
+        sending = SenderSetup.of(delta, leaves)
+        return OtPairSetup(delta, sending.punctured, answered.rest, answered.zeroth)
 
     def receiver_start(
         self, setup: Message, sid: bytes, rng: Rng
@@ -194,7 +228,7 @@ class OtMta(Mta):
         beta = rng.bytes(self.parameters.xi // 8)
         pads, message = ot_extension.receiver(
             self.kernel,
-            ot_extension.ReceiverSetup(setup.seeds0, setup.seeds1),
+            ReceiverSetup(self.parameters.k, setup.rest, setup.zeroth),
             sid,
             beta,
             rng.bytes(MASK_BITS // 8),
@@ -211,7 +245,7 @@ class OtMta(Mta):
         setup = cast(OtPairSetup, setup)
         pads = ot_extension.sender(
             self.kernel,
-            ot_extension.SenderSetup(setup.delta, setup.chosen),
+            SenderSetup(self.parameters.k, setup.delta, setup.punctured),
             sid,
             cast(ot_extension.ExtensionMessage, offer),
             self.parameters.xi,

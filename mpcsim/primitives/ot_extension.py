@@ -1,17 +1,19 @@
-"""Random OT extension: SoftSpoken with k = 1 (Roy, eprint 2022/192), that is IKNP with a
-linear-hash consistency check of full rank.
+"""Random OT extension: SoftSpoken (Roy, eprint 2022/192) with a linear-hash consistency check of
+full rank.
 
-Ideal functionality: from ``LAMBDA_C`` base OTs, used again in every session, ``xi`` fresh OTs on
-random strings. The sender gets two pads v0_j, v1_j for each j; the receiver, who chooses bits
-beta_j, gets v_{beta_j, j}.
+Ideal functionality: from all-but-one OTs (``ot_all_but_one``), used again in every session, ``xi``
+fresh OTs on random strings. The sender gets two pads v0_j, v1_j for each j; the receiver, who
+chooses bits beta_j, gets v_{beta_j, j}.
 
-The roles swap between base and extension: the extension's *sender* chose the bits Delta in the
-base OT and holds one seed of each pair; the extension's *receiver* holds both.
+The roles swap between set-up and extension: the extension's *sender* chose the bits Delta, k of
+them a tree, and holds all leaves of a tree but the one at Delta_i; the extension's *receiver* holds
+them all. For each tree one row of ``xi`` bits is sent, whatever k is, so that k divides the
+traffic; each of the 2^k leaves is stretched to a row, so that the hashing grows as 2^k / k. With
+k = 1 this is IKNP; k = 2 costs the same hashing as k = 1, k = 4 twice as much.
 
 Why this variant: KOS (CRYPTO 2015) with its original check has a flawed proof. Here the check
 applies one public random linear map R to every row and compares all ``LAMBDA_C`` of them, and
-``MASK_BITS`` extra OTs hide what the receiver opens of beta. k = 1 keeps the arithmetic to XOR; a
-larger k would trade 2^k / k times the hashing for 1/k of the traffic.
+``MASK_BITS`` extra OTs hide what the receiver opens of beta.
 
 A corrupt receiver can still gamble: each guessed bit of Delta halves its chance to pass. Passing
 or failing tells it about *long-lived* bits, so a failure must end the use of this set-up for good
@@ -24,17 +26,21 @@ the challenge by Fiat-Shamir in the random-oracle model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mpcsim.encoding import Fixed, Message, WireContext, wire
+from mpcsim.encoding import BYTES32, Fixed, Message, WireContext, wire
 from mpcsim.errors import Reason, check
 from mpcsim.hashing import Tag, tagged_hash, tagged_xof
 from mpcsim.kernels import Kernel
-from mpcsim.params import LAMBDA_C
+from mpcsim.params import LAMBDA_C, OtParameters
+from mpcsim.primitives.ot_all_but_one import place, trees
+from mpcsim.primitives.ot_base import bit
 
 BLOCK_BYTES = LAMBDA_C // 8
-SEEDS_BYTES = LAMBDA_C * BLOCK_BYTES
+ROWS_BYTES = LAMBDA_C * BLOCK_BYTES
+"""What is opened of all rows."""
 MASK_BITS = LAMBDA_C
 """Extra OTs that hide beta in the check; also the number of bits of the check."""
 
@@ -45,7 +51,8 @@ def row_bytes(xi: int) -> int:
 
 
 def _rows(context: WireContext) -> int:
-    return LAMBDA_C * row_bytes(context.mta.parameters.xi)
+    parameters: OtParameters = context.mta.parameters
+    return trees(parameters.k) * row_bytes(parameters.xi)
 
 
 @wire
@@ -53,28 +60,59 @@ class ExtensionMessage(Message):
     """What the receiver sends: the correction u and the opened check (x~, t~)."""
 
     u: Annotated[bytes, Fixed(_rows)]
+    """A row a tree."""
     x: Annotated[bytes, Fixed(MASK_BITS // 8)]
-    t: Annotated[bytes, Fixed(SEEDS_BYTES)]
+    t: Annotated[bytes, BYTES32]
+    """The hash of t~."""
 
 
 @dataclass(frozen=True)
 class SenderSetup:
     """Long-lived state of the extension's sender."""
 
+    k: int
+    """Bits of Delta a tree."""
     delta: bytes = field(repr=False)
     """Delta: its choice bits in the base OT."""
-    seeds: bytes = field(repr=False)
-    """k_{i, Delta_i}, LAMBDA_C blocks."""
+    punctured: bytes = field(repr=False)
+    """Of each tree the leaves at Delta_i ^ y, for y = 1 to 2^k - 1."""
+
+    @classmethod
+    def of(cls, delta: bytes, leaves: Sequence[bytes]) -> SenderSetup:
+        """From the all-but-one OTs: the leaves of each tree, whatever is in place of Delta_i's."""
+        k = LAMBDA_C // len(leaves)
+        digits = [place([bit(delta, i * k + d) for d in range(k)]) for i in range(len(leaves))]
+        punctured = (
+            of_tree[BLOCK_BYTES * (digit ^ y) :][:BLOCK_BYTES]
+            for digit, of_tree in zip(digits, leaves, strict=True)
+            for y in range(1, 1 << k)
+        )
+        return cls(k, delta, b"".join(punctured))
 
 
 @dataclass(frozen=True)
 class ReceiverSetup:
     """Long-lived state of the extension's receiver."""
 
-    seeds0: bytes = field(repr=False)
-    """k_{i,0}, LAMBDA_C blocks."""
-    seeds1: bytes = field(repr=False)
-    """k_{i,1}, LAMBDA_C blocks."""
+    k: int
+    rest: bytes = field(repr=False)
+    """Of each tree the leaves 1 to 2^k - 1."""
+    zeroth: bytes = field(repr=False)
+    """Of each tree the leaf 0."""
+
+    @classmethod
+    def of(cls, leaves: Sequence[bytes]) -> ReceiverSetup:
+        """From the all-but-one OTs: the leaves of each tree."""
+        rest = b"".join(of_tree[BLOCK_BYTES:] for of_tree in leaves)
+        zeroth = b"".join(of_tree[:BLOCK_BYTES] for of_tree in leaves)
+        return cls(LAMBDA_C // len(leaves), rest, zeroth)
+
+
+def _stretched(kernel: Kernel, sid: bytes, leaves: bytes, k: int, xi: int) -> bytes:
+    """PRG(leaf): a row a leaf. All leaves of a tree have the same tweaks: whoever could profit from
+    that lacks only one of them."""
+    per_tree = len(leaves) // (trees(k) * BLOCK_BYTES)
+    return kernel.expand(tagged_hash(Tag.OT_EXT_PRG, sid), leaves, row_bytes(xi), per_tree)
 
 
 def _hashed_rows(kernel: Kernel, sid: bytes, u: bytes, rows: bytes, xi: int) -> bytes:
@@ -86,6 +124,14 @@ def _hashed_rows(kernel: Kernel, sid: bytes, u: bytes, rows: bytes, xi: int) -> 
     M = tagged_xof(Tag.OT_EXT_CHALLENGE, MASK_BITS * xi // 8, sid, u)
     inputs, masks = kernel.split_columns(rows, row_bytes(xi), xi // 8)
     return kernel.xor(kernel.binary_matvec(M, MASK_BITS, inputs, xi), masks)
+
+
+def _opening(sid: bytes, t: bytes) -> bytes:
+    """H(t~): the other side can compute t~, so its hash is as good, and shorter.
+
+    It binds whoever sends it to one t~ before anything is compared, as t~ itself would.
+    """
+    return tagged_hash(Tag.OT_EXT_OPENING, sid, t)
 
 
 def _columns(kernel: Kernel, rows: bytes, xi: int) -> bytes:
@@ -112,17 +158,20 @@ def receiver(
     Returns:
         The chosen pads (xi rows of ``width`` blocks) and the message to the sender.
 
-    Spec: Roy22 | Figure 8 (k = 1) | receiver: t, u, challenge, opening
+    Spec: Roy22 | Figure 8 | receiver: t, u, challenge, opening
+    Differs: a hash of t~ is sent in its place.
     """
-    xi = len(choices) * 8
+    k, xi = setup.k, len(choices) * 8
     x = choices + mask
-    key = tagged_hash(Tag.OT_EXT_PRG, sid)
-    # t_i = PRG(k_{i,0}); u_i = t_i ^ PRG(k_{i,1}) ^ x
-    t = kernel.expand(key, setup.seeds0, row_bytes(xi))
-    other = kernel.expand(key, setup.seeds1, row_bytes(xi))
-    u = kernel.xor(kernel.xor(t, other), kernel.repeat_row(x, LAMBDA_C))
+    size = row_bytes(xi)
+    # With r_w = PRG(leaf w): t = sum_w w r_w, bit by bit; u = sum_w r_w ^ x
+    rest = _stretched(kernel, sid, setup.rest, k, xi)
+    zeroth = _stretched(kernel, sid, setup.zeroth, k, xi)
+    t = kernel.fold_by_bit(rest, size, k)
+    total = kernel.xor(kernel.fold(rest, size, (1 << k) - 1), zeroth)
+    u = kernel.xor(total, kernel.repeat_row(x, trees(k)))
     opened = _hashed_rows(kernel, sid, u, t + x, xi)  # x is one more row
-    message = ExtensionMessage(u, x=opened[SEEDS_BYTES:], t=opened[:SEEDS_BYTES])
+    message = ExtensionMessage(u, x=opened[ROWS_BYTES:], t=_opening(sid, opened[:ROWS_BYTES]))
     return _pads(kernel, sid, _columns(kernel, t, xi), width), message
 
 
@@ -137,19 +186,21 @@ def sender(
     Raises:
         CheckFailed: the receiver's rows are inconsistent (OT_EXTENSION_CHECK).
 
-    Spec: Roy22 | Figure 8 (k = 1) | sender: q, consistency check, output
+    Spec: Roy22 | Figure 8 | sender: q, consistency check, output
     """
-    # q_i = PRG(k_{i,Delta_i}) ^ Delta_i * u_i  ( = t_i ^ Delta_i * x )
-    key = tagged_hash(Tag.OT_EXT_PRG, sid)
+    k, delta, size = setup.k, setup.delta, row_bytes(xi)
+    # q = sum_y y r_{Delta ^ y} ^ Delta u  ( = t ^ Delta x ), a row a bit of Delta
     q = kernel.xor(
-        kernel.expand(key, setup.seeds, row_bytes(xi)),
-        kernel.select_rows(setup.delta, message.u, row_bytes(xi)),
+        kernel.fold_by_bit(_stretched(kernel, sid, setup.punctured, k, xi), size, k),
+        kernel.select_rows(delta, message.u, size, k),
     )
     # R(q_i) = t~_i ^ Delta_i * x~ for every row i
-    x_rows = kernel.repeat_row(message.x, LAMBDA_C)
-    expected = kernel.xor(message.t, kernel.select_rows(setup.delta, x_rows, BLOCK_BYTES))
-    check(_hashed_rows(kernel, sid, message.u, q, xi) == expected, Reason.OT_EXTENSION_CHECK)
+    opened = kernel.xor(
+        _hashed_rows(kernel, sid, message.u, q, xi),
+        kernel.select_rows(delta, message.x, BLOCK_BYTES, LAMBDA_C),
+    )
+    check(_opening(sid, opened) == message.t, Reason.OT_EXTENSION_CHECK)
     # v0_j = H(j, q_j), v1_j = H(j, q_j ^ Delta)
     columns = _columns(kernel, q, xi)
-    flipped = kernel.xor(columns, kernel.repeat_row(setup.delta, xi))
+    flipped = kernel.xor(columns, kernel.repeat_row(delta, xi))
     return _pads(kernel, sid, columns, width), _pads(kernel, sid, flipped, width)

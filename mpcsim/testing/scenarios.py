@@ -69,15 +69,16 @@ class Scenario:
 # ---------------------------------------------------------------------- the protocols
 
 
-def key_generation(curve: str, threshold: int, holders: int) -> Scenario:
-    """Key generation by the parties 1 to ``holders``."""
+def key_generation(curve: str, threshold: int, holders: int, scheme: str | None = None) -> Scenario:
+    """Key generation by the parties 1 to ``holders``, with a multiplication scheme."""
     members = tuple(range(1, holders + 1))
-    agreed = dkg.setup(curve, threshold, members)
+    agreed = dkg.setup(curve, threshold, members, scheme)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
         return dkg.party(agreed, i, session_id=sid, rng=rng)
 
-    recipe = f"key_generation({curve!r}, {threshold}, {holders})"
+    named = "" if scheme is None else f", {scheme!r}"
+    recipe = f"key_generation({curve!r}, {threshold}, {holders}{named})"
     return Scenario(recipe, dkg.DKG, members, make, shares_problem)
 
 

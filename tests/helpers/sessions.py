@@ -165,11 +165,16 @@ def check_key_shares(shares: Mapping[int, KeyShare | None]) -> None:
 
 
 def check_base_ots(sender: Any, receiver: Any) -> None:
-    """The extension's sender holds, of each pair of seeds, the one its Delta chooses."""
-    for k in range(len(sender.delta) * 8):
-        seeds = receiver.seeds1 if sender.delta[k // 8] >> k % 8 & 1 else receiver.seeds0
-        at = slice(16 * k, 16 * k + 16)
-        assert sender.chosen[at] == seeds[at]
+    """The extension's sender holds all leaves of each tree but the one that its Delta names."""
+    n = len(receiver.zeroth) // 16
+    k = 128 // n
+    rest = (1 << k) - 1
+    delta = int("".join(str(sender.delta[j // 8] >> j % 8 & 1) for j in range(128)), 2)
+    for i in range(n):
+        leaves = receiver.zeroth[16 * i :][:16] + receiver.rest[16 * rest * i :][: 16 * rest]
+        digit = delta >> 128 - k * (i + 1) & rest
+        expected = [leaves[16 * (digit ^ y) :][:16] for y in range(1, rest + 1)]
+        assert sender.punctured[16 * rest * i :][: 16 * rest] == b"".join(expected)
 
 
 def check_ecdsa(public_key: bytes, signatures: Mapping[int, Any]) -> None:
@@ -192,8 +197,8 @@ def check_frost(public_key: bytes, signatures: Mapping[int, Any]) -> None:
 # ---------------------------------------------------------------------- the table
 
 
-def dkg_session(curve: str, t: int, n: int) -> Session:
-    return Session(key_generation(curve, t, n), check_key_shares)
+def dkg_session(curve: str, t: int, n: int, scheme: str | None = None) -> Session:
+    return Session(key_generation(curve, t, n, scheme), check_key_shares)
 
 
 def ecdsa_session(
@@ -297,6 +302,7 @@ def reshare_session(
 SESSIONS: dict[str, Callable[[], Session]] = {
     "dkg-ed25519": lambda: dkg_session("ed25519", 2, 3),
     "dkg-secp256k1": lambda: dkg_session("secp256k1", 2, 3),
+    "dkg-secp256k1-k4": lambda: dkg_session("secp256k1", 2, 2, "ot/80/4"),
     "ecdsa-2": lambda: ecdsa_session((1, 2), 2, 3),
     "ecdsa-2-child": lambda: ecdsa_session((1, 2), 2, 3, path=(0, 7)),
     "ecdsa-3": lambda: ecdsa_session((1, 2, 3), 2, 3),

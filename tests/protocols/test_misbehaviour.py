@@ -394,6 +394,14 @@ SCENARIOS: dict[Reason, Scenario] = {
         evidence=("MultiplicationOffer",),
         detail="instance 0",
     ),
+    Reason.ALL_BUT_ONE_OT_CHECK: Scenario(
+        "dkg-secp256k1-k4",
+        altered("Deal", ".reply.all_but_one.digests first bit flipped"),
+        InRound(4, "finish"),
+        BAN,
+        PRIVATE,
+        evidence=("Deal",),
+    ),
     Reason.OT_EXTENSION_CHECK: Scenario(
         "ecdsa-2",
         altered("Offer", ".offer.t first bit flipped"),

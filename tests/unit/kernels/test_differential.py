@@ -69,16 +69,19 @@ def test_same_names_and_signatures() -> None:
     assert DEFAULT is VECTORISED
 
 
-@given(st.data(), keys, st.integers(0, 9), st.integers(1, 7))
-def test_crhash(data: st.DataObject, key: bytes, n: int, width: int) -> None:
-    blocks = data.draw(buffers(16 * n))
-    assert len(same(lambda k: k.crhash(key, blocks, width))) == n * width * 16
+groups = st.sampled_from([1, 2, 3, 15])
 
 
-@given(st.data(), keys, st.integers(0, 9), st.integers(1, 70))
-def test_expand(data: st.DataObject, key: bytes, n: int, row_bytes: int) -> None:
-    seeds = data.draw(buffers(16 * n))
-    assert len(same(lambda k: k.expand(key, seeds, row_bytes))) == n * row_bytes
+@given(st.data(), keys, st.integers(0, 9), st.integers(1, 7), groups)
+def test_crhash(data: st.DataObject, key: bytes, n: int, width: int, group: int) -> None:
+    blocks = data.draw(buffers(16 * n * group))
+    assert len(same(lambda k: k.crhash(key, blocks, width, group))) == n * group * width * 16
+
+
+@given(st.data(), keys, st.integers(0, 9), st.integers(1, 70), groups)
+def test_expand(data: st.DataObject, key: bytes, n: int, row_bytes: int, group: int) -> None:
+    seeds = data.draw(buffers(16 * n * group))
+    assert len(same(lambda k: k.expand(key, seeds, row_bytes, group))) == n * group * row_bytes
 
 
 @given(st.data(), st.integers(0, 100))
@@ -87,10 +90,22 @@ def test_xor(data: st.DataObject, size: int) -> None:
     same(lambda k: k.xor(a, b))
 
 
-@given(st.data(), st.integers(0, 20), st.integers(1, 20))
-def test_select_rows(data: st.DataObject, n: int, row_bytes: int) -> None:
-    bits, rows = data.draw(buffers((n + 7) // 8)), data.draw(buffers(n * row_bytes))
-    same(lambda k: k.select_rows(bits, rows, row_bytes))
+@given(st.data(), st.integers(0, 20), st.integers(1, 20), st.integers(1, 9))
+def test_select_rows(data: st.DataObject, n: int, row_bytes: int, repeats: int) -> None:
+    bits, rows = data.draw(buffers((n * repeats + 7) // 8)), data.draw(buffers(n * row_bytes))
+    same(lambda k: k.select_rows(bits, rows, row_bytes, repeats))
+
+
+@given(st.data(), st.integers(0, 9), st.integers(1, 20), st.integers(1, 9))
+def test_fold(data: st.DataObject, n: int, row_bytes: int, group: int) -> None:
+    rows = data.draw(buffers(n * group * row_bytes))
+    assert len(same(lambda k: k.fold(rows, row_bytes, group))) == n * row_bytes
+
+
+@given(st.data(), st.integers(0, 9), st.integers(1, 20), st.integers(1, 4))
+def test_fold_by_bit(data: st.DataObject, n: int, row_bytes: int, k: int) -> None:
+    rows = data.draw(buffers(n * ((1 << k) - 1) * row_bytes))
+    assert len(same(lambda kernel: kernel.fold_by_bit(rows, row_bytes, k))) == n * k * row_bytes
 
 
 @given(st.binary(max_size=20), st.integers(0, 9))
@@ -221,11 +236,20 @@ def one(kernel: Kernel, n: int = 1, q: int = SECP256K1) -> ScalarVector:
         (lambda k: k.crhash(bytes(31), b"", 1), "key: expected 32"),
         (lambda k: k.crhash(bytes(32), bytes(17), 1), "blocks: 17 bytes"),
         (lambda k: k.crhash(bytes(32), bytes(16), 0), "width"),
+        (lambda k: k.crhash(bytes(32), bytes(16), 1, 0), "group: must"),
+        (lambda k: k.crhash(bytes(32), bytes(48), 1, 2), "blocks: 3 rows are not a multiple of 2"),
         (lambda k: k.expand(bytes(31), bytes(16), 1), "key: expected 32"),
         (lambda k: k.expand(bytes(32), bytes(15), 1), "seeds: 15 bytes"),
         (lambda k: k.expand(bytes(32), bytes(16), 0), "row_bytes"),
         (lambda k: k.xor(bytes(2), bytes(3)), "b: expected 2"),
         (lambda k: k.select_rows(bytes(1), bytes(18), 2), "bits: expected 2"),
+        (lambda k: k.select_rows(bytes(1), bytes(2), 2, 0), "repeats: must"),
+        (lambda k: k.fold(bytes(6), 2, 2), "rows: 3 rows are not a multiple of 2"),
+        (lambda k: k.fold(bytes(6), 2, 0), "group: must"),
+        (lambda k: k.fold(bytes(5), 2, 1), "rows: 5 bytes"),
+        (lambda k: k.fold_by_bit(bytes(6), 2, 0), "k: must"),
+        (lambda k: k.fold_by_bit(bytes(6), 2, 9), "k: must"),
+        (lambda k: k.fold_by_bit(bytes(8), 2, 2), "rows: 4 rows are not a multiple of 3"),
         (lambda k: k.select_rows(bytes(1), bytes(3), 2), "rows: 3 bytes"),
         (lambda k: k.select_rows(b"", b"", 0), "at least one byte"),
         (lambda k: k.repeat_row(b"a", -1), "negative"),

@@ -1,6 +1,8 @@
 """What each operation must satisfy, whatever the kernel."""
 
 import hashlib
+from functools import reduce
+from operator import xor
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -190,6 +192,29 @@ def test_equality(kernel: Kernel) -> None:
     assert one != kernel.uniform(scalar(2), Q)
     assert one != kernel.uniform(scalar(1), Q - 2)
     assert one != scalar(1)
+
+
+@both
+def test_folds_are_their_formulas(kernel: Kernel) -> None:
+    rows = stream(0, 15 * 4)
+    numbers = [int.from_bytes(rows[at : at + 4], "big") for at in range(0, 60, 4)]
+
+    def total(chosen: list[int]) -> bytes:
+        return reduce(xor, chosen).to_bytes(4, "big")
+
+    assert kernel.fold(rows, 4, 15) == total(numbers)
+    by_bit = [total([r for w, r in enumerate(numbers, 1) if w & bit]) for bit in (8, 4, 2, 1)]
+    assert kernel.fold_by_bit(rows, 4, 4) == b"".join(by_bit)
+
+
+@both
+def test_blocks_of_a_group_have_the_same_tweaks(kernel: Kernel) -> None:
+    key, block, other = stream(0, 32), stream(1, 16), stream(2, 16)
+    first, again, third = (
+        kernel.crhash(key, block + block + other + block, 2, 2)[at : at + 32] for at in (0, 32, 96)
+    )
+    assert first == again == kernel.crhash(key, block, 2)
+    assert third != first
 
 
 @both

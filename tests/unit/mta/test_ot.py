@@ -12,11 +12,12 @@ from mpcsim.kernels import DEFAULT
 from mpcsim.mta.base import direction_sid
 from mpcsim.mta.ot import OtMta, OtReply
 from mpcsim.mta.schemes import mta_scheme
-from mpcsim.params import LIKE_SILENCE, OtParameters
+from mpcsim.params import OtParameters
 from mpcsim.primitives import ot_base
 from mpcsim.primitives.ot_base import bit
 from mpcsim.rng import SeededRng
 from mpcsim.sample_keys import keys
+from tests.helpers.sessions import check_base_ots
 
 MTA = mta_scheme("ot/80")
 SID = bytes(range(32))
@@ -28,6 +29,22 @@ def setups():
     """(sender's state, receiver's state) from a real key generation."""
     shares = keys("secp256k1")
     return shares[1].peers[2].multiplication, shares[2].peers[1].multiplication
+
+
+def set_up(mta):
+    """(sender's state, receiver's state) of a pair."""
+    offers = {i: mta.setup_start(SID, i, 3 - i, SeededRng(f"offer {i}")) for i in (1, 2)}
+    replies = {
+        i: mta.setup_answer(SID, i, 3 - i, offers[3 - i][1], SeededRng(f"reply {i}"))
+        for i in (1, 2)
+    }
+    found = [
+        mta.setup_finish(SID, i, 3 - i, offers[i][0], replies[i][0], replies[3 - i][1])
+        for i in (1, 2)
+    ]
+    check_base_ots(*found)
+    check_base_ots(*reversed(found))
+    return found
 
 
 def start(setups, seed=0):
@@ -44,10 +61,13 @@ def test_shares_add_up_to_the_product(setups, r, sk, seed):
     assert c[1] + d[1] == sk * chi
 
 
-@pytest.mark.parametrize("parameters", [LIKE_SILENCE, OtParameters(lambda_s=40)])
-def test_other_parameters(setups, parameters):
-    mta = OtMta(parameters)
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("lambda_s", [40, 80, 128])
+def test_other_parameters(lambda_s, k):
+    mta = OtMta(OtParameters(lambda_s, k))
+    setups = set_up(mta)
     kept, chi, offer = mta.receiver_start(setups[1], SID, SeededRng(1))
+    assert len(offer.u) == 128 // k * (256 + 2 * lambda_s + 128) // 8
     a = SECP256K1.scalar(3), SECP256K1.scalar(4)
     c, reply = mta.sender(setups[0], SID, offer, a, SeededRng(2))
     d = mta.receiver_finish(kept, reply)
@@ -143,8 +163,23 @@ def test_an_altered_correction_is_caught(setups):
 
 
 def test_unknown_schemes_are_refused():
-    for name in ("", "ot", "ot/", "ot/080", "ot/8000", "ot/²", "paillier/2048"):
+    for name in (
+        "",
+        "ot",
+        "ot/",
+        "ot/080",
+        "ot/8000",
+        "ot/²",
+        "paillier/2048",
+        "ot/80/1",
+        "ot/80/",
+        "ot/80/44",
+    ):
         with pytest.raises(UsageError, match="unknown multiplication scheme"):
+            mta_scheme(name)
+    assert mta_scheme("ot/80/4").identifier == "ot/80/4"
+    for name in ("ot/80/3", "ot/80/8"):
+        with pytest.raises(UsageError, match=r"k = [38]; 1, 2 or 4"):
             mta_scheme(name)
     for name in ("ot/81", "ot/36", "ot/260", "ot/0"):
         with pytest.raises(UsageError, match="multiple of 4 from 40 to 256"):
