@@ -14,6 +14,10 @@ LAMBDA_C: Final = 128
 """Computational security in bits: base OTs a direction, width of an OT-extension block."""
 
 
+OT_EXTENSION_KS: Final = (1, 2, 4)
+"""Bits of Delta that an all-but-one OT can be of; ``LAMBDA_C`` is a multiple of each."""
+
+
 @dataclass(frozen=True)
 class OtParameters:
     """Parameters of OT-based multiplication (DKLs23, section 5)."""
@@ -21,13 +25,13 @@ class OtParameters:
     lambda_s: int = 80
     """Statistical security in bits."""
     k: int = 1
-    """Bits of Delta an all-but-one OT (SoftSpoken): 1, 2 or 4. It divides the bytes of an offer,
-    for 2^k / k times the hashing."""
+    """Bits of Delta an all-but-one OT (SoftSpoken). It divides the bytes of an offer, for 2^k / k
+    times the hashing."""
 
     def __post_init__(self) -> None:
         if self.lambda_s % 4 or not 40 <= self.lambda_s <= 256:
             raise UsageError(f"lambda_s = {self.lambda_s}; a multiple of 4 from 40 to 256")
-        if self.k not in (1, 2, 4):
+        if self.k not in OT_EXTENSION_KS:
             raise UsageError(f"k = {self.k}; 1, 2 or 4")
 
     @property

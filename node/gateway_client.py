@@ -265,14 +265,14 @@ class GatewayClient:
     # ------------------------------------------------------------------ sessions
 
     async def generate(
-        self, token: str, session_id: bytes, curve: str, messages: tuple[bytes, ...]
+        self, token: str, session_id: bytes, curve: str, messages: tuple[bytes, ...], k: int
     ) -> tuple[bytes, ...]:
         """Begin a key generation with the client's first messages; those for the client."""
-        return await self._mail("generate", token, wire.Generate(session_id, curve, messages))
+        return await self._mail("generate", token, wire.Generate(session_id, curve, messages, k))
 
-    async def recover(self, token: str, session_id: bytes, curve: str) -> wire.Recovering:
+    async def recover(self, token: str, session_id: bytes, curve: str, k: int) -> wire.Recovering:
         """Begin a recovery: the key's record at each MPC node, and their first messages."""
-        data = await self._post("recover", token, wire.Recover(session_id, curve))
+        data = await self._post("recover", token, wire.Recover(session_id, curve, k))
         return _decode(wire.Recovering, data)
 
     async def sign(self, token: str, body: wire.Sign) -> wire.Signing:

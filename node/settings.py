@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from mpcsim.ids import PartyId
 from mpcsim.listening import ConnectionLimits
+from mpcsim.params import OT_EXTENSION_KS
 from mpcsim.rpc import pins
 from mpcsim.settings import Kind, SettingsError, describe, read, seconds, setting, switch, whole
 
@@ -36,6 +37,13 @@ def _policy(text: str) -> str:
     if text not in POLICIES:
         raise ValueError
     return text
+
+
+def _k(text: str) -> int:
+    k = int(text)
+    if k not in OT_EXTENSION_KS:
+        raise ValueError
+    return k
 
 
 def _level(text: str) -> str:
@@ -101,6 +109,14 @@ class Settings:
         "the caller's database and one MPC node has nothing, and nothing signs while either is "
         "away. signer: the one that signs, alone; signing goes on for an hour while the other is "
         "away, and whoever has the database and one MPC node has the caller's share.",
+    )
+    ot_extension_k: int = setting(
+        1,
+        "OT_EXTENSION_K",
+        Kind(_k, "1, 2 or 4"),
+        "Of secp256k1 keys that are made from now on: what is said to the MPC node in signing "
+        "shrinks to 1/k, a fifth of all at first; the shares grow, with 4 to two and a half times "
+        "their size, and a signature costs a few percent more CPU.",
     )
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     """Of the connections, with variables of their own."""

@@ -22,6 +22,7 @@ from mpcsim.ids import (
     THRESHOLD,
 )
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.mta.schemes import standard_scheme
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare
@@ -100,7 +101,8 @@ class Wallet:
         """
         Args:
             cost: of Argon2id, for new vaults.
-            settings: how vaults are opened: ``early_requests``, ``vault_policy``.
+            settings: how keys are made and vaults opened: ``ot_extension_k``, ``vault_policy``,
+                ``early_requests``.
             now: seconds since 1970 UTC, for the expiry of tokens.
         """
         self._gateway = gateway
@@ -113,6 +115,7 @@ class Wallet:
         self._workers = workers or Workers()
         settings = settings or Settings()
         self._whole = settings.vault_policy == "signer"
+        self._k = settings.ot_extension_k
         self._sessions = Sessions(gateway, self._workers, self._rng, now)
         self._suspensions = Suspensions(gateway, self._workers)
         self._vaults = Vaults(gateway, self._suspensions, self._rng)
@@ -147,11 +150,13 @@ class Wallet:
         """
         async with _outcome_known(), self._password_key(password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
-            agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
+            agreed = dkg.setup(curve, THRESHOLD, HOLDERS, standard_scheme(curve, self._k))
             party = dkg.party(agreed, CLIENT, session_id=self._sessions.fresh_id(), rng=self._rng)
 
             async def begin(messages: Mail) -> Sequence[bytes]:
-                mail = await self._gateway.generate(caller.token, party.session_id, curve, messages)
+                mail = await self._gateway.generate(
+                    caller.token, party.session_id, curve, messages, self._k
+                )
                 password_key.start()  # not for a user who has a key already
                 return mail
 
@@ -196,10 +201,16 @@ class Wallet:
         beginning: Recovering | None = None
         try:
             with timing.span("round1"):
-                beginning = await self._gateway.recover(token, session_id, curve)
+                beginning = await self._gateway.recover(token, session_id, curve, self._k)
             key = await self._gateway.record(beginning.record, user_id, curve=curve)
             record = agreed_record(beginning.records, key)
-            agreed = reshare.setup(record, MPC_NODES, receivers=HOLDERS, threshold=THRESHOLD)
+            agreed = reshare.setup(
+                record,
+                MPC_NODES,
+                receivers=HOLDERS,
+                threshold=THRESHOLD,
+                scheme=standard_scheme(curve, self._k),
+            )
             party = reshare.party(agreed, CLIENT, session_id=session_id, rng=self._rng)
         except BaseException as error:
             if beginning is not None or leaves_open(error):

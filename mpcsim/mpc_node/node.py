@@ -56,6 +56,7 @@ from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.presignatures import Allowances, Parts
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
+from mpcsim.mta.schemes import standard_scheme
 from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
@@ -374,8 +375,9 @@ class MpcNode:
         body = wire.Generate.from_bytes(data)
         grant.check(Scope("generate", grant.user_id, session_id=body.session_id))
         curve = body.curve_name
+        scheme = _scheme(curve, body.k)
         try:
-            agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
+            agreed = dkg.setup(curve, THRESHOLD, HOLDERS, scheme)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
         with self._on_record(grant.user_id, curve, body.session_id):
@@ -398,6 +400,7 @@ class MpcNode:
     def _recover(self, grant: Grant, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
         user_id, curve = grant.user_id, body.curve_name
+        scheme = _scheme(curve, body.k)
         with self._on_record(user_id, curve, body.session_id):
             peers = {self._peer.party: self._peer.identity()}
             self.sweep()
@@ -408,7 +411,9 @@ class MpcNode:
                 key_id = bytes.fromhex(stored.key_id)
                 grant.check(Scope("recover", user_id, key_id, body.session_id))
                 share = self._share(stored)
-                agreed = reshare.setup(share.record, MPC_NODES, share=share, receivers=HOLDERS)
+                agreed = reshare.setup(
+                    share.record, MPC_NODES, share=share, receivers=HOLDERS, scheme=scheme
+                )
                 party = reshare.party(
                     agreed,
                     self.me,
@@ -933,6 +938,18 @@ class MpcNode:
         where = f"user {stored.user_id}, {stored.curve} key {stored.key_id}"
         LOG.error("%s: %s; put a whole %s.sqlite back", text, where, ROLES[self.me])
         raise store_failed(text, self.me)
+
+
+def _scheme(curve: str, k: int) -> str | None:
+    """The multiplication scheme of a new key.
+
+    Raises:
+        Refused: there is none with that k.
+    """
+    try:
+        return standard_scheme(curve, k)
+    except UsageError as error:
+        raise Refused(BAD_REQUEST, str(error)) from None
 
 
 def _check_child(share: KeyShare, path: Path) -> None:

@@ -6,12 +6,23 @@ import re
 from functools import cache
 from typing import Final
 
+from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import UsageError
 from mpcsim.mta.base import Mta
 from mpcsim.mta.ot import OtMta
 from mpcsim.params import OtParameters
 
 _OT: Final = re.compile("ot/(0|[1-9][0-9]{0,2})(?:/([2-9]))?")
+
+
+def standard_scheme(curve_name: str, k: int) -> str | None:
+    """The scheme of standard parameters with that k; None on a curve that needs none.
+
+    Raises:
+        UsageError: k is out of range.
+    """
+    identifier = OtParameters(k=k).identifier
+    return identifier if curve_name == SECP256K1.name else None
 
 
 @cache

@@ -137,6 +137,8 @@ class Generate(Body):
     session_id: Annotated[bytes, BYTES32]
     curve_name: Annotated[str, Text(16)]
     messages: Annotated[tuple[bytes, ...], MAIL]
+    k: Annotated[int, U8] = 1
+    """Of OT extension (``params.OtParameters``), on secp256k1; all else is standard."""
 
 
 @wire
@@ -145,6 +147,8 @@ class Recover(Body):
 
     session_id: Annotated[bytes, BYTES32]
     curve_name: Annotated[str, Text(16)]
+    k: Annotated[int, U8] = 1
+    """As in ``Generate``: the multiplication set-up is made anew."""
 
 
 @wire
