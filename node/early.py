@@ -20,7 +20,7 @@ from mpcsim.protocol.early import Early
 from mpcsim.protocols import presign, signing
 from mpcsim.rng import Rng
 from mpcsim.rpc.wire import Sign, Signing, UseProof, Vault
-from mpcsim.vault import ReplyKey, VaultUse, hashes, share_key
+from mpcsim.vault import ReplyKey, VaultUse, hashes
 from node.checks import SealedShare, cannot_begin, check_answer, check_identities
 from node.client_party import ClientParty, give_up, leaves_open
 from node.errors import ApiError
@@ -235,13 +235,10 @@ class EarlySessions:
             answered = True
             self._sessions.check_token(caller)
             self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
-            with timing.span("vault"):
-                key, record = await self._vaults.combined(
-                    caller, sealed.key_id, beginning.reply_key, reply.vault, openers(sealed, signer)
-                )
-                with key:
-                    share = self._vaults.share(caller, sealed, key, record)
-                    sealing = share_key(sealed.secret_store, key)
+            by = openers(sealed, signer)
+            share, sealing = await self._vaults.unsealed(
+                caller, sealed, beginning.reply_key, reply.vault, by, timing
+            )
             with timing.span("compute"):
                 party = beginning.party(share, reply)
         except BaseException as error:

@@ -32,7 +32,6 @@ from mpcsim.vault import (
     WrongKey,
     open_presignature,
     seal_presignature,
-    share_key,
 )
 from node.checks import SealedShare, check_answer, check_identities
 from node.client_party import ClientParty
@@ -223,13 +222,9 @@ class Presigner:
             raise
         self._sessions.check_token(caller)
         self._suspensions.check(epoch)  # since it was asked
-        with timing.span("vault"):
-            key, record = await self._vaults.combined(
-                caller, sealed.key_id, reply_key, reply.vault, MPC_NODES
-            )
-            with key:
-                share = self._vaults.share(caller, sealed, key, record)
-                sealing = share_key(sealed.secret_store, key)
+        share, sealing = await self._vaults.unsealed(
+            caller, sealed, reply_key, reply.vault, MPC_NODES, timing
+        )
         check_answer(share, signer, rho, proof.mac, reply)
         try:
             presignature = self.part(drawn, sealing, user_id)

@@ -13,7 +13,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocols import signing
 from mpcsim.rng import Rng
-from mpcsim.rpc.wire import Sign, Signing, UseProof
+from mpcsim.rpc.wire import Sign, UseProof
 from mpcsim.vault import VaultUse, hashes
 from node.checks import SealedShare, cannot_begin, check_answer, child_key
 from node.client_party import ClientParty, Mail
@@ -160,21 +160,22 @@ class Signer:
         """With a share at hand."""
         if path:
             child_key(share.record, path)
-        session_id, signers, epoch = self._sessions.fresh_id(), (CLIENT, signer), share.record.epoch
+        signers, epoch = (CLIENT, signer), share.record.epoch
         key, user_id = share.auth_key(signer), caller.claims.user_id
         self._suspensions.check(epoch)
-        try:
-            party = signing.signer(
-                share, signers, message, path=path, session_id=session_id, rng=self._rng
-            )
-        except UsageError as error:
-            raise cannot_begin(error) from None
-        report = Report(self._suspensions, user_id, share, session_id, self._rng)
 
-        async def begin(messages: Mail) -> Sequence[bytes]:
-            first = hashes(messages)
+        async def attempt(nodes: Nodes) -> bytes:
+            """With a session and nonces of its own, as ``node.early.Beginning`` has them."""
+            session_id = self._sessions.fresh_id()
+            try:
+                party = signing.signer(
+                    share, signers, message, path=path, session_id=session_id, rng=self._rng
+                )
+            except UsageError as error:
+                raise cannot_begin(error) from None
+            report = Report(self._suspensions, user_id, share, session_id, self._rng)
 
-            async def ask(nodes: Nodes) -> Signing:
+            async def begin(messages: Mail) -> Sequence[bytes]:
                 use = VaultUse.signing(
                     epoch,
                     user_id,
@@ -182,22 +183,24 @@ class Signer:
                     signer=signer,
                     session_id=session_id,
                     message=message,
-                    first=first,
+                    first=hashes(messages),
                     path=path,
                 )
                 proof = UseProof(use.boot, use.mac(key))
-                body = Sign(session_id, epoch, signer, message, messages, first, proof, path=path)
+                body = Sign(
+                    session_id, epoch, signer, message, messages, use.first, proof, path=path
+                )
                 begun = await self._gateway.sign(caller.token, body)
                 check_answer(share, signer, session_id, proof.mac, begun)
-                return begun
+                report.tag = begun.tag
+                return begun.messages
 
-            begun = await self._vaults.of_present_boots(ask)
-            report.tag = begun.tag
-            return begun.messages
+            client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
+            async with client:
+                signature: bytes = (await client.run(begin, last_word=False)).encode()
+            return signature
 
-        client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
-        async with client:
-            signature = (await client.run(begin, last_word=False)).encode()
+        signature = await self._vaults.of_present_boots(attempt)
         return _verified(share, message, signature, timing, path)
 
 

@@ -12,7 +12,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.rng import Rng
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import OpenVault, UseProof, VaultOpened
-from mpcsim.vault import ReplyKey, SecretStore, VaultKey, VaultUse, WrongKey
+from mpcsim.vault import ReplyKey, SecretStore, VaultKey, VaultUse, WrongKey, share_key
 from node.checks import SealedShare, check_identities, check_named, opened_share
 from node.errors import AnotherBoot, ApiError, Upstream, UpstreamTimeout
 from node.gateway_client import GatewayClient
@@ -39,6 +39,30 @@ class Vaults:
         key, record = await self.open_by(by, caller, sealed.key_id, store, timing)
         with key, timing.span("vault"):
             return self.share(caller, sealed, key, record)
+
+    async def unsealed(
+        self,
+        caller: Caller,
+        sealed: SealedShare,
+        reply_key: ReplyKey,
+        opened: VaultOpened | None,
+        parties: Sequence[PartyId],
+        timing: Timing,
+    ) -> tuple[KeyShare, bytes]:
+        """The share in a vault that has been opened along with something else, and what it is
+        sealed with.
+
+        Args:
+            parties: the MPC nodes that were to open it.
+
+        Raises:
+            ApiError: as from ``open``.
+        """
+        with timing.span("vault"):
+            key, record = await self.combined(caller, sealed.key_id, reply_key, opened, parties)
+            with key:
+                share = self.share(caller, sealed, key, record)
+                return share, share_key(sealed.secret_store, key)
 
     @staticmethod
     def share(caller: Caller, sealed: SealedShare, key: VaultKey, record: KeyRecord) -> KeyShare:

@@ -205,8 +205,8 @@ def vouched(hello: Hello) -> bool:
     return signed_by(hello.identity, statement, hello.signature)
 
 
-MAX_ATTESTED: Final = 2048
-"""Suspended epochs that one statement can name."""
+MAX_ATTESTED: Final = 16_384
+"""Suspended epochs that one statement can name: half a megabyte."""
 ATTESTED_S: Final = 3600.0
 """How long an ``Attested`` counts."""
 SKEW_S: Final = 60.0

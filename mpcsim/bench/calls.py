@@ -1,0 +1,137 @@
+"""What ``POST /v3/wallet/sign`` takes over a network: in virtual time, where computing is free, and
+in real time with the delays injected.
+
+The same ``LocalService`` answers in both. Each call comes after a pause that is longer than a
+connection's retransmission timeout, so that none finds windows that the one before it has opened.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from mpcsim.sim.network.topology import Network
+from mpcsim.vault import Argon2Cost
+from node.local import GATEWAY_ADDRESS, LocalService
+from node.settings import Settings
+
+CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)
+"""Hashing passwords in no time; signing hashes none."""
+PAUSE_MS: Final = 800.0
+REAL_RUNS: Final = 3
+SIGNATURE: Final = {"message": "00" * 32}
+
+STAR: Final = Network.star(50, 50, 50)
+"""200 ms there and back between node and MPC node."""
+STREAM: Final = STAR.with_connection(forwarding="stream")
+LTE: Final = Network.preset("seoul", institution="frankfurt", access="lte")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A way to sign."""
+
+    name: str
+    network: Network
+    curve: str = "secp256k1"
+    presigned: bool = False
+    signer: str = "operator"
+    k: int = 1
+    policy: str = "both"
+    early: bool = True
+    real: bool = True
+    """Measured in real time, too."""
+
+
+CASES: Final = (
+    Case("ed25519, two steps", STAR, "ed25519", early=False),
+    Case("ed25519", STAR, "ed25519"),
+    Case("secp256k1, two steps", STAR, early=False),
+    Case("secp256k1", STAR),
+    Case("secp256k1, k = 2", STAR, k=2),
+    Case("secp256k1, k = 4", STAR, k=4),
+    Case("secp256k1, stream", STREAM),
+    Case("secp256k1, stream, k = 2", STREAM, k=2),
+    Case("secp256k1, stream, k = 4", STREAM, k=4),
+    Case("secp256k1, windows of 40", STAR.with_connection(initial_window=40)),
+    Case("secp256k1, presigned", STAR, presigned=True),
+    Case("ed25519, Seoul, LTE, Frankfurt", LTE, "ed25519", real=False),
+    Case("the same, policy signer", LTE, "ed25519", policy="signer", real=False),
+)
+
+TARGETS: Final[Mapping[str, float]] = {
+    "ed25519": 200.0,
+    "secp256k1, stream": 700.0,
+    "secp256k1, stream, k = 4": 600.0,
+    "secp256k1, presigned": 200.0,
+    "the same, policy signer": 40.0,
+}
+"""Whole milliseconds that this project promises, in virtual time."""
+
+
+def call_ms(case: Case, clock: Literal["virtual", "real"], runs: int = 1) -> float:
+    """The median time of a call; milliseconds.
+
+    Raises:
+        RuntimeError: one was refused.
+    """
+    settings = Settings(
+        waas_api_url=GATEWAY_ADDRESS,
+        vault_policy=case.policy,
+        early_requests=case.early,
+        ot_extension_k=case.k,
+    )
+    with LocalService(case.network, clock=clock, cost=CHEAP, settings=settings) as service:
+        alice = service.user("alice")
+
+        def ask(verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+            answer = alice.post(f"/v3/wallet/{verb}", json=dict(document))
+            if answer.is_error:
+                raise RuntimeError(f"{case.name}: {verb}: {answer.text}")
+            found: dict[str, Any] = answer.json()
+            return found
+
+        share = ask("generate", {"curve": case.curve, "password": "correct horse"})
+        order = {**share, "signer": case.signer}
+        if case.presigned:
+            order |= ask("presign", {**order, "count": runs + 1})
+        ask("sign", {**order, **SIGNATURE})  # connections are open, and clocks have been compared
+        if case.presigned:
+            order["presignatures"] = order["presignatures"][1:]
+        times = []
+        for run in range(runs):
+            service.wait(PAUSE_MS)
+            began = service.now_ms
+            one = {"presignatures": [order["presignatures"][run]]} if case.presigned else {}
+            ask("sign", {**order, **one, **SIGNATURE})
+            times.append(service.now_ms - began)
+    return statistics.median(times)
+
+
+def call_figures(real_runs: int = REAL_RUNS) -> dict[str, float]:
+    """``{name}_virtual_ms`` of every case, and ``..._real_ms`` of those measured so, too."""
+    figures: dict[str, float] = {}
+    for case in CASES:
+        figures[f"{case.name}_virtual_ms"] = call_ms(case, "virtual")
+        if case.real and real_runs:
+            figures[f"{case.name}_real_ms"] = call_ms(case, "real", real_runs)
+    return figures
+
+
+def table(figures: Mapping[str, float]) -> str:
+    """The figures as text."""
+    lines = [f"{'POST /v3/wallet/sign':<34}{'virtual ms':>12}{'real ms':>12}{'round trips':>13}"]
+    for case in CASES:
+        virtual = figures[f"{case.name}_virtual_ms"]
+        real = figures.get(f"{case.name}_real_ms")
+        shown = "" if real is None else f"{real:.0f}"
+        trips = "" if case.network is LTE else f"{virtual / 200:.1f}"
+        target = TARGETS.get(case.name)
+        verdict = ""
+        if target is not None:
+            reached = "reached" if round(virtual) <= target else "NOT reached"
+            verdict = f"   target {target:g}: {reached}"
+        lines.append(f"{case.name:<34}{virtual:>12.1f}{shown:>12}{trips:>13}{verdict}")
+    return "\n".join(lines)
