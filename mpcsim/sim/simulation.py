@@ -24,6 +24,7 @@ from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.party_events import Listener, silent
+from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocol.party import AbortNotice
 from mpcsim.protocols import dkg, presign, presigned, reshare
@@ -209,19 +210,22 @@ class Simulation:
         """
         return self._run(self._generation(curve, threshold, scheme))
 
-    def sign(self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2)) -> Result[bytes]:
+    def sign(
+        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), path: Path = ()
+    ) -> Result[bytes]:
         """Sign with the kept shares.
 
         Args:
             message: hashed with SHA-256 for secp256k1, signed as it is for ed25519.
+            path: of the child key to sign with (BIP 32, secp256k1), e.g. ``(0, 7)``.
 
         Returns:
             r, s, v (65 bytes) on secp256k1; the RFC 8032 signature (64 bytes) on ed25519.
 
         Raises:
-            UsageError: no key yet, or signers that cannot sign.
+            UsageError: no key yet, signers that cannot sign, or a path that leads to no key.
         """
-        return self._run(self._signing(message, tuple(signers)))
+        return self._run(self._signing(message, tuple(signers), path))
 
     def presign(self, count: int = 1, *, signers: Iterable[int] = (1, 2)) -> Result[int]:
         """Make presignatures with the kept shares; the simulation keeps them.
@@ -235,13 +239,19 @@ class Simulation:
         return self._run(self._presigning(count, tuple(signers)))
 
     def sign_presigned(
-        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), finisher: int = 1
+        self,
+        message: bytes = b"hello",
+        *,
+        signers: Iterable[int] = (1, 2),
+        finisher: int = 1,
+        path: Path = (),
     ) -> Result[bytes]:
         """Sign with a kept presignature; every attempt takes one, whatever becomes of it.
 
         Args:
             message: hashed with SHA-256.
             finisher: the signer whom the others answer.
+            path: as of ``sign``; presignatures are not bound to one.
 
         Returns:
             r, s, v (65 bytes).
@@ -249,7 +259,7 @@ class Simulation:
         Raises:
             UsageError: no presignature (left) of these signers, or another one is to finish.
         """
-        return self._run(self._presigned(message, tuple(signers), finisher))
+        return self._run(self._presigned(message, tuple(signers), finisher, path))
 
     def recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -274,20 +284,25 @@ class Simulation:
         return Stepping(self, self._generation(curve, threshold, scheme))
 
     def begin_sign(
-        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2)
+        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), path: Path = ()
     ) -> Stepping[bytes]:
         """``sign``, one event at a time."""
-        return Stepping(self, self._signing(message, tuple(signers)))
+        return Stepping(self, self._signing(message, tuple(signers), path))
 
     def begin_presign(self, count: int = 1, *, signers: Iterable[int] = (1, 2)) -> Stepping[int]:
         """``presign``, one event at a time."""
         return Stepping(self, self._presigning(count, tuple(signers)))
 
     def begin_sign_presigned(
-        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), finisher: int = 1
+        self,
+        message: bytes = b"hello",
+        *,
+        signers: Iterable[int] = (1, 2),
+        finisher: int = 1,
+        path: Path = (),
     ) -> Stepping[bytes]:
         """``sign_presigned``, one event at a time."""
-        return Stepping(self, self._presigned(message, tuple(signers), finisher))
+        return Stepping(self, self._presigned(message, tuple(signers), finisher, path))
 
     def begin_recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -310,18 +325,24 @@ class Simulation:
 
         return Operation(f"generate {curve}", parties, party, _same_record, self._keep)
 
-    def _signing(self, message: bytes, ids: tuple[int, ...]) -> Operation[bytes]:
+    def _signing(self, message: bytes, ids: tuple[int, ...], path: Path) -> Operation[bytes]:
         record = self._key()
         signed = to_sign(record, message)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             share, rng = self._share(i), self._rng(i)
             return signer(
-                share, ids, signed, session_id=session_id, rng=rng, listener=self.listener
+                share,
+                ids,
+                signed,
+                path=path,
+                session_id=session_id,
+                rng=rng,
+                listener=self.listener,
             )
 
         def valid(results: Mapping[PartyId, Any]) -> bool:
-            return all(verifies(record, signed, s.encode()) for s in results.values())
+            return all(verifies(record, signed, s.encode(), path=path) for s in results.values())
 
         def value(results: dict[PartyId, Any]) -> bytes:
             signature: bytes = next(iter(results.values())).encode()
@@ -353,7 +374,9 @@ class Simulation:
 
         return Operation(f"presign {self._key().curve_name}", everyone, party, valid, value)
 
-    def _presigned(self, message: bytes, ids: tuple[int, ...], finisher: int) -> Operation[bytes]:
+    def _presigned(
+        self, message: bytes, ids: tuple[int, ...], finisher: int, path: Path
+    ) -> Operation[bytes]:
         record, everyone = self._key(), party_ids(ids)
         signed = to_sign(record, message)
         taken: dict[bytes, tuple[Parts, bytes]] = {}
@@ -362,14 +385,18 @@ class Simulation:
             if session_id not in taken:
                 taken[session_id] = self._take(everyone), self._rng(finisher).bytes(32)
             parts, rho = taken[session_id]
-            agreed = presigned.setup(self._share(i), parts[PartyId(i)], finisher, signed, rho)
+            agreed = presigned.setup(
+                self._share(i), parts[PartyId(i)], finisher, signed, rho, path=path
+            )
             return presigned.party(
                 agreed, session_id=session_id, rng=self._rng(i), listener=self.listener
             )
 
         def valid(results: Mapping[PartyId, Any]) -> bool:
             released = (signature for signature in results.values() if signature is not None)
-            return all(verifies(record, signed, signature.encode()) for signature in released)
+            return all(
+                verifies(record, signed, signature.encode(), path=path) for signature in released
+            )
 
         def value(results: dict[PartyId, Any]) -> bytes:
             signature: bytes = results[PartyId(finisher)].encode()

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
+from slip10 import SLIP10
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
@@ -113,6 +114,22 @@ def test_signing_with_presignatures() -> None:
         sim.sign_presigned(signers=(1, 3))
     with pytest.raises(UsageError, match="secp256k1"):
         with_key("ed25519").presign()
+
+
+def test_child_keys_sign_with_and_without_a_presignature() -> None:
+    sim = with_key("secp256k1")
+    record, path = sim.shares[1].record, (0, 7)
+    child = SLIP10(record.chain_code, pubkey=record.public_key.encode())
+    expected = child.get_pubkey_from_path(list(path))
+    sim.presign()
+    digest = hashlib.sha256(b"pay").digest()
+    for signed in (sim.sign(b"pay", path=path), sim.sign_presigned(b"pay", path=path)):
+        assert signed.ok
+        compact = signed.value[:64] + bytes([signed.value[64] - 27])
+        found = PublicKey.from_signature_and_message(compact, digest, hasher=None)
+        assert found.format() == expected
+    with pytest.raises(UsageError, match="BIP 32 derives on secp256k1 only"):
+        with_key("ed25519").sign(path=path)
 
 
 def test_every_attempt_takes_a_presignature() -> None:
