@@ -25,8 +25,8 @@ class OtParameters:
     lambda_s: int = 80
     """Statistical security in bits."""
     k: int = 1
-    """Bits of Delta an all-but-one OT (SoftSpoken). It divides the bytes of an offer, for 2^k / k
-    times the hashing."""
+    """Bits of Delta an all-but-one OT (SoftSpoken): divides the bytes of an offer, and multiplies
+    what is hashed in a signature (``primitives.ot_extension``)."""
 
     def __post_init__(self) -> None:
         if self.lambda_s % 4 or not 40 <= self.lambda_s <= 256:

@@ -82,8 +82,8 @@ class Kernel(Protocol):
         many blocks have the tweaks of one: ``j // group`` stands for ``j``.
 
         It serves twice: as the PRG that stretches the long-lived OT seeds (each seed is
-        random and no tweak repeats for seeds that one party lacks) and as the hash that breaks the
-        correlation of the extended OTs.
+        random, and of those with the same tweaks either party lacks one at most) and as the
+        hash that breaks the correlation of the extended OTs.
 
         ``key`` (32 bytes) is public: the secrets are the blocks. The paper proves TMMO
         secure for one random permutation, with a bound that degrades with everything ever

@@ -98,7 +98,7 @@ def fold_by_bit(rows: bytes, row_bytes: int, k: int) -> bytes:
     n = interface.check_fold_by_bit(rows, row_bytes, k)
     if k == 1:
         return rows
-    every = np.frombuffer(rows, np.uint8).reshape(n, -1, row_bytes)
+    every = np.frombuffer(rows, np.uint8).reshape(n, (1 << k) - 1, row_bytes)
     out = np.empty((n, k, row_bytes), np.uint8)
     for d, having in enumerate(_numbers_by_bit(k)):
         np.bitwise_xor.reduce(every[:, having], axis=1, out=out[:, d])

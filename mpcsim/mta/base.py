@@ -9,7 +9,8 @@ each offer), and two messages a multiplication. Signing is written against this 
 a Paillier-based scheme can take the place of the OT-based one.
 
 What the caller must provide: a session id that is never used twice by an honest party, distinct
-for the two directions of a pair.
+for the two directions of a pair; and that a set-up once begun is finished once at most, with one
+reply: each further try, after a restart or a failure, would tell the peer more of what was begun.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Mta(ABC):
     def setup_finish(
         self, sid: bytes, me: int, peer: int, started: Any, answered: Any, reply: Message
     ) -> Message:
-        """Take the peer's reply to our offer and put the long-lived state together.
+        """Take the peer's reply to our offer and put the long-lived state together. Once.
 
         Raises:
             CheckFailed: the reply is bad.

@@ -201,7 +201,7 @@ class OtMta(Mta):
     ) -> tuple[ReceiverSetup, Message]:
         at = direction_sid(sid, peer, me)
         keys, base = ot_base.sender_answer(at, cast(ot_base.ReceiverMessage, offer), rng)
-        leaves, all_but_one = ot_all_but_one.sender(self.kernel, at, keys, self.parameters.k)
+        leaves, all_but_one = ot_all_but_one.sender(at, keys, self.parameters.k)
         return ReceiverSetup.of(leaves), OtSetupReply(base, all_but_one)
 
     def setup_finish(
@@ -215,9 +215,8 @@ class OtMta(Mta):
     ) -> OtPairSetup:
         reply, at, delta = cast(OtSetupReply, reply), direction_sid(sid, me, peer), started.choices
         chosen = ot_base.receiver_finish(at, started, reply.base)
-        leaves = ot_all_but_one.receiver(
-            self.kernel, at, delta, chosen, reply.all_but_one, self.parameters.k
-        )
+        k = self.parameters.k
+        leaves = ot_all_but_one.receiver(at, delta, chosen, reply.all_but_one, k)
         sending = SenderSetup.of(delta, leaves)
         return OtPairSetup(delta, sending.punctured, answered.rest, answered.zeroth)
 

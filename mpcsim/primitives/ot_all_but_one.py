@@ -2,8 +2,9 @@
 Figures 13 and 14; Boyle et al., CCS 2019).
 
 Ideal functionality: for each of n = ``LAMBDA_C`` / k trees the sender gets 2^k random blocks, the
-leaves; the receiver, who holds a k-bit number, gets all of them but that one. The sender learns
-nothing of the number.
+leaves; the receiver, who holds a k-bit number, gets all of them but that one. An honest sender
+learns nothing of the number; a corrupt one may name a set of numbers for each tree, and the set-up
+fails if the receiver's is not in it. As with base OT, a corrupt party may choose its own outputs.
 
 Each tree uses k base OTs, one a level. Below its first two nodes, which are keys of base OT, every
 node is expanded to two. Of each level the receiver learns one sum: that of all nodes that are the
@@ -17,8 +18,8 @@ is over, and nothing was done with the numbers yet.
 
 With k = 1 there is nothing to do: the leaves are the keys of base OT.
 
-Assumptions: base OT; AES-256, keyed afresh for every session and level, as an ideal cipher, and the
-hash of the leaves in the random-oracle model.
+Assumptions: base OT; the expansion of nodes and leaves in the random-oracle model, with session,
+tree and place in every query, so that work spent on one hidden leaf is of no use for another.
 """
 
 from __future__ import annotations
@@ -30,19 +31,16 @@ from typing import Annotated
 
 from mpcsim.encoding import Fixed, Message, WireContext, wire
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
-from mpcsim.kernels import Kernel
+from mpcsim.hashing import Tag, tagged_hash, tagged_xof, u32
 from mpcsim.params import LAMBDA_C
 from mpcsim.primitives.ot_base import bit
 
 BLOCK_BYTES = LAMBDA_C // 8
-CHECK_BLOCKS = 2
-"""s~: of 2 * LAMBDA_C bits a leaf, so that no two leaves have the same."""
-CHECK_BYTES = CHECK_BLOCKS * BLOCK_BYTES
-"""As many as a digest has."""
+CHECK_BYTES = 2 * BLOCK_BYTES
+"""s~ of a leaf, and the hash of those of a tree: nobody finds two leaves with one s~."""
 
-Tree = list[int]
-"""The blocks of one level of one tree, as integers."""
+Level = list[bytes]
+"""The nodes of one tree at one depth, a block each."""
 
 
 def trees(k: int) -> int:
@@ -56,7 +54,7 @@ def _sums_bytes(context: WireContext) -> int:
 
 
 def _proof_bytes(context: WireContext) -> int:
-    """A digest of 32 bytes a tree; none where there is nothing to prove."""
+    """So many a tree; none where there is nothing to prove."""
     k: int = context.mta.parameters.k
     return trees(k) * CHECK_BYTES if k > 1 else 0
 
@@ -74,9 +72,7 @@ class AllButOneMessage(Message):
     """s~: of each tree, the hash of s~ of the leaves."""
 
 
-def sender(
-    kernel: Kernel, sid: bytes, keys: tuple[bytes, bytes], k: int
-) -> tuple[list[bytes], AllButOneMessage]:
+def sender(sid: bytes, keys: tuple[bytes, bytes], k: int) -> tuple[list[bytes], AllButOneMessage]:
     """The sender's only step.
 
     Args:
@@ -89,34 +85,26 @@ def sender(
     Differs: the node for branch b is masked with (and on the first level is) the key of branch
         1 - b, so that a base OT's choice bits are the path to the leaf that stays unknown.
     """
-    pairs = [_blocks(branch) for branch in keys]
-    levels = [[pairs[1][i * k], pairs[0][i * k]] for i in range(trees(k))]
-    sums: list[list[int]] = [[] for _ in levels]
-    for depth in range(1, k):
-        levels = _children(kernel, sid, depth, levels)
-        for i, nodes in enumerate(levels):
+    zero, one = map(_blocks, keys)
+    leaves, sums, totals, digests = [], [], [], []
+    for i in range(trees(k)):
+        nodes = [one[i * k], zero[i * k]]
+        for depth in range(1, k):
+            nodes = _children(sid, i, depth, nodes)
             at = i * k + depth
-            sums[i] += [_sum(nodes[b::2]) ^ pairs[1 - b][at] for b in (0, 1)]
-    if k == 1:
-        return [_joined(nodes) for nodes in levels], AllButOneMessage(b"", b"", b"")
-    leaves, proofs = _leaves(kernel, sid, levels)
-    totals = [_sum([int.from_bytes(s, "big") for s in of_tree]) for of_tree in proofs]
-    return leaves, AllButOneMessage(
-        b"".join(map(_joined, sums)),
-        b"".join(total.to_bytes(CHECK_BYTES, "big") for total in totals),
-        b"".join(_digest(sid, i, of_tree) for i, of_tree in enumerate(proofs)),
-    )
+            sums += [_sum([*nodes[0::2], one[at]]), _sum([*nodes[1::2], zero[at]])]
+        if k > 1:
+            nodes, proofs = _leaves(sid, i, nodes)
+            totals.append(_sum(proofs))
+            digests.append(_digest(sid, i, proofs))
+        leaves.append(b"".join(nodes))
+    return leaves, AllButOneMessage(b"".join(sums), b"".join(totals), b"".join(digests))
 
 
 def receiver(
-    kernel: Kernel,
-    sid: bytes,
-    choices: bytes,
-    chosen: bytes,
-    message: AllButOneMessage,
-    k: int,
+    sid: bytes, choices: bytes, chosen: bytes, message: AllButOneMessage, k: int
 ) -> list[bytes]:
-    """The receiver's only step.
+    """The receiver's only step; a second one with the same choices would tell more of them.
 
     Args:
         choices: its choice bits in the base OTs; k of them, first to last, are the path to the
@@ -132,29 +120,28 @@ def receiver(
     Spec: Roy22 | Figure 13 | receiver; Figure 14 | receiver: check of s~
     """
     got, sums = _blocks(chosen), _blocks(message.sums)
-    paths = [[bit(choices, i * k + depth) for depth in range(k)] for i in range(trees(k))]
-    levels = [[got[i * k] if b != path[0] else 0 for b in (0, 1)] for i, path in enumerate(paths)]
-    for depth in range(1, k):
-        levels = _children(kernel, sid, depth, levels)
-        for i, (nodes, path) in enumerate(zip(levels, paths, strict=True)):
-            on_path = place(path[: depth + 1])
-            nodes[on_path] = nodes[on_path ^ 1] = 0  # children of what is not known
+    totals = _blocks(message.totals, CHECK_BYTES)
+    unknown = bytes(BLOCK_BYTES)
+    leaves, digests = [], []
+    for i in range(trees(k)):
+        path = [bit(choices, i * k + depth) for depth in range(k)]
+        nodes = [unknown, got[i * k]] if path[0] == 0 else [got[i * k], unknown]
+        for depth in range(1, k):
+            nodes = _children(sid, i, depth, nodes)
+            missing = place(path[: depth + 1])
+            nodes[missing] = nodes[missing ^ 1] = unknown  # children of what is not known
             b = 1 - path[depth]
             masked = sums[2 * (i * (k - 1) + depth - 1) + b]
-            nodes[on_path ^ 1] = masked ^ got[i * k + depth] ^ _sum(nodes[b::2])
-    if k == 1:
-        return [_joined(nodes) for nodes in levels]
-    leaves, proofs = _leaves(kernel, sid, levels)
-    found = []
-    for i, (of_tree, path) in enumerate(zip(proofs, paths, strict=True)):
-        missing = place(path)
-        total = int.from_bytes(message.totals[i * CHECK_BYTES :][:CHECK_BYTES], "big")
-        others = [int.from_bytes(s, "big") for y, s in enumerate(of_tree) if y != missing]
-        of_tree[missing] = (total ^ _sum(others)).to_bytes(CHECK_BYTES, "big")
-        found.append(_digest(sid, i, of_tree))
-        leaves[i] = _without(leaves[i], missing)
+            nodes[missing ^ 1] = _sum([*nodes[b::2], masked, got[i * k + depth]])
+        if k > 1:
+            missing = place(path)
+            nodes, proofs = _leaves(sid, i, nodes)
+            nodes[missing] = unknown
+            proofs[missing] = _sum([totals[i], *proofs[:missing], *proofs[missing + 1 :]])
+            digests.append(_digest(sid, i, proofs))
+        leaves.append(b"".join(nodes))
     # All trees at once: which of them fails would tell more than that one does.
-    check(b"".join(found) == message.digests, Reason.ALL_BUT_ONE_OT_CHECK)
+    check(b"".join(digests) == message.digests, Reason.ALL_BUT_ONE_OT_CHECK)
     return leaves
 
 
@@ -163,52 +150,32 @@ def place(path: Sequence[int]) -> int:
     return reduce(lambda above, b: 2 * above + b, path, 0)
 
 
-def _children(kernel: Kernel, sid: bytes, depth: int, levels: list[Tree]) -> list[Tree]:
-    """The level below, of every tree: each node expanded to two."""
-    key = tagged_hash(Tag.OT_TREE, sid, u32(depth))
-    wide = _blocks(kernel.crhash(key, b"".join(map(_joined, levels)), 2))
-    return _split(wide, 2 * len(levels[0]))
-
-
-def _leaves(
-    kernel: Kernel, sid: bytes, levels: list[Tree]
-) -> tuple[list[bytes], list[list[bytes]]]:
-    """(s_y, s~_y) of every tree: what the last level is expanded to."""
-    key = tagged_hash(Tag.OT_LEAF, sid)
-    wide = kernel.crhash(key, b"".join(map(_joined, levels)), 1 + CHECK_BLOCKS)
-    step = BLOCK_BYTES + CHECK_BYTES
-    rows = [wide[at : at + step] for at in range(0, len(wide), step)]
-    q = len(levels[0])
-    by_tree = [rows[at : at + q] for at in range(0, len(rows), q)]
-    return (
-        [b"".join(row[:BLOCK_BYTES] for row in of_tree) for of_tree in by_tree],
-        [[row[BLOCK_BYTES:] for row in of_tree] for of_tree in by_tree],
+def _children(sid: bytes, i: int, depth: int, nodes: Level) -> Level:
+    """The next level of tree i: each node expanded to two."""
+    wide = (
+        tagged_xof(Tag.OT_TREE, 2 * BLOCK_BYTES, sid, u32(i), u32(depth), u32(y), node)
+        for y, node in enumerate(nodes)
     )
+    return _blocks(b"".join(wide))
 
 
-def _digest(sid: bytes, i: int, of_tree: Sequence[bytes]) -> bytes:
-    return tagged_hash(Tag.OT_LEAVES, sid, u32(i), *of_tree)
-
-
-def _without(leaves: bytes, missing: int) -> bytes:
-    at = missing * BLOCK_BYTES
-    return leaves[:at] + bytes(BLOCK_BYTES) + leaves[at + BLOCK_BYTES :]
-
-
-def _sum(nodes: Sequence[int]) -> int:
-    return reduce(xor, nodes, 0)
-
-
-def _split(blocks: Tree, size: int) -> list[Tree]:
-    return [blocks[at : at + size] for at in range(0, len(blocks), size)]
-
-
-def _blocks(data: bytes) -> Tree:
-    return [
-        int.from_bytes(data[at : at + BLOCK_BYTES], "big")
-        for at in range(0, len(data), BLOCK_BYTES)
+def _leaves(sid: bytes, i: int, nodes: Level) -> tuple[Level, list[bytes]]:
+    """(s_y, s~_y) of tree i: what the nodes of its last level are expanded to."""
+    wide = [
+        tagged_xof(Tag.OT_LEAF, BLOCK_BYTES + CHECK_BYTES, sid, u32(i), u32(y), node)
+        for y, node in enumerate(nodes)
     ]
+    return [row[:BLOCK_BYTES] for row in wide], [row[BLOCK_BYTES:] for row in wide]
 
 
-def _joined(nodes: Sequence[int]) -> bytes:
-    return b"".join(node.to_bytes(BLOCK_BYTES, "big") for node in nodes)
+def _digest(sid: bytes, i: int, proofs: Sequence[bytes]) -> bytes:
+    return tagged_hash(Tag.OT_LEAVES, sid, u32(i), *proofs)
+
+
+def _sum(blocks: Sequence[bytes]) -> bytes:
+    total = reduce(xor, (int.from_bytes(block, "big") for block in blocks))
+    return total.to_bytes(len(blocks[0]), "big")
+
+
+def _blocks(data: bytes, size: int = BLOCK_BYTES) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]

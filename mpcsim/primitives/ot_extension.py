@@ -8,18 +8,19 @@ chooses bits beta_j, gets v_{beta_j, j}.
 The roles swap between set-up and extension: the extension's *sender* chose the bits Delta, k of
 them a tree, and holds all leaves of a tree but the one at Delta_i; the extension's *receiver* holds
 them all. For each tree one row of ``xi`` bits is sent, whatever k is, so that k divides the
-traffic; each of the 2^k leaves is stretched to a row, so that the hashing grows as 2^k / k. With
-k = 1 this is IKNP; k = 2 costs the same hashing as k = 1, k = 4 twice as much.
+traffic; each leaf that a side holds is stretched to a row. With k = 1 this is IKNP, with 256 rows
+for the receiver and 128 for the sender; with k = 2 they are 256 and 192, with k = 4 512 and 480.
 
 Why this variant: KOS (CRYPTO 2015) with its original check has a flawed proof. Here the check
 applies one public random linear map R to every row and compares all ``LAMBDA_C`` of them, and
 ``MASK_BITS`` extra OTs hide what the receiver opens of beta.
 
-A corrupt receiver can still gamble: each guessed bit of Delta halves its chance to pass. Passing
-or failing tells it about *long-lived* bits, so a failure must end the use of this set-up for good
-(``Consequence.BAN_AND_DISCARD_OT``), in sessions that are already open as well.
+A corrupt receiver can still gamble: each guessed bit of Delta halves its chance to pass, and it
+guesses all k bits of a tree or none. Passing or failing tells it about *long-lived* bits, so a
+failure must end the use of this set-up for good (``Consequence.BAN_AND_DISCARD_OT``), in sessions
+that are already open as well.
 
-Assumptions: base OT as above; AES-256, keyed afresh for every session, as an
+Assumptions: all-but-one OT; AES-256, keyed afresh for every session, as an
 ideal cipher (Guo et al., eprint 2019/074);
 the challenge by Fiat-Shamir in the random-oracle model.
 """
@@ -118,7 +119,7 @@ def _stretched(kernel: Kernel, sid: bytes, leaves: bytes, k: int, xi: int) -> by
 def _hashed_rows(kernel: Kernel, sid: bytes, u: bytes, rows: bytes, xi: int) -> bytes:
     """R(row) = M * row[:xi] ^ row[xi:] for every row, with M = H(sid, u) a random binary matrix.
 
-    M is uniform, so two different rows collide with probability 2^-MASK_BITS; the last
+    M is uniform, so two different rows collide with probability 2^-MASK_BITS at most; the last
     MASK_BITS bits of the receiver's choice row are uniform, so R of it reveals nothing.
     """
     M = tagged_xof(Tag.OT_EXT_CHALLENGE, MASK_BITS * xi // 8, sid, u)

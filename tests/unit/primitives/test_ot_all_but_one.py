@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcsim.errors import CheckFailed, Reason
-from mpcsim.kernels import PLAIN, VECTORISED
 from mpcsim.primitives import ot_all_but_one
 from mpcsim.primitives.ot_all_but_one import AllButOneMessage, place
 from mpcsim.primitives.ot_base import bit
@@ -35,11 +34,11 @@ def split(leaves):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.sampled_from([1, 2, 4]), st.integers(), st.sampled_from([PLAIN, VECTORISED]))
-def test_the_receiver_gets_all_leaves_but_one(k, seed, kernel):
+@given(st.sampled_from([1, 2, 4]), st.integers())
+def test_the_receiver_gets_all_leaves_but_one(k, seed):
     choices, keys, chosen = base_ots(seed)
-    all_leaves, message = ot_all_but_one.sender(kernel, SID, keys, k)
-    known = ot_all_but_one.receiver(kernel, SID, choices, chosen, message, k)
+    all_leaves, message = ot_all_but_one.sender(SID, keys, k)
+    known = ot_all_but_one.receiver(SID, choices, chosen, message, k)
     assert len(all_leaves) == len(known) == 128 // k
     for theirs, mine, missing in zip(all_leaves, known, paths(choices, k), strict=True):
         expected = split(theirs)
@@ -52,7 +51,7 @@ def test_the_receiver_gets_all_leaves_but_one(k, seed, kernel):
 def test_the_unknown_leaf_cannot_be_computed_from_what_was_sent(k):
     """Nothing that the receiver has, or that was sent, is the leaf or any node above it."""
     choices, keys, chosen = base_ots(1)
-    leaves, message = ot_all_but_one.sender(VECTORISED, SID, keys, k)
+    leaves, message = ot_all_but_one.sender(SID, keys, k)
     seen = {*split(message.sums), *split(message.totals), *split(message.digests), *split(chosen)}
     for of_tree, missing in zip(leaves, paths(choices, k), strict=True):
         assert split(of_tree)[missing] not in seen
@@ -60,7 +59,7 @@ def test_the_unknown_leaf_cannot_be_computed_from_what_was_sent(k):
 
 def test_with_one_bit_a_tree_nothing_is_sent():
     _, keys, _ = base_ots(2)
-    leaves, message = ot_all_but_one.sender(VECTORISED, SID, keys, 1)
+    leaves, message = ot_all_but_one.sender(SID, keys, 1)
     assert message == AllButOneMessage(b"", b"", b"")
     # The base OT's choice is the leaf that stays unknown, so its key is the other one.
     assert split(leaves[3]) == [keys[1][48:64], keys[0][48:64]]
@@ -68,7 +67,7 @@ def test_with_one_bit_a_tree_nothing_is_sent():
 
 def refused(choices, chosen, message, k):
     try:
-        ot_all_but_one.receiver(VECTORISED, SID, choices, chosen, message, k)
+        ot_all_but_one.receiver(SID, choices, chosen, message, k)
     except CheckFailed as failed:
         return failed.reason is Reason.ALL_BUT_ONE_OT_CHECK
     return False
@@ -81,7 +80,7 @@ def test_a_false_sum_is_caught_where_the_receiver_uses_it(k, branch, tree):
     """O9: it passes with probability 1/2, and that is what it tells of the choice."""
     for seed in range(4):
         choices, keys, chosen = base_ots(seed)
-        _, message = ot_all_but_one.sender(VECTORISED, SID, keys, k)
+        _, message = ot_all_but_one.sender(SID, keys, k)
         for depth in range(1, k):
             at = (2 * (tree * (k - 1) + depth - 1) + branch) * BLOCK
             sums = bytearray(message.sums)
@@ -94,7 +93,7 @@ def test_a_false_sum_is_caught_where_the_receiver_uses_it(k, branch, tree):
 @pytest.mark.parametrize("at", [0, 31, -1])
 def test_false_proofs_are_caught(field, at):
     choices, keys, chosen = base_ots(3)
-    _, message = ot_all_but_one.sender(VECTORISED, SID, keys, 4)
+    _, message = ot_all_but_one.sender(SID, keys, 4)
     value = bytearray(getattr(message, field))
     value[at] ^= 0x80
     assert refused(choices, chosen, replace(message, **{field: bytes(value)}), 4)
@@ -102,8 +101,8 @@ def test_false_proofs_are_caught(field, at):
 
 def test_sessions_and_trees_are_kept_apart():
     choices, keys, chosen = base_ots(4)
-    leaves, message = ot_all_but_one.sender(VECTORISED, SID, keys, 4)
-    others, other = ot_all_but_one.sender(VECTORISED, bytes(32), keys, 4)
+    leaves, message = ot_all_but_one.sender(SID, keys, 4)
+    others, other = ot_all_but_one.sender(bytes(32), keys, 4)
     assert not set(split(b"".join(leaves))) & set(split(b"".join(others)))
     assert refused(choices, chosen, other, 4)
     swapped = message.digests[32:64] + message.digests[:32] + message.digests[64:]
