@@ -22,6 +22,7 @@ from mpcsim.rpc.request_ids import configure_logs
 from mpcsim.service import GatewayOptions, open_gateway
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
+from mpcsim.sim.network.transport import FORWARDING
 from mpcsim.system import HOST
 
 N = TypeVar("N", int, float)
@@ -82,13 +83,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="seconds a session's caller may be silent before the key's next caller takes its "
         "place (default %(default)s)",
     )
+    parser.add_argument(
+        "--forwarding",
+        choices=FORWARDING,
+        default="store",
+        help="messages of a signature: store them and forward them once they are whole, or forward "
+        "what has come of them, which saves round trips on long hops (default %(default)s)",
+    )
     add_network(parser)
 
 
 def given(options: argparse.Namespace) -> list[str]:
     """The same options, but the address, for a command line."""
     found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
-    found += ["--lease", str(options.lease)]
+    found += ["--lease", str(options.lease), "--forwarding", options.forwarding]
     return found + (["--network", options.network] if options.network else [])
 
 
@@ -102,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
             mpc_nodes=None if options.with_mpc_nodes else {p: _address(p) for p in MPC_NODES},
             smart_accounts=_chain(),
             network=parse(options.network),
+            forwarding=options.forwarding,
             queue=options.queue,
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,

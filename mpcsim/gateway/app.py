@@ -28,6 +28,7 @@ from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.links import Times
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.gateway.sessions import Asking
+from mpcsim.gateway.streaming import Reply
 from mpcsim.ids import ROLES
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
@@ -42,7 +43,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_user,
 )
-from mpcsim.rpc.http import HANDLERS, App, read_body
+from mpcsim.rpc.http import HANDLERS, App, Incoming, Outgoing, read_body
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.tokens import (
     Claims,
@@ -281,12 +282,23 @@ class _Api:
                 await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
             raise
         _check_binary(request)
-        body = await read_body(request, wire.MAX_BODY_BYTES)
-        reply = await self._gateway.handle(verb, asking, body)
+        reply = await self._reply(verb, asking, request)
         headers = {"Server-Timing": asking.times.header()}
+        if isinstance(reply, Reply):
+            return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
+
+    async def _reply(self, verb: str, asking: Asking, request: Request) -> Reply | bytes:
+        if not self._gateway.streams(verb):
+            body = await read_body(request, wire.MAX_BODY_BYTES)
+            return await self._gateway.handle(verb, asking, body)
+        incoming = Incoming(request, wire.MAX_BODY_BYTES)
+        try:
+            return await self._gateway.stream(verb, asking, incoming)
+        finally:
+            incoming.stop()
 
 
 def _key(key: RegisteredKey) -> dict[str, str]:

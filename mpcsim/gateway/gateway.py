@@ -18,6 +18,7 @@ from mpcsim.gateway.links import Link, answered
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.sessions import Asking, Sessions
+from mpcsim.gateway.streaming import Reply, Streaming
 from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, SESSION_ID_BYTES, PartyId
@@ -36,6 +37,7 @@ from mpcsim.rpc.errors import (
     recovered_meanwhile,
 )
 from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.http import Incoming
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
 
@@ -50,6 +52,7 @@ class Gateway:
         sessions: Sessions,
         *,
         waves: Waves,
+        streaming: Streaming,
         activation: Activation,
         suspensions: Suspensions,
         meeting: Meeting,
@@ -67,6 +70,7 @@ class Gateway:
         self.meeting = meeting
         self.attestations = attestations
         self._waves = waves
+        self._streaming = streaming
         self._verbs: Mapping[str, Any] = {
             "open": self._open,
             "generate": self._generate,
@@ -103,6 +107,21 @@ class Gateway:
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         return b"" if reply is None else reply.to_bytes()
+
+    def streams(self, verb: str) -> bool:
+        """Whether bodies of a verb may go on while they come (``streaming``)."""
+        return verb == "exchange" and self._streaming.on
+
+    async def stream(self, verb: str, asking: Asking, body: Incoming) -> Reply | bytes:
+        """Answer one request while its body comes, or as ``handle`` once it has come.
+
+        Raises:
+            Refused: with an HTTP status.
+        """
+        await self.meeting.attend()
+        self.suspensions.deliver()
+        reply = await self._streaming.exchange(asking, body)
+        return await self.handle(verb, asking, await body.whole()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> None:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -12,8 +13,15 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.mpc_nodes import MpcNodePort
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
-from mpcsim.rpc.carrier import GATEWAY, Carrier
-from mpcsim.rpc.errors import LinkFailed, at_odds, timed_out, unintelligible, unreachable
+from mpcsim.rpc.carrier import GATEWAY, Carrier, Pieces
+from mpcsim.rpc.errors import (
+    LinkFailed,
+    NodeFailed,
+    at_odds,
+    timed_out,
+    unintelligible,
+    unreachable,
+)
 from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
 
 LOG = logging.getLogger(__name__)
@@ -116,6 +124,81 @@ class Link:
             times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
         return reply
 
+    async def stream(
+        self,
+        scope: Scope,
+        body: Pieces,
+        size: int | None,
+        times: Times,
+        take: Callable[[bytes], None],
+    ) -> None:
+        """As ``call``, with a body that is sent on as it comes.
+
+        Args:
+            body: if it raises, the request breaks off, and the same is raised here; the node acts
+                on whole bodies only.
+            size: of the body, if that is known.
+            times: are told of when the answer begins.
+            take: is given the answer, as it comes. If it raises, so does this.
+        """
+        party, carrier = self.port.me, self._carrier
+        if carrier.down(party, self.port.restart):
+            raise unreachable(party)
+        began = self._timer()
+        called: list[float] = []
+        sent = bytearray()
+
+        async def going() -> Pieces:
+            async with aclosing(carrier.stream(GATEWAY, party, body)) as pieces:
+                async for piece in pieces:
+                    sent.extend(piece)
+                    yield piece
+            called.append(self._timer())
+
+        upward = going()
+
+        async def coming() -> Pieces:
+            if self.down:
+                raise unreachable(party)
+            await self.hello()
+            try:
+                streamed = self.port.stream(scope.verb, self.grant(scope), upward, size)
+                async with aclosing(streamed) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except AnotherBoot:
+                if not called:
+                    raise
+                await self.hello(fresh=True)
+                yield await self._granted(scope, bytes(sent))
+
+        answering = False
+        try:
+            async with (
+                asyncio.timeout(self.timeout_s),
+                aclosing(carrier.stream(party, GATEWAY, coming())) as answer,
+            ):
+                async for piece in answer:
+                    if not answering:
+                        answering = True
+                        self._told(times, began, called)
+                    take(piece)
+        except TimeoutError:
+            raise timed_out(party) from None
+        except GrantRefused as refused:
+            raise self._at_odds(scope, refused) from None
+        finally:
+            carrier.handled(party)
+            with suppress(RuntimeError):  # whoever was to send it has not let go of it yet
+                await upward.aclose()
+
+    def _told(self, times: Times, began: float, called: list[float]) -> None:
+        """Where the time went until the answer began."""
+        now = self._timer()
+        compute = now - called[0] if called else 0.0
+        times.add(ROLES[self.port.me], compute * 1000)
+        times.add(f"{ROLES[self.port.me]}-link", (now - began - compute) * 1000)
+
     async def ask(self, scope: Scope, body: wire.Body) -> bytes:
         """Ask the node before anything else is under way: the carrier has no part in it.
 
@@ -156,8 +239,11 @@ class Link:
                 await self.hello(fresh=True)
                 return await self._granted(scope, data)
         except GrantRefused as refused:
-            LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
-            raise at_odds(self.port.me) from None
+            raise self._at_odds(scope, refused) from None
+
+    def _at_odds(self, scope: Scope, refused: GrantRefused) -> NodeFailed:
+        LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
+        return at_odds(self.port.me)
 
     async def _granted(self, scope: Scope, data: bytes) -> bytes:
         if self.down:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import logging
+from contextlib import aclosing
 from typing import Protocol
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
+from mpcsim.rpc.carrier import Pieces
 from mpcsim.rpc.errors import LinkFailed, Refused, failed, timed_out, unreachable
 from mpcsim.rpc.refusals import from_json
 from mpcsim.rpc.threads import in_thread
-from mpcsim.rpc.transport import NotReached, TooLate, Transport, TransportFailed
+from mpcsim.rpc.transport import NotReached, StreamingTransport, TooLate, TransportFailed
 
 LOG = logging.getLogger(__name__)
 
@@ -50,6 +52,13 @@ class MpcNodePort(Protocol):
         """
         ...
 
+    def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
+        """The same, with a body that is sent as it comes; its answer as it comes.
+
+        If the body raises, the request breaks off, and the same is raised here.
+        """
+        ...
+
     def restart(self) -> None:
         """Do to it what a crash does."""
         ...
@@ -77,6 +86,11 @@ class InProcess:
             return self.node.handle(verb, grant, body)
         return await in_thread(self.node.handle, verb, grant, body)
 
+    async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
+        """See ``MpcNodePort``."""
+        data = b"".join([piece async for piece in body])
+        yield await self.handle(verb, grant, data)
+
     def restart(self) -> None:
         """See ``MpcNodePort``."""
         self.node.restart()
@@ -88,7 +102,7 @@ class InProcess:
 class OverHttp:
     """An MPC node behind its HTTP interface (``mpc_node.app``)."""
 
-    def __init__(self, party: PartyId, transport: Transport) -> None:
+    def __init__(self, party: PartyId, transport: StreamingTransport) -> None:
         self.me = party
         self._transport = transport
         self._answers: bool | None = None
@@ -105,9 +119,25 @@ class OverHttp:
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """See ``MpcNodePort``."""
-        return await self._request(
-            "POST", f"/{verb}", base64.urlsafe_b64encode(grant).decode(), body
-        )
+        return await self._request("POST", f"/{verb}", _token(grant), body)
+
+    async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
+        """See ``MpcNodePort``."""
+        try:
+            async with (
+                self._transport.stream(
+                    "POST", f"/{verb}", token=_token(grant), body=body, size=size
+                ) as reply,
+                aclosing(reply.pieces) as pieces,
+            ):
+                if reply.status != 200:
+                    said = b"".join([piece async for piece in pieces])
+                    raise from_json(reply.status, said, self.me)
+                async for piece in pieces:
+                    yield piece
+        except TransportFailed as failure:
+            raise self._lost(failure) from None
+        self._heard()
 
     def restart(self) -> None:
         """See ``MpcNodePort``. Only whoever runs its process can."""
@@ -123,17 +153,25 @@ class OverHttp:
         try:
             reply = await self._transport.request(method, path, token=grant, body=body)
         except TransportFailed as failure:
-            gone = self._gone(failure)
-            if self._answers:
-                self._answers = False
-                LOG.warning("%s", gone)
-            raise gone from None
-        if self._answers is False:
-            LOG.info("the %s's MPC node answers again", ROLES[self.me])
-        self._answers = True
+            raise self._lost(failure) from None
+        self._heard()
         if reply.status == 200:
             return reply.body
         raise from_json(reply.status, reply.body, self.me)
+
+    def _lost(self, failure: TransportFailed) -> LinkFailed:
+        """No answer came."""
+        gone = self._gone(failure)
+        if self._answers:
+            self._answers = False
+            LOG.warning("%s", gone)
+        return gone
+
+    def _heard(self) -> None:
+        """An answer came."""
+        if self._answers is False:
+            LOG.info("the %s's MPC node answers again", ROLES[self.me])
+        self._answers = True
 
     def _gone(self, failure: TransportFailed) -> LinkFailed:
         match failure:
@@ -143,3 +181,8 @@ class OverHttp:
                 return timed_out(self.me)
             case _:
                 return failed(self.me)
+
+
+def _token(grant: bytes) -> str:
+    """A grant in a header."""
+    return base64.urlsafe_b64encode(grant).decode()

@@ -188,11 +188,20 @@ def _addressed(session: Session, source: PartyId, messages: Sequence[bytes]) -> 
             envelope = Envelope.decode(data)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"messages: {error}") from None
-        if envelope.session_id != session.session_id:
-            raise Refused(BAD_REQUEST, "messages: of another session")
-        if envelope.sender != source:
-            raise Refused(BAD_REQUEST, f"messages: party {source} speaks for {envelope.sender}")
-        if envelope.receiver == source or envelope.receiver not in (CLIENT, *session.nodes):
-            raise Refused(BAD_REQUEST, f"messages: party {envelope.receiver} takes no part")
+        check_header(session, source, envelope)
         found.append((envelope, data))
     return found
+
+
+def check_header(session: Session, source: PartyId, envelope: Envelope) -> None:
+    """Is a message of this session, from this sender, to one of its parties?
+
+    Raises:
+        Refused: it is not.
+    """
+    if envelope.session_id != session.session_id:
+        raise Refused(BAD_REQUEST, "messages: of another session")
+    if envelope.sender != source:
+        raise Refused(BAD_REQUEST, f"messages: party {source} speaks for {envelope.sender}")
+    if envelope.receiver == source or envelope.receiver not in (CLIENT, *session.nodes):
+        raise Refused(BAD_REQUEST, f"messages: party {envelope.receiver} takes no part")

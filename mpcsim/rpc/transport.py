@@ -7,6 +7,8 @@ that never came is an error.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -18,6 +20,7 @@ from yarl import URL
 
 from mpcsim.errors import MpcError
 from mpcsim.rpc import request_ids
+from mpcsim.rpc.carrier import Pieces
 from mpcsim.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 
 KEPT_S: Final = 30.0
@@ -55,6 +58,15 @@ class Reply:
             return HTTPStatus(self.status).phrase
         except ValueError:
             return "Unknown"
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """What the service answers, while it comes."""
+
+    status: int
+    pieces: Pieces = field(repr=False)
+    """Raise ``TransportFailed``."""
 
 
 class TransportFailed(MpcError):
@@ -97,6 +109,25 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
+class StreamingTransport(Transport, Protocol):
+    """One that carries bodies as they come, too."""
+
+    def stream(
+        self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
+    ) -> AbstractAsyncContextManager[Arriving]:
+        """Send one request as its body comes, and take the reply as it comes.
+
+        If the body raises, the request is broken off, and the same is raised here.
+
+        Args:
+            size: of the body, if that is known.
+
+        Raises:
+            TransportFailed: as for ``request``.
+        """
+        ...
+
+
 class HttpTransport:
     """Over sockets, with connections that are kept alive.
 
@@ -125,10 +156,8 @@ class HttpTransport:
         self, method: str, path: str, *, token: str | None, body: bytes | None = None
     ) -> Reply:
         """See ``Transport``."""
-        if self._session is None:
-            self._session = self._open()
         try:
-            async with self._session.request(
+            async with self._kept().request(
                 method,
                 URL(self._base + path, encoded=True),
                 data=body,
@@ -137,17 +166,50 @@ class HttpTransport:
             ) as response:
                 after = response.headers.get("Retry-After")
                 return Reply(response.status, await self._read(response), after)
-        except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError):
-            raise NotReached from None
-        except TimeoutError:
-            raise TooLate from None
-        except (aiohttp.ClientError, OSError):
-            raise ConnectionLost from None
+        except _FAILURES as error:
+            raise _failed(error) from None
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
+    ) -> AsyncIterator[Arriving]:
+        """See ``Transport``."""
+        broken: list[Exception] = []
+
+        async def watched() -> AsyncGenerator[bytes, None]:
+            try:
+                async for piece in body:
+                    yield piece
+            except Exception as error:
+                broken.append(error)
+                raise
+
+        headers = _headers(token, b"")
+        if size is not None:
+            headers["Content-Length"] = str(size)
+        try:
+            async with self._kept().request(
+                method,
+                URL(self._base + path, encoded=True),
+                data=watched(),
+                headers=headers,
+                allow_redirects=False,
+            ) as response:
+                yield Arriving(response.status, self._pieces(response))
+        except _FAILURES as error:
+            if broken:
+                raise broken[0] from None
+            raise _failed(error) from None
 
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
+
+    def _kept(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = self._open()
+        return self._session
 
     def _open(self) -> aiohttp.ClientSession:
         limits = self._limits
@@ -169,6 +231,17 @@ class HttpTransport:
                 raise TooLarge
         return bytes(body)
 
+    async def _pieces(self, response: aiohttp.ClientResponse) -> Pieces:
+        size = 0
+        try:
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > self._limits.reply_bytes:
+                    raise TooLarge
+                yield chunk
+        except _FAILURES as error:
+            raise _failed(error) from None
+
 
 class AsgiTransport:
     """A service in this process: no sockets.
@@ -177,7 +250,7 @@ class AsgiTransport:
     """
 
     def __init__(self, app: Any, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._asgi = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self._app = app
         self._limits = limits
         self._running: set[asyncio.Task[Reply]] = set()
 
@@ -197,10 +270,22 @@ class AsgiTransport:
             raise TooLarge
         return reply
 
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
+    ) -> AsyncIterator[Arriving]:
+        """See ``Transport``; here a body arrives once it is whole."""
+        data = b"".join([piece async for piece in body])
+        reply = await self.request(method, path, token=token, body=data)
+
+        async def whole() -> Pieces:
+            yield reply.body
+
+        yield Arriving(reply.status, whole())
+
     async def close(self) -> None:
         """Wait for what is still running."""
         await asyncio.gather(*self._running, return_exceptions=True)
-        await self._asgi.aclose()
 
     async def _request(
         self, method: str, path: str, token: str | None, body: bytes | None
@@ -208,9 +293,44 @@ class AsgiTransport:
         request = httpx.Request(
             method, "http://service" + path, headers=_headers(token, body), content=body
         )
-        response = await self._asgi.handle_async_request(request)
+        watched = _Watched(self._app)
+        asgi = httpx.ASGITransport(watched, raise_app_exceptions=False)
+        response = await asgi.handle_async_request(request)
+        if watched.broken_off:
+            raise ConnectionLost
         after = response.headers.get("Retry-After")
         return Reply(response.status_code, await response.aread(), after)
+
+
+class _Watched:
+    """An application, for one request: does it bring its reply to an end? Over a socket the
+    connection would break."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.broken_off = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def sent(message: Any) -> None:
+            more = message.get("more_body", False)
+            self.broken_off = message["type"] == "http.response.start" or more
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        finally:
+            if self.broken_off:
+                await send({"type": "http.response.body"})
+
+
+_FAILURES: Final = (aiohttp.ClientError, OSError)
+
+
+def _failed(error: Exception) -> TransportFailed:
+    """What it is to a caller; a ``TimeoutError`` is an ``OSError``."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
+        return NotReached()
+    return TooLate() if isinstance(error, TimeoutError) else ConnectionLost()
 
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:

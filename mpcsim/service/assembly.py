@@ -23,6 +23,7 @@ from mpcsim.gateway.mpc_nodes import InProcess, MpcNodePort, OverHttp
 from mpcsim.gateway.registry import Credentials, Registry
 from mpcsim.gateway.sessions import Sessions
 from mpcsim.gateway.smart_accounts import SmartAccounts, embedded
+from mpcsim.gateway.streaming import Streaming
 from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
@@ -137,6 +138,7 @@ def open_gateway(
             links,
             sessions,
             waves=waves,
+            streaming=Streaming(sessions, links, simulated, options.forwarding),
             activation=activation,
             suspensions=suspensions,
             meeting=meeting,

@@ -16,6 +16,7 @@ from mpcsim.party_events import Listener, silent
 from mpcsim.rng import Rng
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import check_forwarding
 from mpcsim.sim.run.faults import Fault
 
 
@@ -31,6 +32,10 @@ class GatewayOptions:
     """What goes wrong on them."""
     seed: int = 0
     """Of latencies, losses and random faults."""
+    forwarding: str | None = None
+    """What the gateway does with the messages of a signature: ``store`` them and forward them once
+    they are whole, or ``stream``: forward what it has of one (``mpcsim.gateway.streaming``). None:
+    as the network in force has it (``Connection.forwarding``), and without one ``store``."""
     queue: int = 0
     """Signing requests that may wait for one key; 0 refuses a second one at once."""
     token_lifetime_s: float = TOKEN_LIFETIME_S
@@ -56,6 +61,10 @@ class GatewayOptions:
     smart_accounts: MakeService | None = None
     """Makes the service behind ``/core/evm/v2/erc4337``; by default one over a chain in this
     process."""
+
+    def __post_init__(self) -> None:
+        if self.forwarding is not None:
+            check_forwarding("forwarding", self.forwarding)
 
 
 DEFAULTS: Final = GatewayOptions()

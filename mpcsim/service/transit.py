@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.ids import CLIENT
-from mpcsim.rpc.carrier import GATEWAY, Carrier
+from mpcsim.rpc.carrier import GATEWAY, Carrier, Pieces
 
 _CARRIED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
 """What a node asks for while its own caller waits: methods, and what their paths begin with."""
@@ -14,7 +17,8 @@ _CARRIED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
 class Transit:
     """ASGI middleware that has requests of a node carried to the gateway, and replies back.
 
-    A request arrives when its body has; what is refused comes back at once.
+    A request's body arrives in the parts in which the link brings it; what is refused comes back at
+    once. What the gateway does with the first parts before the last is its own business.
     """
 
     def __init__(self, app: ASGIApp, carrier: Carrier) -> None:
@@ -32,30 +36,97 @@ class Transit:
         ):
             await self._app(scope, receive, send)
             return
-        size = 0
-        start: Message = {}
-
-        async def arriving() -> Message:
-            nonlocal size
-            message = await receive()
-            if message["type"] == "http.request":
-                size += len(message.get("body", b""))
-                if not message.get("more_body", False):
-                    await self._carrier.delay(CLIENT, GATEWAY, size)
-            return message
-
-        async def returning(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            if start["status"] < 400:
-                await self._carrier.delay(GATEWAY, CLIENT, len(message["body"]))
-            await send(start)
-            await send(message)
-
+        back = _Back(self._carrier, send)
         if scope["method"] == "GET":  # nobody reads its body
             await self._carrier.delay(CLIENT, GATEWAY, 0)
-            await self._app(scope, receive, returning)
+            await back.through(self._app, scope, receive)
         else:
-            await self._app(scope, arriving, returning)
+            body = _body(receive)
+            async with aclosing(self._carrier.stream(CLIENT, GATEWAY, body)) as pieces:
+                over = False
+
+                async def arriving() -> Message:
+                    nonlocal over
+                    if over:
+                        return await receive()
+                    try:
+                        piece = await anext(pieces, None)
+                    except _GoneError:
+                        over = True
+                        return {"type": "http.disconnect"}
+                    over = piece is None
+                    return {"type": "http.request", "body": piece or b"", "more_body": not over}
+
+                await back.through(self._app, scope, arriving)
+
+
+class _GoneError(Exception):
+    """The caller has gone away."""
+
+
+async def _body(receive: Receive) -> Pieces:
+    """What the caller sends."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _GoneError
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+class _Back:
+    """The way back of a reply, whole or in pieces."""
+
+    def __init__(self, carrier: Carrier, send: Send) -> None:
+        self._carrier = carrier
+        self._send = send
+        self._start: Message = {}
+        self._pieces: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._carrying: asyncio.Task[None] | None = None
+
+    async def through(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
+        """Have an application answer."""
+        try:
+            await app(scope, receive, self._take)
+            self._pieces.put_nowait(None)
+            if self._carrying is not None:
+                await self._carrying
+        finally:
+            if self._carrying is not None:
+                self._carrying.cancel()
+
+    async def _take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._start = message
+        elif self._carrying is not None:
+            self._pieces.put_nowait(message)
+        elif message.get("more_body", False):
+            self._pieces.put_nowait(message)
+            self._carrying = asyncio.create_task(self._carry())
+        else:
+            if self._start["status"] < 400:
+                await self._carrier.delay(GATEWAY, CLIENT, len(message["body"]))
+            await self._send(self._start)
+            await self._send(message)
+
+    async def _carry(self) -> None:
+        """Carry a reply in pieces; one that was broken off breaks off here, too."""
+        whole = False
+
+        async def sent() -> Pieces:
+            nonlocal whole
+            while not whole and (message := await self._pieces.get()) is not None:
+                yield message.get("body", b"")
+                whole = not message.get("more_body", False)
+
+        begun = False
+        async with aclosing(self._carrier.stream(GATEWAY, CLIENT, sent())) as pieces:
+            async for piece in pieces:
+                if not begun:
+                    await self._send(self._start)
+                    begun = True
+                body = {"type": "http.response.body", "body": piece, "more_body": True}
+                await self._send(body)
+        if whole:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -2,7 +2,8 @@
 
 Latency, bandwidth, loss and faults (``mpcsim.sim``) act in the time of the event loop, real or
 virtual. Between two ends there is a pool of kept-alive connections, as HTTP clients have it: a
-message takes one that is idle. Answers come back over the connection of their request.
+message takes one that is idle. Answers come back over the connection of their request. A message
+may come in pieces (``stream``), each put on the connection when it comes.
 
 Where connections are cold, every session opens its own, as in ``mpcsim.sim.run.engine``: the first
 request over each pays the handshakes of TCP and TLS, what follows in the session does not. What a
@@ -15,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -23,10 +25,10 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
-from mpcsim.rpc.carrier import GATEWAY, End
+from mpcsim.rpc.carrier import GATEWAY, End, Pieces
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
-from mpcsim.sim.network.transport import Connection, Draws, Pipe
+from mpcsim.sim.network.transport import Burst, Connection, Draws, Pipe
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 
 _KINDS: Final = {
@@ -35,7 +37,10 @@ _KINDS: Final = {
 }
 
 
-_OPENED: Final[ContextVar[defaultdict[_Pool, list[Pipe]] | None]] = ContextVar(
+_NO_KEY: Final = TransferKey(CLIENT, CLIENT, 0, 0)
+"""Here draws come in the order of transfers, whatever they are of."""
+
+_OPENED: Final[ContextVar[defaultdict[_Pool, list[_Line]] | None]] = ContextVar(
     "_OPENED", default=None
 )
 """The connections of the present session."""
@@ -96,15 +101,86 @@ class SimulatedNetwork:
         """Whether nothing takes time, for now."""
         return self.model is None
 
+    @property
+    def streams(self) -> bool:
+        """See ``Carrier``: as the network in force has it (``Connection.forwarding``)."""
+        return self.model is not None and self.model.connection.forwarding == "stream"
+
+    @property
+    def faulty(self) -> bool:
+        """See ``Carrier``."""
+        return bool(self.faults)
+
     async def delay(self, source: End, target: End, size: int) -> None:
         """Take as long as ``size`` bytes need from one end of a link to the other."""
         pool = self._pools.get((source, target))
         if pool is None or self.model is None:
             return
         now = self.now_ms()
-        draws = self._draws(TransferKey(CLIENT, CLIENT, 0, 0), pool.direction)
+        draws = self._draws(_NO_KEY, pool.direction)
         due = pool.send(now, size + self.model.connection.overhead_bytes, draws)
         await asyncio.sleep((due - now) / 1000)
+
+    async def stream(self, source: End, target: End, pieces: Pieces) -> Pieces:
+        """See ``Carrier``. What is under way when conditions change arrives by the old ones."""
+        pool = self._pools.get((source, target))
+        if pool is None:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
+            return
+        loop = asyncio.get_running_loop()
+        arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+        sending = loop.create_task(self._send(pool, pieces, arriving))
+        try:
+            while (found := await arriving.get()) is not None:
+                at_s, piece = found
+                await asyncio.sleep(max(0.0, at_s - loop.time()))
+                yield piece
+            await sending
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    async def _send(
+        self, pool: _Pool, pieces: Pieces, arriving: asyncio.Queue[tuple[float, bytes] | None]
+    ) -> None:
+        """Put the pieces of a message on a connection; say when what of them is there."""
+        loop = asyncio.get_running_loop()
+        began_ms = loop.time() * 1000 - self.now_ms()
+        draw = self._draws
+        line = pool.take(loop.time() * 1000 - began_ms)
+        line.busy = True
+        overhead = pool.connection.overhead_bytes  # leaves first
+        latencies: Draws | None = None
+
+        def put(piece: bytes) -> None:
+            nonlocal overhead, latencies
+            draws = draw(_NO_KEY, pool.direction)
+            if latencies is not None:  # the parts of a message meet the same queues
+                draws = Draws(latencies.forward_ms, latencies.backward_ms, draws.loss)
+            latencies = draws
+            bursts: list[Burst] = []
+            now_ms = loop.time() * 1000 - began_ms
+            line.pipe.transfer(now_ms, overhead + len(piece), draws, bursts)
+            start = -overhead
+            for burst in bursts:
+                end = start + burst.size
+                at_s = (began_ms + burst.at_ms + pool.service_ms) / 1000
+                arriving.put_nowait((at_s, piece[max(0, start) : max(0, end)]))
+                start = end
+            overhead = 0
+
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if piece:
+                        put(piece)
+            if latencies is None:
+                put(b"")
+        finally:
+            line.busy = False
+            arriving.put_nowait(None)
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """What message faults and partitions leave of messages that travel together."""
@@ -145,6 +221,15 @@ class SimulatedNetwork:
 
 
 @dataclass(eq=False)
+class _Line:
+    """A connection of a pool."""
+
+    pipe: Pipe
+    busy: bool = False
+    """Something of a message is still to come."""
+
+
+@dataclass(eq=False)
 class _Pool:
     """One direction of a link, and its pool of connections."""
 
@@ -153,18 +238,22 @@ class _Pool:
     connection: Connection
     answers: bool
     """Answers find their connection open."""
-    pipes: list[Pipe] = field(default_factory=list)
+    lines: list[_Line] = field(default_factory=list)
 
     def send(self, now_ms: float, size: int, draws: Draws) -> float:
         """When a message handed over now has arrived and been forwarded."""
-        opened = _OPENED.get() if self.connection.cold else None
-        pipes = self.pipes if opened is None else opened[self]
-        idle = (pipe for pipe in pipes if pipe.arrived_ms <= now_ms)
-        pipe = next(idle, None)
-        if pipe is None:
-            pipe = self._open()
-            pipes.append(pipe)
+        pipe = self.take(now_ms).pipe
         return pipe.transfer(now_ms, size, draws).arrived_ms + self.service_ms
+
+    def take(self, now_ms: float) -> _Line:
+        """An idle connection, or a new one."""
+        opened = _OPENED.get() if self.connection.cold else None
+        lines = self.lines if opened is None else opened[self]
+        for line in lines:
+            if not line.busy and line.pipe.arrived_ms <= now_ms:
+                return line
+        lines.append(_Line(self._open()))
+        return lines[-1]
 
     def _open(self) -> Pipe:
         kept = replace(self.connection, cold=self.connection.cold and not self.answers)

@@ -4,7 +4,13 @@ import json
 from contextlib import closing
 
 from mpcsim.bench.report import TARGETS
-from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
+from mpcsim.bench.simulator import (
+    engine_figures,
+    forwarding_figures,
+    key_generation_graph,
+    samples_per_s,
+    table,
+)
 from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
 from mpcsim.bench.starting import table as starting_table
 from mpcsim.cli import main
@@ -55,6 +61,12 @@ def test_simulator_figures():
     assert len(graph.messages) == 3 * 12
     assert samples_per_s(graph, network, 100) > 0
     assert "des_us_per_message" in table(figures)
+
+
+def test_figures_of_forwarding():
+    figures = forwarding_figures()
+    assert [round(ms, -1) for ms in figures.values()] == [600, 500]
+    assert "sign_50ms_hops_stream_ms" in table(figures)
 
 
 def test_a_filled_gateway(tmp_path):

@@ -38,7 +38,13 @@ from mpcsim.system import (
 )
 from tests.helpers.processes import PORTS
 
-CHOSEN = ("--queue=3", "--token-lifetime=7", "--lease=9", "--network=seoul,loss=0.1")
+CHOSEN = (
+    "--queue=3",
+    "--token-lifetime=7",
+    "--lease=9",
+    "--forwarding=stream",
+    "--network=seoul,loss=0.1",
+)
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
 

@@ -55,8 +55,9 @@ async def refused(client, verb, body, status, error):
 # ---------------------------------------------------------------------- what works
 
 
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_key_is_made_signs_and_is_recovered(curve):
+def test_a_key_is_made_signs_and_is_recovered(curve, forwarding):
     async def work(gateway, client):
         first = await client.generate(curve)
         await client.check_works(first)
@@ -72,7 +73,7 @@ def test_a_key_is_made_signs_and_is_recovered(curve):
                 (second.record.epoch.hex(), "active")
             ]
 
-    run(work)
+    run(work, forwarding=forwarding)
 
 
 @pytest.mark.parametrize(("curve", "rounds"), [("secp256k1", 2), ("ed25519", 1)])

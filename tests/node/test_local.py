@@ -179,6 +179,25 @@ def test_tcp_settings_hold_for_the_service() -> None:
     assert narrow - wide == pytest.approx(600, rel=0.01)
 
 
+def test_a_gateway_that_streams_pays_for_the_windows_once() -> None:
+    """As above; of the 1,001 ms 600 are slow start, 300 on each hop: they overlap. The service's
+    gateway does what its network has it do, and what is in force counts."""
+    network = Network.star(50.0, 50.0, 50.0)
+    streaming = network.with_connection(forwarding="stream")
+    with local(streaming) as service:
+        alice = service.user("alice")
+        share = generate(alice, "secp256k1")
+        service.wait(10_000)
+        for _ in range(3):
+            assert 700 <= ms(sign(alice, share).elapsed) < 701
+        service.change(network)
+        assert 1000 <= ms(sign(alice, share).elapsed) < 1001
+    with local(network, forwarding="stream") as service:
+        alice = service.user("alice")
+        share = generate(alice, "secp256k1")
+        assert 700 <= ms(sign(alice, share).elapsed) < 701
+
+
 def predicted(network: Network, curve: str) -> float:
     """By the engine, signing with the institution: the farther MPC node, as for the vault."""
     simulation = Simulation(network, compute=Free())

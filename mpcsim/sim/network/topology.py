@@ -1,7 +1,8 @@
 """Sites, links and where the parties sit.
 
 A message travels hop by hop along the shortest path; a site in the middle (the gateway) terminates
-connections and forwards whole messages. All times are milliseconds.
+connections and forwards whole messages, or what it has of them (``Connection.forwarding``). All
+times are milliseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Site:
     """Compute takes this many times as long as declared or measured; 2 is half as fast."""
     cores: int = 1
     service_ms: float = 0.0
-    """Time to forward one message."""
+    """Time to forward one message, or a part of one."""
 
     def __post_init__(self) -> None:
         if not 0 < self.cpu_factor < math.inf:
@@ -300,7 +301,8 @@ class Network:
         )
 
     def with_connection(self, **changes: object) -> Network:
-        """The same network with other connection settings, e.g. ``cold=True``.
+        """The same network with other connection settings, e.g. ``cold=True`` or
+        ``forwarding="stream"``.
 
         Raises:
             UsageError: no such setting, or a bad value.
@@ -339,6 +341,8 @@ class Network:
         for link in self.links:
             loss = f", loss {link.loss:.2%}" if link.loss else ""
             lines.append(f"  {link.a} - {link.b}: {link.latency}, {link.mbit_per_s:g} Mbit/s{loss}")
+        if self.connection.forwarding == "stream":
+            lines.append("  forwarding as bytes arrive")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -365,10 +369,11 @@ class Network:
         kept = self.connection
         state = "opened anew in every session" if kept.cold else "kept open"
         idle = "" if kept.slow_start_after_idle else ", kept while idle"
+        how = ", forwarding as bytes arrive" if kept.forwarding == "stream" else ""
         note = (
             f"connections {state}, TLS handshake {counted(kept.tls_round_trips, 'round trip')}, "
             f"{kept.overhead_bytes} B around each message, "
-            f"initial window {counted(kept.initial_window, 'segment')}{idle}"
+            f"initial window {counted(kept.initial_window, 'segment')}{idle}{how}"
         )
         return document(f"Network: {self.name or 'unnamed'}", [links, sites], notes=[note])
 

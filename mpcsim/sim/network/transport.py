@@ -16,6 +16,12 @@ loss, delayed acknowledgements):
 
 Each hop of each (sender, receiver) flow has a connection of its own, as HTTP clients keep.
 
+A site in the middle forwards whole messages, or (``forwarding="stream"``) what it has of one. A
+message then reaches it in bursts, a window's worth each, and each burst goes on when its last byte
+is there: successive transfers on the next hop's connection. So slow start on the hops overlaps;
+the transmission of one window does not. One message's bursts meet the same latency on a hop; which
+of them a lost segment was in is not known, so all of a transfer wait until it is there.
+
 All times are milliseconds.
 """
 
@@ -26,10 +32,12 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Final, NamedTuple
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 
-__all__ = ["Connection", "Draws", "Pipe", "Transfer"]
+__all__ = ["FORWARDING", "Burst", "Connection", "Draws", "Pipe", "Transfer"]
 
+FORWARDING: Final = ("store", "stream")
+"""What a site in the middle may do with messages."""
 SEGMENT_BYTES: Final = 1448
 """Payload of a full segment (1500-byte MTU, IPv4, TCP timestamps)."""
 SEGMENT_HEADER_BYTES: Final = 52
@@ -58,8 +66,12 @@ class Connection:
     slow_start_after_idle: bool = True
     """A connection that was idle for longer than its retransmission timeout begins again with the
     initial window (RFC 5681, section 4.1; Linux's ``net.ipv4.tcp_slow_start_after_idle``)."""
+    forwarding: str = "store"
+    """What a site in the middle (the gateway) does: ``store`` messages and forward them once they
+    are whole, or ``stream``: forward what it has of one."""
 
     def __post_init__(self) -> None:
+        check_forwarding("connection forwarding", self.forwarding)
         if self.tls_round_trips not in (0, 1, 2):
             raise UsageError(f"connection tls_round_trips is {self.tls_round_trips}: 0, 1 or 2")
         if not whole(self.overhead_bytes, 0):
@@ -99,6 +111,14 @@ class Draws(NamedTuple):
     """Uniform in [0, 1): where on the loss distribution this transfer falls; 0: nothing lost."""
 
 
+class Burst(NamedTuple):
+    """The part of a message that is at the other end of a hop at the same time."""
+
+    at_ms: float
+    """Its last byte is there."""
+    size: int
+
+
 @dataclass(frozen=True)
 class Transfer:
     """Where the time of one transfer went; the parts add up to ``arrived_ms - given_ms``."""
@@ -121,6 +141,15 @@ class Transfer:
 def whole(value: object, least: int) -> bool:
     """Whether something that claims to be a count is a whole number, and large enough."""
     return isinstance(value, Integral) and int(value) >= least
+
+
+def check_forwarding(what: str, value: object) -> None:
+    """
+    Raises:
+        UsageError: it is none of ``FORWARDING``.
+    """
+    if value not in FORWARDING:
+        raise UsageError(unknown(what, str(value), FORWARDING))
 
 
 def segments(size: int) -> int:
@@ -188,8 +217,14 @@ class Pipe:
     def __post_init__(self) -> None:
         self.window = self.initial_window
 
-    def transfer(self, given_ms: float, size: int, draws: Draws) -> Transfer:
-        """Send ``size`` bytes handed over at ``given_ms``; calls must be in order of time."""
+    def transfer(
+        self, given_ms: float, size: int, draws: Draws, bursts: list[Burst] | None = None
+    ) -> Transfer:
+        """Send ``size`` bytes handed over at ``given_ms``; calls must be in order of time.
+
+        Args:
+            bursts: gets the parts in which they reach the other end.
+        """
         rtt = draws.forward_ms + draws.backward_ms
         first_segment = wire_ms(min(size, SEGMENT_BYTES), 1, self.mbit_per_s)
         now = max(given_ms, self.free_ms)
@@ -206,6 +241,7 @@ class Pipe:
 
         count = left = segments(size)
         bytes_left = size
+        windows: list[tuple[float, int]] = []
         waited = transmitted = 0.0
         while True:
             sending = min(self.window - self.used, left)
@@ -216,6 +252,8 @@ class Pipe:
             self.used += sending
             left -= sending
             bytes_left -= payload
+            if sending:
+                windows.append((now, payload))
             if not left:
                 break
             opened = max(now, self.opened_ms + first_segment + rtt)
@@ -227,6 +265,10 @@ class Pipe:
         recovery = recovery_ms(self._loss_level(count, draws.loss), rtt) if self.loss else 0.0
         arrived = now + draws.forward_ms + recovery
         in_order = max(arrived, self.arrived_ms)
+        if bursts is not None:
+            for left_ms, payload in windows:
+                there = left_ms + draws.forward_ms + recovery
+                bursts.append(Burst(max(there, self.arrived_ms), payload))
         self.arrived_ms = in_order
         return Transfer(
             given_ms,

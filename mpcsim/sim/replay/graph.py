@@ -65,7 +65,7 @@ class MessageGraph:
         Raises:
             UsageError: no samples; measured compute; a party without a site; a site that hosts
                 more parties than it has cores (they would take turns, in an order that depends on
-                the sample).
+                the sample); a network that forwards as bytes arrive.
         """
         if not whole(samples, 1):
             raise UsageError(f"samples is {samples}: not a whole number from 1 on")

@@ -80,6 +80,11 @@ class Plan:
                 f"compute {compute.name} cannot be replayed: it differs from run to run "
                 "(compute.calibrate makes declared costs of it)"
             )
+        if network.connection.forwarding != "store":
+            raise UsageError(
+                f"a network with forwarding {network.connection.forwarding} cannot be replayed: "
+                "run the simulation itself"
+            )
         self.steps = steps
         self.messages = messages
         self.compute = compute

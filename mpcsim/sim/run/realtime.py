@@ -11,6 +11,9 @@ message is posted at once and held at the other end until it is due, so HTTP cos
 the network is faster than the loopback (1 to 3 ms a hop in Python). Computation takes what it takes
 here; a site's ``cpu_factor`` above 1 stretches it.
 
+A message that is forwarded as it arrives (``Connection.forwarding``) goes over the loopback whole,
+when the first of it is due, and is held until the last is.
+
 Everything runs in one event loop, hence on one core: parties that compute at the same moment wait
 for each other, which they do not in virtual time. ``mpcsim.bench.realtime`` measures what that
 comes to.

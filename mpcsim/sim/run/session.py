@@ -16,7 +16,7 @@ from mpcsim.protocol import Output, Prepared, Send
 from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
-from mpcsim.sim.network.transport import Draws, Pipe
+from mpcsim.sim.network.transport import Burst, Draws, Pipe
 from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
 from mpcsim.sim.run.ending import Validate, conclude, inner_party
 from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
@@ -73,6 +73,8 @@ class InTransit:
     copies_ms: tuple[float, ...]
     hops: list[Hop] = field(default_factory=list)
     """Those behind it, and the one it is on."""
+    bursts: tuple[Burst, ...] = ()
+    """In which it is given to the next hop, where it is not given whole."""
 
 
 P = TypeVar("P", bound=PlacedParty)
@@ -228,17 +230,28 @@ class SessionRun(Generic[P]):
         return self._transits[number]
 
     def _transfer(self, hop: FlowHop, transit: InTransit, given_ms: float) -> float:
-        """Put a message on a hop; when it may leave the far end."""
-        draws = self._draws(transit.key, hop.direction)
-        if hop.burst == transit.burst and hop.draws is not None:
-            # Packets of one burst meet the same queues.
-            draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.loss)
-        hop.burst, hop.draws = transit.burst, draws
-        size = len(transit.data) + self.network.connection.overhead_bytes
-        transfer = hop.pipe.transfer(given_ms, size, draws)
+        """Put a message on a hop; when it, or the first of it, may leave the far end.
+
+        Of what is put there in parts the last is recorded: from when the message was whole at the
+        near end to when it is whole at the far one.
+        """
+        connection = self.network.connection
+        whole = Burst(given_ms, len(transit.data) + connection.overhead_bytes)
+        relayed = connection.forwarding == "stream" and hop is not transit.route[-1]
+        there: list[Burst] | None = [] if relayed else None
+        for part in transit.bursts or (whole,):
+            draws = self._draws(transit.key, hop.direction)
+            if hop.burst == transit.burst and hop.draws is not None:
+                # Packets of one burst meet the same queues, and so do the parts of a message.
+                draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.loss)
+            hop.burst, hop.draws = transit.burst, draws
+            transfer = hop.pipe.transfer(part.at_ms, part.size, draws, there)
         source, target = hop.direction.source, hop.direction.target
         transit.hops.append(Hop(source, target, transfer, hop.service_ms))
-        return transfer.arrived_ms + hop.service_ms
+        if there is None:
+            return transfer.arrived_ms + hop.service_ms
+        transit.bursts = tuple(Burst(at + hop.service_ms, size) for at, size in there)
+        return transit.bursts[0].at_ms
 
     def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
         """The record of a message at the end of its route."""

@@ -145,6 +145,11 @@ def test_connections_in_a_notebook() -> None:
     assert "initial window 1 segment, kept while idle<" in changed._repr_html_()
 
 
+def test_how_messages_are_forwarded_is_a_setting_of_the_connections() -> None:
+    changed = Network.star().with_connection(forwarding="stream")
+    assert changed.connection == Connection(forwarding="stream")
+
+
 def test_text() -> None:
     text = str(Network.star(10, loss=0.01))
     assert "client - gateway: constant, 10.0 ms, 1000 Mbit/s, loss 1.00%" in text

@@ -1,0 +1,271 @@
+"""Messages that go on while they come: ``exchange`` in sessions with one MPC node.
+
+What is stored first, however the gateway is set: everything else (``open``, ``generate``,
+``recover``, ``sign``, ``presigned``, ``activate``; exchanges with both MPC nodes), and everything
+while faults are in force on the links. So is a body that comes slowly, or that is none: its request
+to the MPC node is broken off, which acts on whole bodies only, and the body is dealt with as if
+nothing had been sent on (``Waves.carry``). Callers are told the same as by a gateway that stores.
+
+Each envelope's header is checked before anything of that envelope goes on, either way. What cannot
+be known before the first byte:
+
+* A session must be open whenever something goes to the client, and once more at the end, when the
+  last byte goes; that byte is kept back until the MPC node's whole answer has been looked at and
+  the books say what follows from it.
+* What goes wrong before the reply has begun is told as ever. After that the reply breaks off, as if
+  the connection had.
+* The session is the caller's (its lease does not run out) from when its first bytes are here, for
+  as long as the body may take.
+* ``Server-Timing`` says what was spent until the reply began.
+
+The MPC node's answer is read as fast as it comes, however slowly the caller takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from starlette.requests import ClientDisconnect
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.sessions import Asking, Session, Sessions
+from mpcsim.gateway.sieve import AnswerSieve, ExchangeSieve
+from mpcsim.gateway.waves import MAX_SAID, check_header
+from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND
+from mpcsim.rpc.carrier import Carrier, Pieces
+from mpcsim.rpc.errors import LinkFailed, Refused, no_such_session, unintelligible
+from mpcsim.rpc.http import Incoming
+
+LOG = logging.getLogger(__name__)
+
+_HEAD_BYTES = SESSION_ID_BYTES + 2
+"""Of a ``wire.Exchange``: its session, and how many messages follow."""
+
+
+class _Store(Exception):
+    """The body is to be dealt with when it is whole."""
+
+
+class _Off(Exception):
+    """The session has ended meanwhile."""
+
+
+class Reply:
+    """A ``wire.Mail`` on its way to a caller."""
+
+    def __init__(self) -> None:
+        self._coming: asyncio.Queue[bytes | asyncio.Task[bool]] = asyncio.Queue()
+        self._first = b""
+
+    def put(self, piece: bytes) -> None:
+        """Something of it."""
+        self._coming.put_nowait(piece)
+
+    def over(self, task: asyncio.Task[bool]) -> None:
+        """Nothing more comes; the task says why."""
+        if not task.cancelled():
+            task.exception()  # seen, whether or not anybody still waits
+        self._coming.put_nowait(task)
+
+    async def begins(self) -> bool:
+        """Wait until there is something of it; False: the body is to be stored.
+
+        Raises:
+            Refused: there will be none.
+        """
+        first = await self._coming.get()
+        if isinstance(first, bytes):
+            self._first = first
+            return True
+        return first.result()
+
+    async def pieces(self) -> Pieces:
+        """As they come.
+
+        Raises:
+            Refused: it breaks off.
+        """
+        yield self._first
+        while isinstance(piece := await self._coming.get(), bytes):
+            yield piece
+        piece.result()
+
+
+class Streaming:
+    """Forwards messages as their bytes arrive."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        links: Mapping[PartyId, Link],
+        carrier: Carrier,
+        forwarding: str | None = None,
+    ) -> None:
+        """
+        Args:
+            forwarding: ``store`` or ``stream``; None: as the carrier has it.
+        """
+        self._sessions = sessions
+        self._links = links
+        self._carrier = carrier
+        self._forwarding = forwarding
+        self._under_way: set[asyncio.Task[bool]] = set()
+
+    @property
+    def on(self) -> bool:
+        """Whether anything goes on while it comes, for now."""
+        if self._carrier.faulty:
+            return False
+        return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
+
+    async def exchange(self, asking: Asking, body: Incoming) -> Reply | None:
+        """Carry a client's messages to its one MPC node, and back what that one says.
+
+        Returns:
+            The reply, which has begun; None: the body is to be stored first, nothing is done yet.
+
+        Raises:
+            Refused: the session is off.
+        """
+        session = await self._session(asking, body)
+        if session is None:
+            return None
+        reply = Reply()
+        task = asyncio.create_task(self._carry(asking, session, body, reply))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(reply.over)
+        try:
+            return reply if await reply.begins() else None
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def _session(self, asking: Asking, body: Incoming) -> Session | None:
+        """The session that a body is of, if it may go on while it comes."""
+        try:
+            while len(body.so_far) < _HEAD_BYTES:
+                if not await body.more():
+                    return None
+            if not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
+                return None
+            session_id = bytes(body.so_far[:SESSION_ID_BYTES])
+            session = await self._sessions.find(asking.claims, session_id)
+        except (Refused, ClientDisconnect):
+            return None  # as will be seen again
+        return session if len(session.nodes) == 1 else None
+
+    async def _carry(self, asking: Asking, session: Session, body: Incoming, reply: Reply) -> bool:
+        """What ``Waves.carry`` does; False: it is for that to do."""
+        (party,) = session.nodes
+        async with self._sessions.serving(session):
+            if party not in session.open_at:
+                session.to_come += 1
+                return False
+            try:
+                aborts, last = await self._through(asking, session, party, body, reply)
+            except _Store:
+                session.to_come += 1
+                return False
+            except _Off:
+                await self._sessions.stop([session])
+                raise no_such_session() from None
+            except asyncio.CancelledError:
+                self._sessions.call_off(session)
+                raise
+            except BaseException as error:
+                if isinstance(error, Refused) and not isinstance(error, LinkFailed):
+                    session.open_at.discard(party)
+                await self._sessions.stop([session])
+                raise
+            if not self._sessions.is_open(session):
+                await self._sessions.stop([session])
+                raise no_such_session()
+            if aborts:
+                await self._sessions.stop([session])
+            elif not session.open_at:
+                self._sessions.end(session)
+            reply.put(last)
+            return True
+
+    async def _through(
+        self, asking: Asking, session: Session, party: PartyId, body: Incoming, reply: Reply
+    ) -> tuple[bool, bytes]:
+        """Have the MPC node asked, and its answer given to the client but for its end.
+
+        Returns:
+            Whether the client has aborted; the end.
+
+        Raises:
+            Refused: the MPC node's refusal, or it has not answered.
+        """
+        link = self._links[party]
+        sent: list[Envelope] = []
+
+        def to_node(envelope: Envelope) -> None:
+            check_header(session, CLIENT, envelope)
+            sent.append(envelope)
+
+        def to_client(envelope: Envelope) -> None:
+            check_header(session, party, envelope)
+
+        answer = AnswerSieve(to_client, MAX_SAID)
+        kept = b""
+
+        def take(piece: bytes) -> None:
+            nonlocal kept
+            passed = kept + _said(party, answer.feed, piece)
+            if not self._sessions.is_open(session):
+                raise _Off
+            kept = passed if answer.done else b""  # together with the last byte
+            if passed and not answer.done:
+                reply.put(passed)
+
+        scope = session.scope("exchange")
+        upward = _checked(body, ExchangeSieve(to_node), link.timeout_s / 2)
+        await link.stream(scope, upward, body.size, asking.times, take)
+        last = kept + _said(party, lambda _: answer.finish(), b"")
+        if not answer.open and session.to_come <= 0:
+            session.open_at.discard(party)
+        return any(envelope.kind == ABORT_KIND for envelope in sent), last
+
+
+async def _checked(body: Incoming, sieve: ExchangeSieve, patience_s: float) -> Pieces:
+    """What of a body may go on, as it comes.
+
+    Raises:
+        _Store: nothing more of it may, or it takes longer than that.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience_s
+    chunk = bytes(body.so_far)
+    try:
+        while chunk:
+            passed = sieve.feed(chunk)
+            if body.complete:
+                break
+            if passed:
+                yield passed
+            passed = b""
+            chunk = await body.more(max(0.0, until - loop.time()))
+        yield passed + sieve.finish()
+    except (InvalidEncoding, Refused, ClientDisconnect, TimeoutError) as error:
+        raise _Store from error
+
+
+def _said(party: PartyId, look: Callable[[bytes], bytes], piece: bytes) -> bytes:
+    """Look at what an MPC node says.
+
+    Raises:
+        LinkFailed: it is no answer of its; the client has no part in that.
+    """
+    try:
+        return look(piece)
+    except (InvalidEncoding, Refused) as error:
+        LOG.error("the %s's answer: %s", ROLES[party], error)
+        raise unintelligible(party) from None

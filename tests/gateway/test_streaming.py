@@ -1,0 +1,433 @@
+"""A gateway that forwards as bytes arrive, beside one that stores: what reaches whom when, and that
+what goes wrong half-way does no more than it would have."""
+
+import asyncio
+import threading
+from contextlib import closing
+
+import pytest
+
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.gateway.mpc_nodes import InProcess, OverHttp
+from mpcsim.gateway.sieve import AnswerSieve, ExchangeSieve
+from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.mpc_node.app import create_app
+from mpcsim.protocol import Done
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import unreachable
+from mpcsim.rpc.transport import AsgiTransport, ConnectionLost, HttpTransport
+from mpcsim.service import GatewayOptions
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import drop
+from tests.helpers.gateway import (
+    MESSAGE,
+    Client,
+    Failed,
+    check_signature,
+    feed,
+    open_with,
+    sends,
+)
+from tests.node.harness import PLACES, running
+
+SID = bytes(range(32))
+NO_SESSION = (410, "no such session, or it has expired")
+
+
+def letter(size, sender=CLIENT, receiver=OPERATOR):
+    return Envelope(1, 1, False, sender, receiver, SID, bytes(size)).encode()
+
+
+# ------------------------------------------------------------------ sieves
+
+BODIES = [
+    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
+    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7))), None),
+    (AnswerSieve(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
+    (AnswerSieve(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
+]
+
+
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+@pytest.mark.parametrize("case", range(len(BODIES)))
+def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(case, step):
+    sieve, body, mail = BODIES[case]
+    sieve = type(sieve)(lambda envelope: None, *([32] if mail is not None else []))
+    data = body.to_bytes()
+    passed = b""
+    for start in range(0, len(data), step):
+        assert not sieve.done
+        passed += sieve.feed(data[start : start + step])
+    expected = data if mail is None else wire.Mail(body.messages).to_bytes()
+    assert sieve.done
+    if body.messages:
+        assert passed == expected[:-1]
+    assert passed + sieve.finish() == expected
+
+
+def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
+    def check(envelope):
+        if envelope.sender != CLIENT:
+            raise ValueError
+
+    data = wire.Exchange(SID, (letter(50), letter(50, sender=OPERATOR))).to_bytes()
+    sieve, passed = ExchangeSieve(check), b""
+    with pytest.raises(ValueError):
+        for byte in data:
+            passed += sieve.feed(bytes([byte]))
+    assert passed == data[: 32 + 2 + 4 + len(letter(50))]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        SID + b"\0\x41",
+        SID + b"\0\1" + (39).to_bytes(4, "big"),
+        SID + b"\0\1\xff\xff\xff\xff",
+        wire.Exchange(SID, (letter(3),)).to_bytes() + b"\0",
+    ],
+)
+def test_what_is_no_exchange_is_refused(data):
+    with pytest.raises(InvalidEncoding):
+        ExchangeSieve(lambda envelope: None).feed(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0"]
+)
+def test_what_is_no_answer_is_refused(data):
+    with pytest.raises(InvalidEncoding):
+        AnswerSieve(lambda envelope: None, 32).feed(data)
+
+
+def test_what_is_cut_off_is_no_body():
+    sieve = ExchangeSieve(lambda envelope: None)
+    sieve.feed(wire.Exchange(SID, (letter(3),)).to_bytes()[:-1])
+    with pytest.raises(InvalidEncoding):
+        sieve.finish()
+
+
+# ------------------------------------------------------------------ a signature, message by message
+
+
+class Watched(InProcess):
+    """An MPC node's port that tells what has reached it, and may answer in pieces."""
+
+    def __init__(self, node):
+        super().__init__(node)
+        self.got = bytearray()
+        self.acted = 0
+        self.first = asyncio.Event()
+        self.halfway = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.breaks = None
+
+    async def stream(self, verb, grant, body, size):
+        async for piece in body:
+            self.got += piece
+            self.first.set()
+        answer = await self.handle(verb, grant, bytes(self.got))
+        self.acted += 1
+        yield answer[: len(answer) // 2]
+        self.halfway.set()
+        await self.go_on.wait()
+        if self.breaks is not None:
+            raise self.breaks
+        yield answer[len(answer) // 2 :]
+
+
+def run(work, **options):
+    """Run ``work(gateway, client, port, party, request)`` where the client's second request of a
+    signature is about to be sent; by default to a gateway that streams."""
+
+    async def whole():
+        with closing(open_with(**{"forwarding": "stream", **options})) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate("secp256k1")
+            port = Watched(gateway.links[OPERATOR].node)
+            gateway.links[OPERATOR].port = port
+            party, begun = client.begin_sign(share)
+            reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+            outputs = feed(party, reply.messages)
+            body = wire.Exchange(begun.session_id, sends(outputs))
+            await work(gateway, client, port, party, body)
+            if isinstance(party.outcome, Done):
+                check_signature(share, MESSAGE, party.outcome.result)
+            # The key is free, and of use.
+            gateway.links[OPERATOR].port = InProcess(port.node)
+            port.go_on.set()
+            await client.sign(share)
+
+    asyncio.run(whole())
+
+
+async def in_two(data, at, event=None):
+    """A body that stops in the middle until an event."""
+    yield data[:at]
+    if event is not None:
+        await asyncio.wait_for(event.wait(), 10)
+    yield data[at:]
+
+
+async def post(client, content, size=None):
+    headers = {"Content-Type": wire.MEDIA_TYPE}
+    if size is not None:
+        headers["Content-Length"] = str(size)
+    return await client.request("POST", "/mpc/v1/exchange", content=content, headers=headers)
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_last(sized):
+    async def work(gateway, client, port, party, body):
+        data = body.to_bytes()
+        answer = await post(client, in_two(data, 20_000, port.first), len(data) if sized else None)
+        assert answer.status_code == 200
+        assert bytes(port.got) == data
+        assert "operator" in answer.headers["server-timing"]
+        feed(party, wire.Mail.from_bytes(answer.content).messages)
+        assert isinstance(party.outcome, Done)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"forwarding": "store"}, {"forwarding": None}, {"faults": [drop(nth=99, kind="Commit")]}],
+)
+def test_otherwise_the_mpc_node_is_asked_when_the_body_is_whole(options):
+    async def work(gateway, client, port, party, body):
+        answer = await post(client, in_two(body.to_bytes(), 20_000))
+        assert answer.status_code == 200
+        assert not port.got
+        feed(party, wire.Mail.from_bytes(answer.content).messages)
+        assert isinstance(party.outcome, Done)
+
+    run(work, **options)
+
+
+def spoilt(body, **header):
+    """The same body with another header in its last message."""
+    last = Envelope.decode(body.messages[-1])
+    fields = {**vars(last), **header}
+    return wire.Exchange(body.session_id, (*body.messages[:-1], Envelope(**fields).encode()))
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ({"session_id": SID}, "messages: of another session"),
+        ({"sender": OPERATOR}, "messages: party 1 speaks for 2"),
+        ({"receiver": 3}, "messages: party 3 takes no part"),
+    ],
+)
+def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(header, error, forwarding):
+    async def work(gateway, client, port, party, body):
+        answer = await client.post("exchange", spoilt(body, **header))
+        assert (answer.status_code, answer.json()) == (400, {"error": error})
+        assert not port.acted
+        later = await client.post("exchange", body)
+        assert (later.status_code, later.json()["error"]) == NO_SESSION
+
+    run(work, forwarding=forwarding)
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda data: data + b"x", "exchange: 1 trailing bytes"),
+        (lambda data: data[:-1], None),
+        (lambda data: data[:32] + b"\0\x41" + data[34:], "exchange: sequence of 65, at most 64"),
+        (lambda data: data[:10], None),
+    ],
+)
+def test_what_is_no_body_changes_nothing(change, error, forwarding):
+    async def work(gateway, client, port, party, body):
+        answer = await client.post("exchange", change(body.to_bytes()))
+        assert answer.status_code == 400
+        assert answer.json()["error"].startswith(error or "exchange: truncated: ")
+        assert not port.acted
+        port.got.clear()
+        good = await client.ask("exchange", body)
+        feed(party, wire.Mail.from_bytes(good).messages)
+        assert isinstance(party.outcome, Done)
+
+    run(work, forwarding=forwarding)
+
+
+def test_a_body_that_comes_slowly_is_stored():
+    async def work(gateway, client, port, party, body):
+        gateway.links[OPERATOR].timeout_s = 0.2
+        late = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.3, late.set)
+        data = body.to_bytes()
+        answer = await post(client, in_two(data, 20_000, late), len(data))
+        assert answer.status_code == 200
+        assert 0 < len(port.got) < len(data)
+        assert not port.acted
+        feed(party, wire.Mail.from_bytes(answer.content).messages)
+        assert isinstance(party.outcome, Done)
+
+    run(work)
+
+
+async def broken(gateway, client, data):
+    """As a client behind a socket sees a reply that breaks off."""
+    transport = AsgiTransport(gateway.app)
+    with pytest.raises(ConnectionLost):
+        await transport.request("POST", "/mpc/v1/exchange", token=client.token, body=data)
+
+
+def test_an_mpc_node_that_breaks_off_its_answer():
+    async def work(gateway, client, port, party, body):
+        port.breaks = unreachable(OPERATOR)
+        await broken(gateway, client, body.to_bytes())
+
+    run(work)
+
+
+@pytest.mark.parametrize("how", ["off", "suspended"])
+def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how):
+    async def work(gateway, client, port, party, body):
+        port.go_on.clear()
+        asking = asyncio.create_task(broken(gateway, client, body.to_bytes()))
+        await asyncio.wait_for(port.halfway.wait(), 10)
+        sessions = gateway.gateway.sessions
+        (session,) = sessions._sessions.values()
+        if how == "off":
+            await sessions.stop([session])
+        else:
+            await sessions.stop(sessions.of_key(session.key_id))
+        port.go_on.set()
+        await asking
+
+    run(work)
+
+
+def test_an_answer_whose_later_envelope_is_wrong_breaks_off():
+    async def work(gateway, client, port, party, body):
+        handle = port.handle
+
+        async def lying(verb, grant, data):
+            said = await handle(verb, grant, data)
+            if verb != "exchange":
+                return said
+            answer = wire.Answer.from_bytes(said)
+            wrong = Envelope(1, 1, False, CLIENT, CLIENT, body.session_id, bytes(9)).encode()
+            messages = (*answer.messages, wrong)
+            return wire.Answer(answer.open, None, messages).to_bytes()
+
+        port.handle = lying
+        await broken(gateway, client, body.to_bytes())
+
+    run(work)
+
+
+def test_an_answer_that_begins_wrong_is_told():
+    async def work(gateway, client, port, party, body):
+        handle = port.handle
+
+        async def nonsense(verb, grant, data):
+            answer = await handle(verb, grant, data)
+            return b"\1\7nonsense" if verb == "exchange" else answer
+
+        port.handle = nonsense
+        with pytest.raises(Failed, match="answers something else than it was asked"):
+            await client.ask("exchange", body)
+
+    run(work)
+
+
+# ------------------------------------------------------------------ over sockets
+
+
+def test_over_sockets_the_bytes_stream_too():
+    """Client, gateway and MPC node behind sockets: the MPC node's server has begun to read while
+    the client still writes; a client that goes away half-way leaves nothing done."""
+
+    async def signature(gateway, address, started, bodies):
+        client = Client.of(gateway)
+        share = await client.generate("secp256k1")
+        transport = HttpTransport(address)
+        for leaves in (True, False):
+            party, begun = client.begin_sign(share)
+            reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+            data = wire.Exchange(begun.session_id, sends(feed(party, reply.messages))).to_bytes()
+            started.clear()
+
+            async def body(data=data, leaves=leaves):
+                yield data[:20_000]
+                await asyncio.wait_for(asyncio.to_thread(started.wait, 10), 10)
+                if leaves:
+                    raise InvalidEncoding("gone")
+                yield data[20_000:]
+
+            request = transport_stream(transport, client.token, body(), len(data))
+            if leaves:
+                with pytest.raises(InvalidEncoding):
+                    await request
+                await asyncio.sleep(0.05)
+                (session,) = gateway.gateway.sessions._sessions.values()
+                assert session.to_come == 1
+                await gateway.gateway.sessions.stop([session])
+                assert sum(bodies) < len(data)
+                bodies.clear()
+            else:
+                status, mail = await request
+                assert status == 200
+                assert sum(bodies) == len(data)
+                feed(party, wire.Mail.from_bytes(mail).messages)
+                check_signature(share, MESSAGE, party.outcome.result)
+        await transport.close()
+
+    started, bodies = threading.Event(), []
+    with closing(open_with(forwarding="stream")) as gateway:
+        node_app = create_app(gateway.links[OPERATOR].node)
+
+        async def watching(scope, receive, send):
+            async def noted():
+                message = await receive()
+                if message.get("body") and scope.get("path") == "/exchange":
+                    bodies.append(len(message["body"]))
+                    started.set()
+                return message
+
+            await node_app(scope, noted if scope["type"] == "http" else receive, send)
+
+        watching.router = node_app.router
+        with running(watching, PLACES[1]) as node:
+            port = OverHttp(OPERATOR, HttpTransport(str(node.client.base_url)))
+            port.node = gateway.links[OPERATOR].node
+            gateway.links[OPERATOR].port = port
+            with running(gateway.app, PLACES[1]) as api:
+                address = str(api.client.base_url)
+                api.loop.run(signature(gateway, address, started, bodies))
+
+
+async def transport_stream(transport, token, body, size):
+    async with transport.stream(
+        "POST", "/mpc/v1/exchange", token=token, body=body, size=size
+    ) as reply:
+        return reply.status, b"".join([piece async for piece in reply.pieces])
+
+
+# ------------------------------------------------------------------ the setting
+
+
+def test_no_such_forwarding():
+    with pytest.raises(UsageError, match="unknown forwarding 'streem'; did you mean stream"):
+        GatewayOptions(forwarding="streem")
+
+
+@pytest.mark.parametrize("given", [None, "store", "stream"])
+@pytest.mark.parametrize("of_network", ["store", "stream"])
+def test_what_the_gateway_was_told_comes_before_what_the_network_has(given, of_network):
+    network = Network.star().with_connection(forwarding=of_network)
+    with closing(open_with(network=network, forwarding=given)) as gateway:
+        assert gateway.gateway.streams("exchange") is ((given or of_network) == "stream")
+        assert not gateway.gateway.streams("sign")
+        gateway.network.change()
+        assert gateway.gateway.streams("exchange") is (given == "stream")
