@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Collection, Iterator, Mapping
 
-from mpcsim.bench import realtime, service, simulator, starting
+from mpcsim.bench import realtime, rest, service, simulator, starting
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
@@ -23,8 +23,8 @@ from mpcsim.bench.protocols import (
 )
 from mpcsim.ids import PartyId
 
-SECTIONS = ("protocols", "simulator", "accuracy", "service", "starting")
-"""What can be measured; all of it takes about seven minutes."""
+SECTIONS = ("protocols", "simulator", "accuracy", "rest", "service", "starting")
+"""What can be measured; all of it takes about eight minutes."""
 
 TARGETS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
@@ -72,6 +72,9 @@ def sections(
     if "accuracy" in chosen:
         figures = realtime.accuracy_figures(min(runs, realtime.RUNS))
         yield realtime.table(figures), figures
+    if "rest" in chosen:
+        figures = rest.rest_figures(min(runs, rest.REAL_RUNS))
+        yield rest.table(figures), figures
     if "service" in chosen:
         requests = max(service.KEYS, round(service.REQUESTS * min(1.0, runs / FULL_RUNS)))
         figures = service.service_figures(requests)

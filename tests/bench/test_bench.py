@@ -3,6 +3,9 @@
 import json
 from contextlib import closing
 
+import pytest
+
+from mpcsim.bench import rest
 from mpcsim.bench.report import TARGETS
 from mpcsim.bench.simulator import (
     engine_figures,
@@ -52,6 +55,23 @@ def test_bench_writes_its_figures(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "sign_secp256k1_2p" in printed
     assert "where the time goes" in printed
+
+
+@pytest.mark.parametrize("case", [*rest.TARGETS, *rest.TARGET_MS])
+def test_a_rest_call_takes_the_round_trips_that_are_promised(case):
+    """In virtual time: no timing, but what follows from the messages."""
+    (found,) = [each for each in rest.CASES if each.name == case]
+    drawn = rest.DRAWS if case in rest.TARGET_MS else 1
+    assert rest.reached(case, rest.call_ms(found, "virtual", drawn))
+
+
+def test_the_table_of_rest_calls():
+    virtual = {f"{case.name}_virtual_ms": 1000.0 for case in rest.CASES}
+    lines = rest.table(virtual | {"secp256k1_real_ms": 1037.2}).splitlines()
+    assert len(lines) == 1 + len(rest.CASES)
+    (full,) = [line for line in lines if line.startswith("secp256k1  ")]
+    assert full.split() == ["secp256k1", "1000.0", "1037", "5.0"]
+    assert sum("NOT reached" in line for line in lines) == len(rest.TARGETS) + len(rest.TARGET_MS)
 
 
 def test_simulator_figures():

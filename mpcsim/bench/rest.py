@@ -21,11 +21,14 @@ CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)
 """Hashing passwords in no time; signing hashes none."""
 PAUSE_MS: Final = 800.0
 REAL_RUNS: Final = 3
+DRAWS: Final = 101
+"""Calls behind a median where latencies are drawn."""
 SIGNATURE: Final = {"message": "00" * 32}
 
 STAR: Final = Network.star(50, 50, 50)
-"""200 ms there and back between node and MPC node."""
 STREAM: Final = STAR.with_connection(forwarding="stream")
+ROUND_TRIP_MS: Final = 200.0
+"""There and back between node and MPC node."""
 LTE: Final = Network.preset("seoul", institution="frankfurt", access="lte")
 
 
@@ -62,13 +65,14 @@ CASES: Final = (
 )
 
 TARGETS: Final[Mapping[str, float]] = {
-    "ed25519": 200.0,
-    "secp256k1, stream": 700.0,
-    "secp256k1, stream, k = 4": 600.0,
-    "secp256k1, presigned": 200.0,
-    "the same, policy signer": 40.0,
+    "ed25519": 1.0,
+    "secp256k1, stream": 3.5,
+    "secp256k1, stream, k = 4": 3.0,
+    "secp256k1, presigned": 1.0,
 }
-"""Whole milliseconds that this project promises, in virtual time."""
+"""Round trips that this project promises, to a tenth: the bytes' time on the wire comes on top."""
+TARGET_MS: Final[Mapping[str, float]] = {"the same, policy signer": 40.0}
+"""And milliseconds, in the median."""
 
 
 def call_ms(case: Case, clock: Literal["virtual", "real"], runs: int = 1) -> float:
@@ -110,11 +114,12 @@ def call_ms(case: Case, clock: Literal["virtual", "real"], runs: int = 1) -> flo
     return statistics.median(times)
 
 
-def call_figures(real_runs: int = REAL_RUNS) -> dict[str, float]:
+def rest_figures(real_runs: int = REAL_RUNS) -> dict[str, float]:
     """``{name}_virtual_ms`` of every case, and ``..._real_ms`` of those measured so, too."""
     figures: dict[str, float] = {}
     for case in CASES:
-        figures[f"{case.name}_virtual_ms"] = call_ms(case, "virtual")
+        runs = DRAWS if case.network is LTE else 1
+        figures[f"{case.name}_virtual_ms"] = call_ms(case, "virtual", runs)
         if case.real and real_runs:
             figures[f"{case.name}_real_ms"] = call_ms(case, "real", real_runs)
     return figures
@@ -122,16 +127,34 @@ def call_figures(real_runs: int = REAL_RUNS) -> dict[str, float]:
 
 def table(figures: Mapping[str, float]) -> str:
     """The figures as text."""
-    lines = [f"{'POST /v3/wallet/sign':<34}{'virtual ms':>12}{'real ms':>12}{'round trips':>13}"]
+    head = ("virtual ms", "real ms", "round trips")
+    lines = [f"{'POST /v3/wallet/sign':<34}" + "".join(f"{name:>12}" for name in head)]
     for case in CASES:
-        virtual = figures[f"{case.name}_virtual_ms"]
-        real = figures.get(f"{case.name}_real_ms")
-        shown = "" if real is None else f"{real:.0f}"
-        trips = "" if case.network is LTE else f"{virtual / 200:.1f}"
-        target = TARGETS.get(case.name)
-        verdict = ""
-        if target is not None:
-            reached = "reached" if round(virtual) <= target else "NOT reached"
-            verdict = f"   target {target:g}: {reached}"
-        lines.append(f"{case.name:<34}{virtual:>12.1f}{shown:>12}{trips:>13}{verdict}")
+        virtual, real = (figures.get(f"{case.name}_{clock}_ms") for clock in ("virtual", "real"))
+        assert virtual is not None
+        trips = None if case.network is LTE else virtual / ROUND_TRIP_MS
+        cells = (f"{virtual:.1f}", _shown(real, ".0f"), _shown(trips, ".1f"))
+        lines.append(
+            f"{case.name:<34}" + "".join(f"{cell:>12}" for cell in cells) + _verdict(case, virtual)
+        )
     return "\n".join(lines)
+
+
+def reached(name: str, virtual_ms: float) -> bool:
+    """Whether a case is as fast as promised; those of which nothing is promised are."""
+    if name in TARGET_MS:
+        return virtual_ms <= TARGET_MS[name]
+    return name not in TARGETS or round(virtual_ms / ROUND_TRIP_MS, 1) <= TARGETS[name]
+
+
+def _verdict(case: Case, virtual_ms: float) -> str:
+    target = next(
+        (f"{found[case.name]:g}" for found in (TARGETS, TARGET_MS) if case.name in found), ""
+    )
+    if not target:
+        return ""
+    return f"   target {target}: {'reached' if reached(case.name, virtual_ms) else 'NOT reached'}"
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
