@@ -7,8 +7,8 @@ CVE-2022-47931, is what happens otherwise) and every use has its own tag, so no 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 
 
 class Tag(Enum):
@@ -73,16 +73,26 @@ class Tag(Enum):
         """The framed tag."""
 
 
+REMEMBERED = 1024
+"""Numbers and frames that are remembered: those of a session come again in the next."""
+
+
+@lru_cache(REMEMBERED)
 def u32(n: int) -> bytes:
     """Fixed-width encoding of a small integer, for use as a hash part."""
     return n.to_bytes(4, "big")
 
 
-def _framed(tag: Tag, parts: Iterable[bytes]) -> bytes:
-    frame = [tag.prefix]
-    for part in parts:
-        frame += (len(part).to_bytes(8, "big"), part)
-    return b"".join(frame)
+def _framed(tag: Tag, parts: tuple[bytes, ...]) -> bytes:
+    """The framed tag, and each part behind its length in eight bytes."""
+    return _frame(tag.prefix, tuple(map(len, parts))) % parts
+
+
+@lru_cache(REMEMBERED)
+def _frame(prefix: bytes, lengths: tuple[int, ...]) -> bytes:
+    """All of that but the parts, as a format: %b stands where one goes."""
+    places = [n.to_bytes(8, "big").replace(b"%", b"%%") + b"%b" for n in lengths]
+    return prefix.replace(b"%", b"%%") + b"".join(places)
 
 
 def tagged_hash(tag: Tag, *parts: bytes) -> bytes:

@@ -25,10 +25,6 @@ class Ed25519Point(Point):
         self.data = data
 
     @property
-    def group(self) -> Group:  # type: ignore[override]
-        return ED25519
-
-    @property
     def is_identity(self) -> bool:
         return self.data == _IDENTITY
 
@@ -92,3 +88,4 @@ def _is_valid(data: bytes) -> bool:
 
 
 ED25519 = Ed25519Group()
+Ed25519Point.group = ED25519

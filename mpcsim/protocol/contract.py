@@ -147,6 +147,14 @@ class Inbox:
     values: dict[type[Message], dict[PartyId, Message]] = field(default_factory=dict)
     own: dict[type[Message], tuple[PartyId, Message]] = field(default_factory=dict)
 
+    def encoded(self, kind: type[Message], wire: WireContext) -> dict[PartyId, bytes]:
+        """``everyone``, in bytes: those of the others as they came."""
+        found = dict(self.payloads.get(kind, {}))
+        if kind in self.own:
+            me, message = self.own[kind]
+            found[me] = message.encode(wire)
+        return {j: found[j] for j in sorted(found)}
+
     def received(self, kind: type[M]) -> dict[PartyId, M]:
         """Messages of the other parties, in order of sender."""
         found = self.values.get(kind, {})
