@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -76,7 +77,7 @@ class PublicKeyRecord(Message):
     public_shares: Annotated[Mapping[PartyId, Point], PerParty(POINT)]
     """X_i = x_i * G of every holder."""
 
-    @property
+    @cached_property
     def group(self) -> Group:
         return curve(self.curve_name)
 

@@ -12,7 +12,7 @@ products are kept so small that BLAS never starts a second thread.
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -52,14 +52,19 @@ _TRANSPOSE_STEPS: Final = tuple(
 def crhash(key: bytes, blocks: bytes, width: int) -> bytes:
     """Tweakable correlation-robust hash: two AES passes over whole buffers."""
     n = interface.check_hash(key, blocks, width)
-    pi = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
-    # (n * width, 2) words: pi(x_j), each repeated for its outputs.
-    pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64).reshape(-1, 2)
+    pi = _cipher(key).encryptor().update
+    # Two words a block: pi(x_j), each repeated for its outputs.
+    pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64)
     inner = pi_x.copy()
-    inner[:, 0] ^= np.arange(n * width, dtype=_U64)
-    outer = np.frombuffer(pi(inner.tobytes()), _U64).reshape(-1, 2)
-    pi_x ^= outer
+    inner[::2] ^= np.arange(n * width, dtype=_U64)
+    pi_x ^= np.frombuffer(pi(inner.tobytes()), _U64)
     return pi_x.tobytes()
+
+
+@lru_cache(maxsize=16)
+def _cipher(key: bytes) -> Cipher[modes.ECB]:
+    """The cipher of a key, which is public: a session hashes with the same one twice."""
+    return Cipher(algorithms.AES256(key), modes.ECB())
 
 
 def expand(key: bytes, seeds: bytes, row_bytes: int) -> bytes:
@@ -207,6 +212,7 @@ def _modulus(q: int) -> _Modulus:
     return _Modulus(q)
 
 
+@final
 class _Lazy(ScalarVector):
     """Residues as lazy 16-bit limbs, their canonical encoding, or both.
 
@@ -361,7 +367,7 @@ def subset_sum(bits: bytes, g: ScalarVector) -> int:
 
 def _own(vector: ScalarVector) -> _Lazy:
     """Convert a vector of another kernel."""
-    if isinstance(vector, _Lazy):
+    if type(vector) is _Lazy:
         return vector
     return _Lazy(_modulus(vector.q), vector.n, encoded=vector.encode())
 

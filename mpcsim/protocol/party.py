@@ -558,19 +558,12 @@ class Party(Generic[S, R]):
     def _missing(self, kind: type[Message]) -> frozenset[PartyId]:
         return self._senders[kind] - self.inbox.values.get(kind, {}).keys()
 
-    def _may_run(self, round_: Round) -> bool:
-        """Whether every message that it needs is there."""
-        for kind in round_.needs:
-            if self._missing(kind):
-                return False
-        return True
-
     def _advance(self) -> list[Output[R]]:
         """Run every round whose messages are all there, opening kept ones as secrets appear."""
         outputs: list[Output[R]] = []
         while self.phase is not Phase.OVER:
             round_ = self._current
-            if self._may_run(round_):
+            if not any(map(self._missing, round_.needs)):
                 self._run(round_, outputs)
             elif self._unopened and self.phase is not Phase.AGREEING:
                 _, data = self._unopened.pop(0)
