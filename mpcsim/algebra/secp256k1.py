@@ -17,16 +17,13 @@ POINT_BYTES = 33
 class Secp256k1Point(Point):
     """A point; ``key`` is None for the identity, which libsecp256k1 does not represent."""
 
-    __slots__ = ("_encoded", "key")
+    __slots__ = ("_encoded", "is_identity", "key")
 
     def __init__(self, key: PublicKey | None, encoded: bytes | None = None) -> None:
         """``encoded``: its encoding, where it is known already."""
         self.key = key
+        self.is_identity = key is None
         self._encoded = encoded
-
-    @property
-    def is_identity(self) -> bool:
-        return self.key is None
 
     def __add__(self, other: Point) -> Point:
         if not isinstance(other, Secp256k1Point):

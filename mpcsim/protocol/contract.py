@@ -115,7 +115,7 @@ class Definition(Generic[S, R]):
 
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Every kind of message with its round; the position plus one is its number on the wire."""
-        return tuple((round_, sends) for round_ in self.rounds for sends in round_.sends)
+        return tuple([(round_, sends) for round_ in self.rounds for sends in round_.sends])
 
 
 @dataclass
@@ -136,7 +136,7 @@ class View(Generic[S]):
 
     def others(self, role: str = "all") -> tuple[PartyId, ...]:
         """Members of a role without this party."""
-        return tuple(j for j in self.roles[role] if j != self.me)
+        return tuple([j for j in self.roles[role] if j != self.me])
 
 
 @dataclass

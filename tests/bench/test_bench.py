@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 
+from mpcsim.bench.protocols import call_figures, calls
 from mpcsim.bench.report import TARGETS
 from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
 from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
@@ -24,6 +25,9 @@ PROMISED = {
     "keygen_ed25519_ms",
     "reshare_secp256k1_ms",
     "share_secp256k1_bytes",
+    "sign_secp256k1_2p_calls",
+    "sign_presigned_secp256k1_2p_calls",
+    "sign_ed25519_2p_calls",
     "signing_memory_mb",
 }
 
@@ -46,6 +50,24 @@ def test_bench_writes_its_figures(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "sign_secp256k1_2p" in printed
     assert "where the time goes" in printed
+
+
+def test_what_counts_as_a_call():
+    """Python functions and those written in C, whatever they are called by."""
+
+    def python():
+        return len("abc")
+
+    assert calls(python) == 2
+    assert calls(lambda: python() + python()) == 5
+
+
+def test_a_signature_keeps_to_its_calls():
+    """A count, not a timing: it is the same on every machine with this version of Python."""
+    figures = call_figures()
+    assert figures["sign_secp256k1_2p_calls"] <= TARGETS["sign_secp256k1_2p_calls"] == 5000
+    assert figures["sign_ed25519_2p_calls"] <= 1500
+    assert figures["sign_presigned_secp256k1_2p_calls"] <= 1000
 
 
 def test_simulator_figures():
