@@ -93,7 +93,7 @@ class Reader:
             InvalidEncoding: trailing bytes.
         """
         if self.position != self.size:
-            raise InvalidEncoding(f"{self.size - self.position} trailing bytes")
+            raise InvalidEncoding(f"{len(self.data) - self.position} trailing bytes")
 
 
 def _prefixed(value: bytes, limit: int) -> bytes:

@@ -43,12 +43,11 @@ def party_ids(ids: Iterable[int]) -> tuple[PartyId, ...]:
             or there are too many.
     """
     found = sorted(ids)
-    count = len(found)
     for i in found:
         if not 1 <= i <= 0xFFFF:
             raise UsageError(f"party id {i} is outside 1..65535")
-    if len(set(found)) != count:
+    if len(set(found)) != len(found):
         raise UsageError(f"duplicate party ids in {found}")
-    if count > MAX_PARTIES:
-        raise UsageError(f"{count} parties; at most {MAX_PARTIES} are supported")
+    if len(found) > MAX_PARTIES:
+        raise UsageError(f"{len(found)} parties; at most {MAX_PARTIES} are supported")
     return tuple(map(PartyId, found))

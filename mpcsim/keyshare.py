@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -77,7 +76,7 @@ class PublicKeyRecord(Message):
     public_shares: Annotated[Mapping[PartyId, Point], PerParty(POINT)]
     """X_i = x_i * G of every holder."""
 
-    @cached_property
+    @property
     def group(self) -> Group:
         return curve(self.curve_name)
 
@@ -100,7 +99,7 @@ class PublicKeyRecord(Message):
             UsageError: as from ``extended``, and from ``derive``; never for the empty path.
         """
         if not path:
-            return self.public_key, self.group.scalar(0)
+            return self.public_key, self.public_key.group.scalar(0)
         found = derive(self.extended(), path)
         return found.key.public_key, found.tweak
 

@@ -177,7 +177,7 @@ def row_count(name: str, data: bytes, row_bytes: int) -> int:
         raise ValueError(f"{name}: a row must have at least one byte, not {row_bytes}")
     size = len(data)
     if size % row_bytes:
-        raise ValueError(f"{name}: {size} bytes is not a multiple of {row_bytes}")
+        raise ValueError(f"{name}: {len(data)} bytes is not a multiple of {row_bytes}")
     return size // row_bytes
 
 
@@ -268,7 +268,7 @@ def check_compatible(vectors: Sequence[ScalarVector]) -> None:
     first = vectors[0]
     for other in vectors[1:]:
         if other.n != first.n:
-            raise ValueError(f"vectors: lengths differ, {first.n} and {other.n}")
+            raise ValueError(f"vectors: lengths differ, {len(first)} and {len(other)}")
         if other.q != first.q:
             raise ValueError("vectors: moduli differ")
 
