@@ -63,7 +63,7 @@ def crhash(key: bytes, blocks: bytes, width: int) -> bytes:
 
 @lru_cache(maxsize=16)
 def _cipher(key: bytes) -> Cipher[modes.ECB]:
-    """The cipher of a key, which is public: a session hashes with the same one twice."""
+    """The cipher of a key, which is public; each party of a session hashes twice with one."""
     return Cipher(algorithms.AES256(key), modes.ECB())
 
 
@@ -145,8 +145,8 @@ _WIDE_SHIFT: Final = np.array(32)
 _MAX_BOUND: Final = 4  # lazy limbs stay below 4 * 2**16
 _BLAS_COLUMNS: Final = 512  # per matrix product: exact sums, and BLAS stays on one thread
 _UNSURE: Final = 2.0**-20  # quotient estimates closer than this to an integer are checked
-# Added to a residue, it makes each 32-bit digit d stand for the balanced digit d - 2**31.
 _PLACES: Final = range(0, 256 * _LIMBS, 256)  # of sixteen residues in one integer
+# Added to a residue, it makes each 32-bit digit d stand for the balanced digit d - 2**31.
 _BALANCE: Final = sum(1 << (32 * i + 31) for i in range(_WIDE_LIMBS))
 
 
