@@ -51,10 +51,11 @@ NO_CONTEXT: Any = None
 class Reader:
     """A cursor over untrusted bytes."""
 
-    __slots__ = ("data", "position")
+    __slots__ = ("data", "position", "size")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.size = len(data)
         self.position = 0
 
     def take(self, n: int) -> bytes:
@@ -64,7 +65,7 @@ class Reader:
             InvalidEncoding: fewer are left.
         """
         end = self.position + n
-        if end > len(self.data):
+        if end > self.size:
             raise InvalidEncoding(f"truncated: {n} bytes expected at offset {self.position}")
         piece = self.data[self.position : end]
         self.position = end
@@ -91,7 +92,7 @@ class Reader:
         Raises:
             InvalidEncoding: trailing bytes.
         """
-        if self.position != len(self.data):
+        if self.position != self.size:
             raise InvalidEncoding(f"{len(self.data) - self.position} trailing bytes")
 
 
@@ -326,7 +327,8 @@ class Message:
 
     def encode(self, context: WireContext) -> bytes:
         """Canonical bytes."""
-        return b"".join([codec.write(getattr(self, name), context) for name, codec in self.CODECS])
+        values = self.__dict__
+        return b"".join([codec.write(values[name], context) for name, codec in self.CODECS])
 
     @classmethod
     def read(cls, reader: Reader, context: WireContext) -> Self:

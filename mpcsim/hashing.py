@@ -7,8 +7,8 @@ CVE-2022-47931, is what happens otherwise) and every use has its own tag, so no 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 
 
 class Tag(Enum):
@@ -77,28 +77,39 @@ class Tag(Enum):
         """The framed tag."""
 
 
+REMEMBERED = 1024
+"""Numbers and frames that are remembered: those of one session come again in the next."""
+
+
+@lru_cache(REMEMBERED)
 def u32(n: int) -> bytes:
     """Fixed-width encoding of a small integer, for use as a hash part."""
     return n.to_bytes(4, "big")
 
 
-def _framed(tag: Tag, parts: Iterable[bytes]) -> bytes:
-    frame = [tag.prefix]
-    for part in parts:
-        frame += (len(part).to_bytes(8, "big"), part)
+@lru_cache(REMEMBERED)
+def _frame(prefix: bytes, *lengths: int) -> bytes:
+    """The framed tag, and for each part its length in eight bytes and a place (%b) where it goes.
+
+    Few shapes are ever hashed: what a hash takes is one of these, with the parts filled in.
+    """
+    frame = [prefix.replace(b"%", b"%%")]
+    for n in lengths:
+        frame += (n.to_bytes(8, "big").replace(b"%", b"%%"), b"%b")
     return b"".join(frame)
 
 
 def tagged_hash(tag: Tag, *parts: bytes) -> bytes:
     """SHA-256 of the framed tag and parts; 32 bytes."""
-    return hashlib.sha256(_framed(tag, parts)).digest()
+    return hashlib.sha256(_frame(tag.prefix, *map(len, parts)) % parts).digest()
 
 
 def tagged_mac(tag: Tag, key: bytes, *parts: bytes) -> bytes:
     """Keyed BLAKE2b-256 (RFC 7693) of the framed tag and parts; 32 bytes."""
-    return hashlib.blake2b(_framed(tag, parts), key=key, digest_size=32).digest()
+    framed = _frame(tag.prefix, *map(len, parts)) % parts
+    return hashlib.blake2b(framed, key=key, digest_size=32).digest()
 
 
 def tagged_xof(tag: Tag, length: int, *parts: bytes) -> bytes:
     """SHAKE-128 of the framed tag and parts; ``length`` bytes (128-bit security)."""
-    return hashlib.shake_128(_framed(tag, parts)).digest(length)
+    return hashlib.shake_128(_frame(tag.prefix, *map(len, parts)) % parts).digest(length)

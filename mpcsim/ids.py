@@ -50,4 +50,4 @@ def party_ids(ids: Iterable[int]) -> tuple[PartyId, ...]:
         raise UsageError(f"duplicate party ids in {found}")
     if len(found) > MAX_PARTIES:
         raise UsageError(f"{len(found)} parties; at most {MAX_PARTIES} are supported")
-    return tuple(PartyId(i) for i in found)
+    return tuple(map(PartyId, found))

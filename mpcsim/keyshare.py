@@ -99,7 +99,7 @@ class PublicKeyRecord(Message):
             UsageError: as from ``extended``, and from ``derive``; never for the empty path.
         """
         if not path:
-            return self.public_key, self.group.scalar(0)
+            return self.public_key, self.public_key.group.scalar(0)
         found = derive(self.extended(), path)
         return found.key.public_key, found.tweak
 

@@ -19,18 +19,11 @@ _IDENTITY = b"\x01" + bytes(31)
 class Ed25519Point(Point):
     """A point of the prime-order subgroup, held in its RFC 8032 encoding."""
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "is_identity")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-
-    @property
-    def group(self) -> Group:  # type: ignore[override]
-        return ED25519
-
-    @property
-    def is_identity(self) -> bool:
-        return self.data == _IDENTITY
+        self.is_identity = data == _IDENTITY
 
     def __add__(self, other: Point) -> Point:
         if not isinstance(other, Ed25519Point):
@@ -92,3 +85,4 @@ def _is_valid(data: bytes) -> bool:
 
 
 ED25519 = Ed25519Group()
+Ed25519Point.group = ED25519

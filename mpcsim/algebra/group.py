@@ -120,6 +120,7 @@ class Point(ABC):
 
     __slots__ = ()
     group: Group
+    is_identity: bool
 
     @abstractmethod
     def __add__(self, other: Point) -> Point: ...
@@ -141,10 +142,6 @@ class Point(ABC):
             InternalError: the point is the identity of a group whose standard has no encoding
                 for it (secp256k1).
         """
-
-    @property
-    @abstractmethod
-    def is_identity(self) -> bool: ...
 
     def __sub__(self, other: Point) -> Point:
         try:

@@ -17,18 +17,13 @@ POINT_BYTES = 33
 class Secp256k1Point(Point):
     """A point; ``key`` is None for the identity, which libsecp256k1 does not represent."""
 
-    __slots__ = ("key",)
+    __slots__ = ("_encoded", "is_identity", "key")
 
-    def __init__(self, key: PublicKey | None) -> None:
+    def __init__(self, key: PublicKey | None, encoded: bytes | None = None) -> None:
+        """``encoded``: its encoding, where it is known already."""
         self.key = key
-
-    @property
-    def group(self) -> Group:  # type: ignore[override]
-        return SECP256K1
-
-    @property
-    def is_identity(self) -> bool:
-        return self.key is None
+        self.is_identity = key is None
+        self._encoded = encoded
 
     def __add__(self, other: Point) -> Point:
         if not isinstance(other, Secp256k1Point):
@@ -45,7 +40,7 @@ class Secp256k1Point(Point):
     def __neg__(self) -> Point:
         if self.key is None:
             return self
-        data = self.key.format()
+        data = self.encode()
         return Secp256k1Point(PublicKey(bytes([data[0] ^ 1]) + data[1:]))
 
     def times(self, s: Scalar) -> Point:
@@ -56,9 +51,11 @@ class Secp256k1Point(Point):
         return Secp256k1Point(self.key.multiply(s.n.to_bytes(32, "big")))
 
     def encode(self) -> bytes:
-        if self.key is None:
-            raise InternalError("the identity of secp256k1 has no SEC 1 compressed encoding")
-        return self.key.format()
+        if self._encoded is None:
+            if self.key is None:
+                raise InternalError("the identity of secp256k1 has no SEC 1 compressed encoding")
+            self._encoded = self.key.format()
+        return self._encoded
 
     def x(self) -> int:
         """Affine x coordinate."""
@@ -86,7 +83,7 @@ class Secp256k1Group(Group):
         if len(data) != POINT_BYTES:
             raise InvalidEncoding(f"secp256k1 point of {len(data)} bytes")
         try:
-            return Secp256k1Point(PublicKey(data))
+            return Secp256k1Point(PublicKey(data), data)
         except ValueError as error:
             raise InvalidEncoding("not a compressed secp256k1 point") from error
 
@@ -116,3 +113,4 @@ class Secp256k1Group(Group):
 
 
 SECP256K1 = Secp256k1Group()
+Secp256k1Point.group = SECP256K1

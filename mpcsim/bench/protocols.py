@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from mpcsim.errors import Aborted
@@ -18,11 +20,13 @@ from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted,
 from mpcsim.protocol import Done, Output, Party, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.presign import Presignature
+from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import unused
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]
+SYSTEM: Rng = SystemRng()
 
 FULL_RUNS = 60
 """Runs behind every median of a signature; key generation takes half as many."""
@@ -185,15 +189,58 @@ def round_trips(parties: Parties) -> int:
     return count
 
 
-def keys(curve: str, scheme: str | None = None) -> dict[PartyId, KeyShare]:
+def calls(operation: Callable[[], object]) -> int:
+    """How many calls of Python functions and of functions written in C an operation makes.
+
+    They are what ``sys.setprofile`` reports as ``call`` and ``c_call``. Calls that C code makes of
+    C code do not count, nor are all Python versions alike: 3.12 has no call for a comprehension.
+    """
+    count = 0
+
+    def tell(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(tell)
+    try:
+        operation()
+    finally:
+        sys.setprofile(before)
+    return count - 1  # of sys.setprofile itself
+
+
+def call_figures(seed: str = "calls") -> dict[str, float]:
+    """Calls of one signature, all parties together, from their set-up to the last result.
+
+    It is the second one with these shares, so that nothing is counted that is done once; and
+    seeded, since numbers that are close to a multiple of the order take a few calls more.
+    """
+    rng = SeededRng(seed)
+    secp, ed = keys("secp256k1", rng=rng), keys("ed25519", rng=rng)
+    made: dict[PartyId, Presignature] = _presignature(secp, (1, 2), rng)
+    signatures: dict[str, Callable[[], Parties]] = {
+        "sign_secp256k1_2p": lambda: signing_parties(secp, (1, 2), rng=rng),
+        "sign_presigned_secp256k1_2p": lambda: presigned_parties(secp, made, rng),
+        "sign_ed25519_2p": lambda: signing_parties(ed, (1, 2), rng=rng),
+    }
+    return {f"{name}_calls": _calls_of_second(make) for name, make in signatures.items()}
+
+
+def _calls_of_second(make: Callable[[], Parties]) -> int:
+    run(make())
+    return calls(lambda: run(make()))
+
+
+def keys(curve: str, scheme: str | None = None, rng: Rng = SYSTEM) -> dict[PartyId, KeyShare]:
     """A 2-of-3 key."""
-    return results(run(_keygen(curve, scheme)))
+    return results(run(_keygen(curve, scheme, rng)))
 
 
-def _keygen(curve: str, scheme: str | None = None) -> Parties:
+def _keygen(curve: str, scheme: str | None = None, rng: Rng = SYSTEM) -> Parties:
     agreed = dkg.setup(curve, 2, (1, 2, 3), scheme)
-    session_id = os.urandom(32)
-    return [dkg.party(agreed, i, session_id=session_id) for i in agreed.parties]
+    session_id = rng.bytes(32)
+    return [dkg.party(agreed, i, session_id=session_id, rng=rng) for i in agreed.parties]
 
 
 def _reshare(shares: dict[PartyId, KeyShare]) -> Parties:
@@ -210,15 +257,19 @@ def _reshare(shares: dict[PartyId, KeyShare]) -> Parties:
 
 
 def signing_parties(
-    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], listener: Listener = silent
+    shares: dict[PartyId, KeyShare],
+    signers: tuple[int, ...],
+    listener: Listener = silent,
+    rng: Rng = SYSTEM,
 ) -> Parties:
     """Fresh signers of a random digest, by the protocol of the key's curve."""
-    session_id, digest = os.urandom(32), os.urandom(32)
+    session_id, digest = rng.bytes(32), rng.bytes(32)
     protocol = ecdsa if shares[PartyId(1)].mta else frost
     return [
         protocol.party(
             protocol.setup(shares[PartyId(i)], signers, digest),
             session_id=session_id,
+            rng=rng,
             listener=listener,
         )
         for i in signers
@@ -226,37 +277,41 @@ def signing_parties(
 
 
 def presigning_parties(
-    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], count: int
+    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], count: int, rng: Rng = SYSTEM
 ) -> list[Party[presign.PresignSetup, tuple[Presignature, ...]]]:
     """Fresh parties of a session that makes presignatures."""
-    session_id = os.urandom(32)
+    session_id = rng.bytes(32)
     return [
-        presign.party(presign.setup(shares[PartyId(i)], signers, count), session_id=session_id)
+        presign.party(
+            presign.setup(shares[PartyId(i)], signers, count), session_id=session_id, rng=rng
+        )
         for i in signers
     ]
 
 
 def presigned_parties(
-    shares: dict[PartyId, KeyShare], parts: Mapping[PartyId, Presignature]
+    shares: dict[PartyId, KeyShare], parts: Mapping[PartyId, Presignature], rng: Rng = SYSTEM
 ) -> Parties:
     """Fresh signers of a random digest with a presignature; the first one finishes.
 
     They take the same one again and again, which is for measuring only.
     """
-    session_id, digest, rho = os.urandom(32), os.urandom(32), os.urandom(32)
+    session_id, digest, rho = rng.bytes(32), rng.bytes(32), rng.bytes(32)
     finisher = min(parts)
     return [
         presigned.party(
-            presigned.setup(shares[i], unused(part), finisher, digest, rho), session_id=session_id
+            presigned.setup(shares[i], unused(part), finisher, digest, rho),
+            session_id=session_id,
+            rng=rng,
         )
         for i, part in parts.items()
     ]
 
 
 def _presignature(
-    shares: dict[PartyId, KeyShare], signers: tuple[int, ...]
+    shares: dict[PartyId, KeyShare], signers: tuple[int, ...], rng: Rng = SYSTEM
 ) -> dict[PartyId, Presignature]:
-    made = results(run(presigning_parties(shares, signers, 1)))
+    made = results(run(presigning_parties(shares, signers, 1, rng)))
     return {i: parts[0] for i, parts in made.items()}
 
 

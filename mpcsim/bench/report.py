@@ -12,6 +12,7 @@ from mpcsim.bench.protocols import (
     CURVE_OPERATIONS,
     FULL_RUNS,
     Figures,
+    call_figures,
     curve_floor_ms,
     keys,
     measure,
@@ -28,6 +29,7 @@ SECTIONS = ("protocols", "simulator", "accuracy", "rest", "service", "starting")
 
 TARGETS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
+    "sign_secp256k1_2p_calls": 5000.0,
     "sign_presigned_secp256k1_2p_ms": 1.0,
     "presigned_offline_and_online_of_full_percent": 110.0,
     "sign_ed25519_2p_ms": 1.0,
@@ -53,6 +55,7 @@ def all_figures(runs: int = FULL_RUNS) -> tuple[dict[str, float], dict[str, Figu
         flat[f"{name}_curve_floor_ms"] = curve_floor_ms(name, flat)
     flat |= presigned_figures(measured)
     flat |= round_trip_figures()
+    flat |= call_figures()
     flat |= share_figures()
     secp = keys("secp256k1")
     flat |= memory_figures((secp[PartyId(1)].to_bytes(), secp[PartyId(2)].to_bytes()))
@@ -114,7 +117,7 @@ def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:
         lines.append("")
     shown = ("share_", "signing_memory", "import_memory")
     for name, value in flat.items():
-        if name.startswith(shown) or name.endswith("round_trips"):
+        if name.startswith(shown) or name.endswith(("round_trips", "calls")):
             lines.append(f"{name:<48}{value:>12.1f}".removesuffix(".0"))
     lines.append("")
     for name, target in TARGETS.items():

@@ -36,17 +36,18 @@ class ScalarVector(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def q(self) -> int:
-        """The modulus."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
+    n: int
+    """How many; its length."""
+    q: int
+    """The modulus."""
 
     @abstractmethod
     def encode(self) -> bytes:
         """Return the canonical encoding, ``n * 32`` bytes."""
+
+    @final
+    def __len__(self) -> int:
+        return self.n
 
     @final
     def __eq__(self, other: object) -> bool:
@@ -190,10 +191,10 @@ def row_count(name: str, data: bytes, row_bytes: int) -> int:
     """Return how many rows ``data`` holds, or raise if that is not a whole number."""
     if row_bytes < 1:
         raise ValueError(f"{name}: a row must have at least one byte, not {row_bytes}")
-    count, excess = divmod(len(data), row_bytes)
-    if excess:
+    size = len(data)
+    if size % row_bytes:
         raise ValueError(f"{name}: {len(data)} bytes is not a multiple of {row_bytes}")
-    return count
+    return size // row_bytes
 
 
 def check_length(name: str, data: bytes, expected: int) -> None:
@@ -302,7 +303,7 @@ def check_compatible(vectors: Sequence[ScalarVector]) -> None:
         raise ValueError("vectors: at least one is needed")
     first = vectors[0]
     for other in vectors[1:]:
-        if len(other) != len(first):
+        if other.n != first.n:
             raise ValueError(f"vectors: lengths differ, {len(first)} and {len(other)}")
         if other.q != first.q:
             raise ValueError("vectors: moduli differ")

@@ -98,19 +98,13 @@ def binary_matvec(matrix: bytes, out_bits: int, rows: bytes, in_bits: int) -> by
 class _Residues(ScalarVector):
     """A tuple of integers in ``[0, q)``."""
 
-    __slots__ = ("_q", "values")
+    __slots__ = ("n", "q", "values")
 
     def __init__(self, values: Iterable[int], q: int) -> None:
         interface.check_modulus(q)
-        self._q = q
         self.values = tuple(value % q for value in values)
-
-    @property
-    def q(self) -> int:
-        return self._q
-
-    def __len__(self) -> int:
-        return len(self.values)
+        self.n = len(self.values)
+        self.q = q
 
     def encode(self) -> bytes:
         return b"".join(value.to_bytes(SCALAR_BYTES, "little") for value in self.values)

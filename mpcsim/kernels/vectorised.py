@@ -12,7 +12,7 @@ products are kept so small that BLAS never starts a second thread.
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from mpcsim.kernels import interface
 from mpcsim.kernels.interface import BLOCK_BYTES, SCALAR_BYTES, ScalarVector
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+Words: TypeAlias = npt.NDArray[np.uint64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -52,15 +53,26 @@ _TRANSPOSE_STEPS: Final = tuple(
 def crhash(key: bytes, blocks: bytes, width: int, group: int = 1) -> bytes:
     """Tweakable correlation-robust hash: two AES passes over whole buffers."""
     n = interface.check_hash(key, blocks, width, group)
-    pi = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
-    # (n * width, 2) words: pi(x_j), each repeated for its outputs.
-    pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64).reshape(-1, 2)
+    pi = _cipher(key).encryptor().update
+    # Two words a block: pi(x_j), each repeated for its outputs.
+    pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64)
     inner = pi_x.copy()
-    tweaks = np.arange(n // group * width, dtype=_U64)
-    inner[:, 0].reshape(-1, group, width)[...] ^= tweaks.reshape(-1, 1, width)
-    outer = np.frombuffer(pi(inner.tobytes()), _U64).reshape(-1, 2)
-    pi_x ^= outer
+    inner[::2] ^= _tweaks(n, width, group)
+    pi_x ^= np.frombuffer(pi(inner.tobytes()), _U64)
     return pi_x.tobytes()
+
+
+@lru_cache(maxsize=16)
+def _tweaks(n: int, width: int, group: int) -> Words:
+    """Of every output block of ``n`` blocks; never to be written to."""
+    by_group = np.arange(n // group * width, dtype=_U64).reshape(-1, 1, width)
+    return by_group.repeat(group, axis=1).reshape(-1)
+
+
+@lru_cache(maxsize=16)
+def _cipher(key: bytes) -> Cipher[modes.ECB]:
+    """The cipher of a key, which is public; each party of a session hashes twice with one."""
+    return Cipher(algorithms.AES256(key), modes.ECB())
 
 
 def expand(key: bytes, seeds: bytes, row_bytes: int, group: int = 1) -> bytes:
@@ -171,6 +183,7 @@ _WIDE_SHIFT: Final = np.array(32)
 _MAX_BOUND: Final = 4  # lazy limbs stay below 4 * 2**16
 _BLAS_COLUMNS: Final = 512  # per matrix product: exact sums, and BLAS stays on one thread
 _UNSURE: Final = 2.0**-20  # quotient estimates closer than this to an integer are checked
+_PLACES: Final = range(0, 256 * _LIMBS, 256)  # of sixteen residues in one integer
 # Added to a residue, it makes each 32-bit digit d stand for the balanced digit d - 2**31.
 _BALANCE: Final = sum(1 << (32 * i + 31) for i in range(_WIDE_LIMBS))
 
@@ -205,10 +218,10 @@ class _Modulus:
 
         estimate -= quotient
         estimate -= 0.5
-        unsure = np.abs(estimate, out=estimate) > 0.5 - _UNSURE
-        if not unsure.any():
+        (unsure,) = (np.abs(estimate, out=estimate) > 0.5 - _UNSURE).nonzero()
+        if not unsure.size:
             return out
-        return self._finish(out, rows[-1] >> _WIDE_SHIFT, np.flatnonzero(unsure))
+        return self._finish(out, rows[-1] >> _WIDE_SHIFT, unsure)
 
     def _finish(self, out: bytes, carry: Integers, unsure: npt.NDArray[np.intp]) -> bytes:
         """Reduce exactly the ``unsure`` elements, off by at most one multiple of ``q``."""
@@ -237,6 +250,7 @@ def _modulus(q: int) -> _Modulus:
     return _Modulus(q)
 
 
+@final
 class _Lazy(ScalarVector):
     """Residues as lazy 16-bit limbs, their canonical encoding, or both.
 
@@ -244,7 +258,7 @@ class _Lazy(ScalarVector):
     ``_MAX_BOUND``; a result that would exceed it is reduced at once.
     """
 
-    __slots__ = ("_encoded", "_limbs", "_n", "bound", "modulus")
+    __slots__ = ("_encoded", "_limbs", "bound", "modulus", "n", "q")
 
     def __init__(
         self,
@@ -255,20 +269,14 @@ class _Lazy(ScalarVector):
         encoded: bytes | None = None,
     ) -> None:
         self.modulus = modulus
+        self.q = modulus.q
         self.bound = bound
-        self._n = n
+        self.n = n
         self._limbs = limbs
         self._encoded = encoded
         if bound > _MAX_BOUND:
             self._encoded = self.encode()
             self._limbs, self.bound = None, 1
-
-    @property
-    def q(self) -> int:
-        return self.modulus.q
-
-    def __len__(self) -> int:
-        return self._n
 
     def encode(self) -> bytes:
         if self._encoded is None:
@@ -304,8 +312,8 @@ def split(data: bytes, k: int, q: int) -> list[ScalarVector]:
     """De-interleave rows of ``k`` uniform strings into ``k`` vectors."""
     n = interface.check_split(data, k)
     modulus = _modulus(q)
-    rows = np.frombuffer(data, _U16).reshape(n, k, _LIMBS)
-    return [_Lazy(modulus, n, _limbs(rows[:, c])) for c in range(k)]
+    rows = np.frombuffer(data, _U16).reshape(n, k * _LIMBS)
+    return [_Lazy(modulus, n, limbs) for limbs in _limbs(rows).reshape(k, _LIMBS, n)]
 
 
 def split_checked(data: bytes, k: int, q: int) -> list[ScalarVector]:
@@ -321,7 +329,7 @@ def split_checked(data: bytes, k: int, q: int) -> list[ScalarVector]:
 def join(vectors: Sequence[ScalarVector]) -> bytes:
     """Interleave ``k`` vectors into rows of ``k`` canonical scalars."""
     interface.check_compatible(vectors)
-    by_vector = np.frombuffer(b"".join(vector.encode() for vector in vectors), _SCALAR)
+    by_vector = np.frombuffer(b"".join([vector.encode() for vector in vectors]), _SCALAR)
     return by_vector.reshape(len(vectors), -1).T.tobytes()
 
 
@@ -332,17 +340,17 @@ def difference_plus(a: ScalarVector, b: ScalarVector, s: int) -> ScalarVector:
     result = x.limbs - y.limbs
     constant = (s % a.q).to_bytes(SCALAR_BYTES, "little")
     result += _limbs(np.frombuffer(constant, _U16).reshape(1, _LIMBS))
-    return _Lazy(x.modulus, len(a), result, x.bound + y.bound + 1)
+    return _Lazy(x.modulus, x.n, result, x.bound + y.bound + 1)
 
 
 def masked_add(gamma: ScalarVector, bits: bytes, a: ScalarVector) -> ScalarVector:
     """``gamma_j + beta_j * a_j``."""
     interface.check_compatible([gamma, a])
-    interface.check_bits(bits, len(gamma))
+    interface.check_bits(bits, gamma.n)
     x, y = _own(gamma), _own(a)
-    result = y.limbs * _unpack_bits(bits, len(gamma)).astype(np.float64)
+    result = y.limbs * _unpack_bits(bits, x.n).astype(np.float64)
     result += x.limbs
-    return _Lazy(x.modulus, len(gamma), result, x.bound + y.bound)
+    return _Lazy(x.modulus, x.n, result, x.bound + y.bound)
 
 
 def combine(
@@ -358,7 +366,7 @@ def combine(
     """
     interface.check_combine(coefficients, vectors)
     own = [_own(vector) for vector in vectors]
-    n, modulus = len(own[0]), own[0].modulus
+    n, modulus = own[0].n, own[0].modulus
     wide = np.zeros((_WIDE_LIMBS, n), np.int64)
     for matrix, vector in zip(_multipliers(coefficients, modulus.q), own, strict=True):
         limbs = vector.limbs
@@ -377,29 +385,29 @@ def dot(g: ScalarVector, v: ScalarVector) -> int:
     interface.check_compatible([g, v])
     x, y = _own(g).limbs, _own(v).limbs
     total = 0
-    for start in range(0, len(g), _BLAS_COLUMNS):
+    for start in range(0, g.n, _BLAS_COLUMNS):
         part = slice(start, start + _BLAS_COLUMNS)
         # Entry (i, j) of the product weighs 2**(16 (i + j)). Shifting row i by i columns lines
         # equal weights up. Entries are below 512 * 2**36, sums of 16 of them below 2**49.
         shifted = np.zeros((_LIMBS, 2 * _LIMBS + 1))
         shifted[:, :_LIMBS] = x[:, part] @ y[:, part].T
         shifted = shifted.reshape(-1)[:-_LIMBS].reshape(_LIMBS, 2 * _LIMBS)
-        total += _from_limbs(shifted.sum(axis=0))
+        total += _from_limbs(np.add.reduce(shifted))
     return total % g.q
 
 
 def subset_sum(bits: bytes, g: ScalarVector) -> int:
     """``sum_j beta_j * g_j``."""
-    interface.check_bits(bits, len(g))
-    chosen = _own(g).limbs * _unpack_bits(bits, len(g)).astype(np.float64)
-    return _from_limbs(chosen.sum(axis=1)) % g.q
+    interface.check_bits(bits, g.n)
+    chosen = _own(g).limbs * _unpack_bits(bits, g.n).astype(np.float64)
+    return _from_limbs(np.add.reduce(chosen, axis=1)) % g.q
 
 
 def _own(vector: ScalarVector) -> _Lazy:
     """Convert a vector of another kernel."""
-    if isinstance(vector, _Lazy):
+    if type(vector) is _Lazy:
         return vector
-    return _Lazy(_modulus(vector.q), len(vector), encoded=vector.encode())
+    return _Lazy(_modulus(vector.q), vector.n, encoded=vector.encode())
 
 
 def _matrix(data: bytes, n: int, row_bytes: int) -> Bytes:
@@ -413,7 +421,7 @@ def _unpack_bits(bits: bytes, n: int) -> Bytes:
 
 
 def _limbs(rows: npt.NDArray[np.uint16]) -> Floats:
-    """Turn ``n`` rows of 16-bit limbs into lazy limbs, shape ``(16, n)``."""
+    """Turn ``n`` rows of 16-bit limbs, of one or more residues, into lazy limbs: a row each."""
     return rows.T.astype(np.float64, order="C")
 
 
@@ -437,15 +445,16 @@ def _multipliers(coefficients: Sequence[int], q: int) -> Floats:
     Column ``i`` has the digits of ``theta * 2**(16 i) mod q``, 32 bits each and balanced, that
     is in ``[-2**31, 2**31)``.
     """
-    encoded = []
+    matrices = []
     for theta in coefficients:
-        residue = theta % q
-        for _ in range(_LIMBS):
+        residue, columns = theta % q, 0
+        for place in _PLACES:
             shifted = residue + _BALANCE
             if shifted >> 256:
                 shifted -= q
-            encoded.append(shifted.to_bytes(SCALAR_BYTES, "little"))
+            columns |= shifted << place
             residue = (residue << 16) % q
-    digits = np.frombuffer(b"".join(encoded), _U32).astype(np.float64)
+        matrices.append(columns.to_bytes(_LIMBS * SCALAR_BYTES, "little"))
+    digits = np.frombuffer(b"".join(matrices), _U32).astype(np.float64)
     digits -= 2.0**31
     return digits.reshape(-1, _LIMBS, _WIDE_LIMBS).swapaxes(1, 2)

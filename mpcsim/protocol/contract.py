@@ -115,7 +115,7 @@ class Definition(Generic[S, R]):
 
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Every kind of message with its round; the position plus one is its number on the wire."""
-        return tuple((round_, sends) for round_ in self.rounds for sends in round_.sends)
+        return tuple([(round_, sends) for round_ in self.rounds for sends in round_.sends])
 
 
 @dataclass
@@ -136,7 +136,7 @@ class View(Generic[S]):
 
     def others(self, role: str = "all") -> tuple[PartyId, ...]:
         """Members of a role without this party."""
-        return tuple(j for j in self.roles[role] if j != self.me)
+        return tuple([j for j in self.roles[role] if j != self.me])
 
 
 @dataclass
@@ -146,6 +146,14 @@ class Inbox:
     payloads: dict[type[Message], dict[PartyId, bytes]] = field(default_factory=dict, repr=False)
     values: dict[type[Message], dict[PartyId, Message]] = field(default_factory=dict)
     own: dict[type[Message], tuple[PartyId, Message]] = field(default_factory=dict)
+
+    def encoded(self, kind: type[Message], wire: WireContext) -> dict[PartyId, bytes]:
+        """``everyone``, in bytes: those of the others as they came."""
+        found = dict(self.payloads.get(kind, {}))
+        if kind in self.own:
+            me, message = self.own[kind]
+            found[me] = message.encode(wire)
+        return {j: found[j] for j in sorted(found)}
 
     def received(self, kind: type[M]) -> dict[PartyId, M]:
         """Messages of the other parties, in order of sender."""

@@ -21,11 +21,10 @@ ECHO = PerParty(Fixed(32))
 
 def echo(view: View[Any], inbox: Inbox, kind: type[Message]) -> dict[PartyId, bytes]:
     """The digest of each sender's broadcast of that kind, this party's own included."""
+    name = kind.__name__.encode()
     return {
-        j: tagged_hash(
-            Tag.ECHO, view.session_id, kind.__name__.encode(), u32(j), message.encode(view.wire)
-        )
-        for j, message in inbox.everyone(kind).items()
+        j: tagged_hash(Tag.ECHO, view.session_id, name, u32(j), message)
+        for j, message in inbox.encoded(kind, view.wire).items()
     }
 
 

@@ -11,7 +11,7 @@ draws other nonces (only what precedes the first message cannot be hedged this w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
@@ -82,6 +82,10 @@ class AbortNotice(Message):
 
 NOTHING_RECEIVED = tagged_hash(Tag.RECEIVED, b"")
 """The digest of all that a round was given that was given nothing, and that is the first."""
+
+
+_UNTOLD = nullcontext()
+"""Around a step that nobody listens to."""
 
 
 def round_rng(root: Drbg, round_: Round, received: bytes) -> Drbg:
@@ -164,6 +168,8 @@ class Party(Generic[S, R]):
             raise UsageError(f"party {me} takes no part in this {definition.name} session")
         self._wire = definition.wire(setup)
         self._kinds = definition.kinds()
+        self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
+        """Of each kind: from whom it comes to this party."""
         self._initial_secrets = definition.pair_secrets(setup)
         self._view: View[S] = View(
             setup, self.me, session_id, self._root, self._roles, self._wire, self._step
@@ -428,7 +434,8 @@ class Party(Generic[S, R]):
         if seen.get(sender) == payload:
             self._ignore(sender, Ignored.DUPLICATE, data)
             return
-        late = self.phase is Phase.PREPARED or round_.number < self._current.number - 1
+        current = self._current
+        late = self.phase is Phase.PREPARED or round_.number < current.number - 1
         if sender in seen and late:
             self._ignore(sender, Ignored.LATE_VARIANT, data)
             return
@@ -453,17 +460,18 @@ class Party(Generic[S, R]):
                 detail=f"{sends.kind}: {error}",
             ) from None
         self.inbox.values.setdefault(sends.message, {})[sender] = message
-        self.listener(
-            MessageReceived(
-                sender,
-                self.me,
-                self.definition.name,
-                round_.number,
-                sends.kind,
-                len(data),
-                early=sends.message not in self._current.needs,
+        if self.listener is not silent:
+            self.listener(
+                MessageReceived(
+                    sender,
+                    self.me,
+                    self.definition.name,
+                    round_.number,
+                    sends.kind,
+                    len(data),
+                    early=sends.message not in current.needs,
+                )
             )
-        )
 
     def _open(self, sender: PartyId, envelope: Envelope) -> bytes | None:
         """The payload, if the right secret shared with the sender opens it.
@@ -542,19 +550,20 @@ class Party(Generic[S, R]):
 
     # ------------------------------------------------------------------ rounds
 
-    def _missing(self, kind: type[Message]) -> frozenset[PartyId]:
-        sends = next(sends for _, sends in self._kinds if sends.message is kind)
+    def _senders_to_me(self, sends: Sends) -> frozenset[PartyId]:
         if self.me not in self._roles[sends.receivers]:
             return frozenset()
-        expected = frozenset(self._roles[sends.senders]) - {self.me}
-        return expected - self.inbox.values.get(kind, {}).keys()
+        return frozenset(self._roles[sends.senders]) - {self.me}
+
+    def _missing(self, kind: type[Message]) -> frozenset[PartyId]:
+        return self._senders[kind] - self.inbox.values.get(kind, {}).keys()
 
     def _advance(self) -> list[Output[R]]:
         """Run every round whose messages are all there, opening kept ones as secrets appear."""
         outputs: list[Output[R]] = []
         while self.phase is not Phase.OVER:
             round_ = self._current
-            if not any(self._missing(kind) for kind in round_.needs):
+            if not any(map(self._missing, round_.needs)):
                 self._run(round_, outputs)
             elif self._unopened and self.phase is not Phase.AGREEING:
                 _, data = self._unopened.pop(0)
@@ -607,25 +616,25 @@ class Party(Generic[S, R]):
         for number, (of, sends) in enumerate(self._kinds, start=1):
             if of is not round_ or self.me not in self._roles[sends.senders]:
                 continue
-            receivers = [j for j in self._roles[sends.receivers] if j != self.me]
-            messages: Mapping[PartyId, Message] = turn.direct
+            said: bytes | None = None
             if sends.delivery is Delivery.BROADCAST:
                 if not isinstance(turn.broadcast, sends.message):
                     raise InternalError(f"round {round_.name} did not broadcast a {sends.kind}")
                 self.inbox.own[sends.message] = (self.me, turn.broadcast)
-                messages = dict.fromkeys(receivers, turn.broadcast)
-            encoded: dict[int, bytes] = {}
-            for j in receivers:
-                message = messages[j]
-                if id(message) not in encoded:
-                    encoded[id(message)] = message.encode(self._wire)
-                data = self._pack(number, j, encoded[id(message)], sealed=self._seals(sends, j))
-                outputs.append(Send(j, data, sends.kind, round_.number))
-                self.listener(
-                    MessageSent(
-                        self.me, j, self.definition.name, round_.number, sends.kind, len(data)
+                said = turn.broadcast.encode(self._wire)
+            kind = sends.kind
+            for j in self._roles[sends.receivers]:
+                if j == self.me:
+                    continue
+                payload = turn.direct[j].encode(self._wire) if said is None else said
+                data = self._pack(number, j, payload, sealed=self._seals(sends, j))
+                outputs.append(Send(j, data, kind, round_.number))
+                if self.listener is not silent:
+                    self.listener(
+                        MessageSent(
+                            self.me, j, self.definition.name, round_.number, kind, len(data)
+                        )
                     )
-                )
         return outputs
 
     def _pack(self, kind: int, to: PartyId, payload: bytes, *, sealed: bool) -> bytes:
@@ -675,8 +684,11 @@ class Party(Generic[S, R]):
         self.listener(MessageIgnored(sender, self.me, protocol, kind, why, len(data)))
         return []
 
+    def _step(self, name: str) -> AbstractContextManager[None]:
+        return _UNTOLD if self.listener is silent else self._told(name)
+
     @contextmanager
-    def _step(self, name: str) -> Iterator[None]:
+    def _told(self, name: str) -> Iterator[None]:
         number = self.definition.rounds[self._position].number
         self.listener(StepStarted(self.me, self.definition.name, number, name))
         try:

@@ -19,9 +19,7 @@ def transcript_hash(view: View[Any], inbox: Inbox, kind: type[Message]) -> bytes
     honest, whatever name the session was given; and they hold every party's commitment, so
     whatever binds the hash binds everything that was committed to.
     """
-    parts = [
-        part
-        for j, message in inbox.everyone(kind).items()
-        for part in (u32(j), message.encode(view.wire))
-    ]
+    parts: list[bytes] = []
+    for j, message in inbox.encoded(kind, view.wire).items():
+        parts += (u32(j), message)
     return tagged_hash(Tag.SESSION, view.session_id, view.wire.group.name.encode(), *parts)

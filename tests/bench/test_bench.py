@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from mpcsim.bench import rest
+from mpcsim.bench.protocols import call_figures, calls
 from mpcsim.bench.report import TARGETS
 from mpcsim.bench.simulator import (
     engine_figures,
@@ -33,6 +34,9 @@ PROMISED = {
     "keygen_ed25519_ms",
     "reshare_secp256k1_ms",
     "share_secp256k1_bytes",
+    "sign_secp256k1_2p_calls",
+    "sign_presigned_secp256k1_2p_calls",
+    "sign_ed25519_2p_calls",
     "signing_memory_mb",
 }
 
@@ -72,6 +76,24 @@ def test_the_table_of_rest_calls():
     (full,) = [line for line in lines if line.startswith("secp256k1  ")]
     assert full.split() == ["secp256k1", "1000.0", "1037", "5.0"]
     assert sum("NOT reached" in line for line in lines) == len(rest.TARGETS) + len(rest.TARGET_MS)
+
+
+def test_what_counts_as_a_call():
+    """Python functions and those written in C, whatever they are called by."""
+
+    def python():
+        return len("abc")
+
+    assert calls(python) == 2
+    assert calls(lambda: python() + python()) == 5
+
+
+def test_a_signature_keeps_to_its_calls():
+    """A count, not a timing: it is the same on every machine with this version of Python."""
+    figures = call_figures()
+    assert figures["sign_secp256k1_2p_calls"] <= TARGETS["sign_secp256k1_2p_calls"] == 5000
+    assert figures["sign_ed25519_2p_calls"] <= 1500
+    assert figures["sign_presigned_secp256k1_2p_calls"] <= 1000
 
 
 def test_simulator_figures():

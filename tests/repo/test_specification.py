@@ -23,7 +23,12 @@ STEPS = {
         "Protocol 5.2 | receiver",
     ],
     "GS21": ["re-randomised presignatures | delta", "re-randomised presignatures | R'"],
-    "Roy22": ["Figure 8 (k = 1) | receiver", "Figure 8 (k = 1) | sender"],
+    "Roy22": [
+        "Figure 8 | receiver",
+        "Figure 8 | sender",
+        "Figure 13 | sender",
+        "Figure 13 | receiver",
+    ],
     "BIP32": ["Public parent key -> public child key", "Serialization format"],
     "MR19": ["Figure 8 | receiver, first message", "Figure 8 | sender", "Figure 8 | receiver"],
 }

@@ -210,8 +210,8 @@ def finish(
             first.r_i,
             keep.sk_i,
             first.phi_i,
-            psi=(message.psi for message in responses.values()),
-            cd_u=(keep.c[j][0] + d[j][0] for j in d),
-            cd_v=(keep.c[j][1] + d[j][1] for j in d),
+            psi=[message.psi for message in responses.values()],
+            cd_u=[keep.c[j][0] + d[j][0] for j in d],
+            cd_v=[keep.c[j][1] + d[j][1] for j in d],
         )
     return Products(R, r_x, first.phi_i, u_i, v_i)

@@ -103,11 +103,11 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
     Differs: a message later than the commitments, because the multiplications bind the transcript.
     """
     setup = view.setup
-    commits = inbox.everyone(Commit)
+    commits, context = inbox.everyone(Commit), setup.context()
     # CHECK
     for j, message in commits.items():
         check(
-            message.context == setup.context(),
+            message.context == context,
             Reason.SESSION_MISMATCH,
             about={j},
             detail=f"party {j} signs something else, or with other shares",
