@@ -64,15 +64,15 @@ class Reader:
         Raises:
             InvalidEncoding: fewer are left.
         """
-        end = self.position + n
+        start = self.position
+        end = start + n
         if end > self.size:
-            raise InvalidEncoding(f"truncated: {n} bytes expected at offset {self.position}")
-        piece = self.data[self.position : end]
+            raise InvalidEncoding(f"truncated: {n} bytes expected at offset {start}")
         self.position = end
-        return piece
+        return self.data[start:end]
 
     def number(self, width: int) -> int:
-        """An unsigned integer of so many bytes, big-endian."""
+        """An unsigned integer of so many bytes, big-endian; raises as ``take``."""
         return int.from_bytes(self.take(width), "big")
 
     def prefixed(self, limit: int) -> bytes:
@@ -124,18 +124,30 @@ class Unsigned:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Exactly so many bytes; the number may depend on the session's parameters."""
+    """Exactly so many bytes."""
 
-    length: int | Callable[[WireContext], int]
+    length: int
 
     def write(self, value: bytes, context: WireContext) -> bytes:
-        length = self.length if isinstance(self.length, int) else self.length(context)
-        if len(value) != length:
-            raise InternalError(f"field of {len(value)} bytes, {length} declared")
+        if len(value) != self.length:
+            raise InternalError(f"field of {len(value)} bytes, {self.length} declared")
         return value
 
     def read(self, reader: Reader, context: WireContext) -> bytes:
-        return reader.take(self.length if isinstance(self.length, int) else self.length(context))
+        return reader.take(self.length)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """As many bytes as the session's parameters say."""
+
+    length: Callable[[WireContext], int]
+
+    def write(self, value: bytes, context: WireContext) -> bytes:
+        return Fixed(self.length(context)).write(value, context)
+
+    def read(self, reader: Reader, context: WireContext) -> bytes:
+        return reader.take(self.length(context))
 
 
 @dataclass(frozen=True)

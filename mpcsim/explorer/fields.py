@@ -26,6 +26,7 @@ from mpcsim.encoding import (
     ScalarCodec,
     ScalarRows,
     Seq,
+    Sized,
     Text,
     Unsigned,
     WireContext,
@@ -259,9 +260,9 @@ def describe(codec: Codec, value: Any = None) -> str:
     match codec:
         case Unsigned(width):
             return f"number of {width} bytes"
-        case Fixed(int(length)):
+        case Fixed(length):
             return f"{length} bytes"
-        case Fixed() | Bytes():
+        case Sized() | Bytes():
             return f"{len(value):,} bytes" if isinstance(value, bytes) else "bytes"
         case Text():
             return "text"
@@ -325,7 +326,7 @@ def _operations(codec: Codec, value: Any) -> tuple[str, ...]:
     match codec:
         case Unsigned():
             return (PLUS_ONE, REPLACE)
-        case Fixed() | Bytes() | Text():
+        case Fixed() | Sized() | Bytes() | Text():
             return (FLIP, REPLACE) if value else (REPLACE,)
         case ScalarCodec():
             return (PLUS_ONE, NEGATE, ZERO, FLIP, REPLACE)

@@ -9,7 +9,7 @@ limbs stay below 2**53, hence exact, and reduction waits until an encoding is as
 products are kept so small that BLAS never starts a second thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, TypeAlias, final
@@ -53,12 +53,17 @@ _TRANSPOSE_STEPS: Final = tuple(
 def crhash(key: bytes, blocks: bytes, width: int, group: int = 1) -> bytes:
     """Tweakable correlation-robust hash: two AES passes over whole buffers."""
     n = interface.check_hash(key, blocks, width, group)
-    pi = _cipher(key).encryptor().update
+    idle = _idle(key)
+    try:
+        pi = idle.pop()
+    except IndexError:
+        pi = _permutation(key)
     # Two words a block: pi(x_j), each repeated for its outputs.
     pi_x = np.frombuffer(pi(blocks), _BLOCK).repeat(width).view(_U64)
     inner = pi_x.copy()
     inner[::2] ^= _tweaks(n, width, group)
     pi_x ^= np.frombuffer(pi(inner.tobytes()), _U64)
+    idle.append(pi)
     return pi_x.tobytes()
 
 
@@ -70,9 +75,14 @@ def _tweaks(n: int, width: int, group: int) -> Words:
 
 
 @lru_cache(maxsize=16)
-def _cipher(key: bytes) -> Cipher[modes.ECB]:
-    """The cipher of a key, which is public; each party of a session hashes twice with one."""
-    return Cipher(algorithms.AES256(key), modes.ECB())
+def _idle(key: bytes) -> list[Callable[[bytes], bytes]]:
+    """AES under a key, which is public, as made before and not in use: a session hashes repeatedly
+    with one. Whole blocks leave no state behind, but no two threads may use one at a time."""
+    return []
+
+
+def _permutation(key: bytes) -> Callable[[bytes], bytes]:
+    return Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
 
 
 def expand(key: bytes, seeds: bytes, row_bytes: int, group: int = 1) -> bytes:

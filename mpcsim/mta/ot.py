@@ -27,6 +27,7 @@ from mpcsim.encoding import (
     Message,
     Nested,
     ScalarRows,
+    Sized,
     WireContext,
     wire,
 )
@@ -65,9 +66,9 @@ class OtPairSetup(Message):
     """
 
     delta: Annotated[bytes, Fixed(BLOCK_BYTES)]
-    punctured: Annotated[bytes, Fixed(_all_but_one)]
-    rest: Annotated[bytes, Fixed(_all_but_one)]
-    zeroth: Annotated[bytes, Fixed(_one)]
+    punctured: Annotated[bytes, Sized(_all_but_one)]
+    rest: Annotated[bytes, Sized(_all_but_one)]
+    zeroth: Annotated[bytes, Sized(_one)]
 
     def __repr__(self) -> str:
         return "OtPairSetup(<redacted>)"

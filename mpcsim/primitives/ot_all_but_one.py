@@ -29,7 +29,7 @@ from functools import reduce
 from operator import xor
 from typing import Annotated
 
-from mpcsim.encoding import Fixed, Message, WireContext, wire
+from mpcsim.encoding import Message, Sized, WireContext, wire
 from mpcsim.errors import Reason, check
 from mpcsim.hashing import Tag, tagged_hash, tagged_xof, u32
 from mpcsim.params import LAMBDA_C
@@ -63,12 +63,12 @@ def _proof_bytes(context: WireContext) -> int:
 class AllButOneMessage(Message):
     """What the sender sends; empty with k = 1."""
 
-    sums: Annotated[bytes, Fixed(_sums_bytes)]
+    sums: Annotated[bytes, Sized(_sums_bytes)]
     """t: for each tree, for each level but the first: the sum of the first children, and of the
     second ones, each masked with a key of base OT."""
-    totals: Annotated[bytes, Fixed(_proof_bytes)]
+    totals: Annotated[bytes, Sized(_proof_bytes)]
     """t~: of each tree, the sum of s~ of the leaves."""
-    digests: Annotated[bytes, Fixed(_proof_bytes)]
+    digests: Annotated[bytes, Sized(_proof_bytes)]
     """s~: of each tree, the hash of s~ of the leaves."""
 
 

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mpcsim.encoding import BYTES32, Fixed, Message, WireContext, wire
+from mpcsim.encoding import BYTES32, Fixed, Message, Sized, WireContext, wire
 from mpcsim.errors import Reason, check
 from mpcsim.hashing import Tag, tagged_hash, tagged_xof
 from mpcsim.kernels import Kernel
@@ -60,7 +60,7 @@ def _rows(context: WireContext) -> int:
 class ExtensionMessage(Message):
     """What the receiver sends: the correction u and the opened check (x~, t~)."""
 
-    u: Annotated[bytes, Fixed(_rows)]
+    u: Annotated[bytes, Sized(_rows)]
     """A row a tree."""
     x: Annotated[bytes, Fixed(MASK_BITS // 8)]
     t: Annotated[bytes, BYTES32]

@@ -28,6 +28,7 @@ from mpcsim.encoding import (
     ScalarCodec,
     ScalarRows,
     Seq,
+    Sized,
     Text,
     Unsigned,
     WireContext,
@@ -90,7 +91,7 @@ def _changes(codec: Codec, value: Any, context: WireContext) -> Iterator[tuple[s
         case Unsigned(width):
             yield "+ 1", lambda v: (v + 1) % 256**width
             yield "= 0", lambda v: 0
-        case Fixed():
+        case Fixed() | Sized():
             yield from _changed_bytes()
         case Bytes():
             yield from _changed_bytes()
@@ -199,7 +200,7 @@ def _some(codec: Codec, context: WireContext) -> Any:
     match codec:
         case Unsigned():
             return 1
-        case Fixed(int() as length):
+        case Fixed(length):
             return bytes(length)
         case ScalarCodec():
             return context.group.scalar(5)
@@ -235,7 +236,7 @@ def _half(data: bytes) -> bytes:
 
 def _spoils(codec: Codec, value: Any, context: WireContext) -> Iterator[tuple[str, Spoil]]:
     match codec:
-        case Unsigned() | Fixed():
+        case Unsigned() | Fixed() | Sized():
             pass  # every string of the right length is a value
         case Bytes() | Text():
             yield "length too large", lambda v: _longer(codec.write(v, context), 1)
