@@ -51,8 +51,24 @@ def begin_session() -> None:
     _OPENED.set(defaultdict(list))
 
 
+@dataclass(frozen=True)
+class Carried:
+    """A message that has been put on a link, and when its last byte arrives; milliseconds as
+    ``SimulatedNetwork.now_ms``."""
+
+    source: End
+    target: End
+    size: int
+    """Bytes, without what the connection adds."""
+    given_ms: float
+    arrived_ms: float
+
+
 class SimulatedNetwork:
     """The network and the faults in force; may be changed while the gateway runs."""
+
+    listener: Callable[[Carried], None] | None = None
+    """Is told of every message on every link."""
 
     def __init__(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
@@ -119,6 +135,7 @@ class SimulatedNetwork:
         now = self.now_ms()
         draws = self._draws(_NO_KEY, pool.direction)
         due = pool.send(now, size + self.model.connection.overhead_bytes, draws)
+        self._tell(source, target, size, now, due)
         await asyncio.sleep((due - now) / 1000)
 
     async def stream(self, source: End, target: End, pieces: Pieces) -> Pieces:
@@ -131,7 +148,7 @@ class SimulatedNetwork:
             return
         loop = asyncio.get_running_loop()
         arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
-        sending = loop.create_task(self._send(pool, pieces, arriving))
+        sending = loop.create_task(self._send((source, target), pieces, arriving))
         try:
             while (found := await arriving.get()) is not None:
                 at_s, piece = found
@@ -143,25 +160,30 @@ class SimulatedNetwork:
             await asyncio.wait([sending])
 
     async def _send(
-        self, pool: _Pool, pieces: Pieces, arriving: asyncio.Queue[tuple[float, bytes] | None]
+        self,
+        ends: tuple[End, End],
+        pieces: Pieces,
+        arriving: asyncio.Queue[tuple[float, bytes] | None],
     ) -> None:
         """Put the pieces of a message on a connection; say when what of them is there."""
-        loop = asyncio.get_running_loop()
+        pool, loop = self._pools[ends], asyncio.get_running_loop()
         began_ms = loop.time() * 1000 - self.now_ms()
         draw = self._draws
         line = pool.take(loop.time() * 1000 - began_ms)
         line.busy = True
         overhead = pool.connection.overhead_bytes  # leaves first
         latencies: Draws | None = None
+        size, given_ms, arrived_ms = 0, 0.0, 0.0
 
         def put(piece: bytes) -> None:
-            nonlocal overhead, latencies
-            draws = draw(_NO_KEY, pool.direction)
-            if latencies is not None:  # the parts of a message meet the same queues
+            nonlocal overhead, latencies, size, given_ms, arrived_ms
+            draws, now_ms = draw(_NO_KEY, pool.direction), loop.time() * 1000 - began_ms
+            if latencies is None:
+                given_ms = now_ms
+            else:  # the parts of a message meet the same queues
                 draws = Draws(latencies.forward_ms, latencies.backward_ms, draws.loss)
             latencies = draws
             bursts: list[Burst] = []
-            now_ms = loop.time() * 1000 - began_ms
             line.pipe.transfer(now_ms, overhead + len(piece), draws, bursts)
             start = -overhead
             for burst in bursts:
@@ -170,6 +192,7 @@ class SimulatedNetwork:
                 arriving.put_nowait((at_s, piece[max(0, start) : max(0, end)]))
                 start = end
             overhead = 0
+            size, arrived_ms = size + len(piece), bursts[-1].at_ms + pool.service_ms
 
         try:
             async with aclosing(pieces):
@@ -181,6 +204,12 @@ class SimulatedNetwork:
         finally:
             line.busy = False
             arriving.put_nowait(None)
+            if latencies is not None:
+                self._tell(*ends, size, given_ms, arrived_ms)
+
+    def _tell(self, source: End, target: End, size: int, given: float, arrived: float) -> None:
+        if self.listener is not None:
+            self.listener(Carried(source, target, size, given, arrived))
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """What message faults and partitions leave of messages that travel together."""
