@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocol import Party
 from mpcsim.rng import Rng
+from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.rpc.wire import Hello
 from node.client_party import ClientParty, Mail, OnCheat, Post
@@ -52,12 +53,16 @@ class Sessions:
         workers: Workers,
         rng: Rng,
         now: Callable[[], float] = time.time,
+        *,
+        apart: bool = False,
     ) -> None:
         """
         Args:
             now: seconds since 1970 UTC, for the expiry of tokens.
+            apart: messages to an MPC node that go at one time go in requests of their own.
         """
         self._gateway = gateway
+        self._apart = apart
         self._workers = workers
         self._rng = rng
         self._now = now
@@ -65,9 +70,18 @@ class Sessions:
     def fresh_id(self) -> bytes:
         return self._rng.bytes(SESSION_ID_BYTES)
 
-    def exchange(self, token: str, session_id: bytes) -> Post:
+    def exchange(self, token: str, session_id: bytes, *, apart: bool = False) -> Post:
+        """What sends further messages of a session.
+
+        Args:
+            apart: each in a request of its own. These go at once, over connections of their own,
+                whose windows are their own, too; the gateway takes them in any order.
+        """
+
         async def post(messages: Mail) -> Sequence[bytes]:
-            return await self._gateway.exchange(token, session_id, messages)
+            parts = [(message,) for message in messages] if apart else [messages]
+            mail = await all_of([self._gateway.exchange(token, session_id, part) for part in parts])
+            return [data for part in mail for data in part]
 
         return post
 
@@ -81,9 +95,14 @@ class Sessions:
         threaded: bool = False,
         suspend: OnCheat | None = None,
     ) -> ClientParty[R]:
+        """
+        Args:
+            nodes: of a session in which the client and the MPC nodes do not know each other yet.
+        """
+        apart = self._apart and nodes is None
         return ClientParty(
             party,
-            self.exchange(caller.token, party.session_id),
+            self.exchange(caller.token, party.session_id, apart=apart),
             workers=self._workers,
             timing=timing,
             identities=identities(nodes or {}),

@@ -101,6 +101,13 @@ class Settings:
         "Whether the first message of a signature travels with the request that opens the vault, "
         "which saves a round trip; off shows what that is worth.",
     )
+    separate_messages: bool = setting(
+        False,
+        "SEPARATE_MESSAGES",
+        switch(),
+        "Whether what a signature has to say to its MPC node at one time goes in requests of their "
+        "own, over connections of their own: more requests, and each with a window of its own.",
+    )
     vault_policy: str = setting(
         "both",
         "VAULT_POLICY",

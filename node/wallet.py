@@ -116,7 +116,8 @@ class Wallet:
         settings = settings or Settings()
         self._whole = settings.vault_policy == "signer"
         self._k = settings.ot_extension_k
-        self._sessions = Sessions(gateway, self._workers, self._rng, now)
+        apart = settings.separate_messages
+        self._sessions = Sessions(gateway, self._workers, self._rng, now, apart=apart)
         self._suspensions = Suspensions(gateway, self._workers)
         self._vaults = Vaults(gateway, self._suspensions, self._rng)
         using: Any = {"suspensions": self._suspensions, "rng": self._rng}

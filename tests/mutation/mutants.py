@@ -44,6 +44,8 @@ SOURCES = (
     "mpcsim/gateway/sessions.py",
     "mpcsim/gateway/meeting.py",
     "mpcsim/gateway/waves.py",
+    "mpcsim/gateway/sieve.py",
+    "mpcsim/gateway/streaming.py",
     "mpcsim/gateway/activation.py",
     "mpcsim/gateway/attestations.py",
     "mpcsim/gateway/decision.py",
