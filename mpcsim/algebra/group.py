@@ -150,7 +150,7 @@ class Point(ABC):
             return NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, Point) or self.group is not other.group:
             return False
         if self.is_identity or other.is_identity:
             return self.is_identity and other.is_identity

@@ -162,8 +162,8 @@ def test_answers_of_something_else_are_not_passed_on(status, body):
         lambda c: c.wallet("token", "user"),
         lambda c: c.key_token("token", KEY_ID.hex()),
         lambda c: c.open("token", OPENING),
-        lambda c: c.generate("token", KEY_ID, "ed25519", ()),
-        lambda c: c.recover("token", KEY_ID, "ed25519"),
+        lambda c: c.generate("token", KEY_ID, "ed25519", (), 1),
+        lambda c: c.recover("token", KEY_ID, "ed25519", 1),
         sign,
         lambda c: c.exchange("token", KEY_ID, ()),
     ],
@@ -263,7 +263,7 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
         with pytest.raises(Unreachable):
             await client.suspend(wire.Suspend(wire.Occasion("u", KEY_ID, KEY_ID), KEY_ID, {}))
         for call in (
-            lambda: client.generate("t", KEY_ID, "ed25519", ()),
+            lambda: client.generate("t", KEY_ID, "ed25519", (), 1),
             lambda: client.activate("t", KEY_ID, KEY_ID),
             lambda: sign(client),
         ):

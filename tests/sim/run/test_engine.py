@@ -104,14 +104,14 @@ def test_transmission_adds_up() -> None:
 def test_ecdsa_by_hand() -> None:
     """100 Mbit/s, 50 ms one way; a full segment takes 0.12 ms.
 
-    commit: 168 + 300 bytes in one segment. offer: 10 943 + 300 in 8. respond: 40 268 + 300 in 29,
-    of which 10 + 9 leave at once; the other 10 after one round trip and 0.12 ms. share: 136 + 300.
+    commit: 168 + 300 bytes in one segment. offer: 8 927 + 300 in 7. respond: 40 268 + 300 in 29,
+    of which 10 + 8 leave at once; the other 11 after one round trip and 0.12 ms. share: 136 + 300.
     """
     s = session("ecdsa-2")
     trace = virtual(s, Network.mesh(s.members, 50.0, mbit_per_s=100.0))
-    assert {m.size for m in trace.messages} == {168, 10_943, 40_268, 136}
-    commit, offer = wire_ms(468, 1, 100.0), wire_ms(11_243, 8, 100.0)
-    rest = wire_ms(40_568 - 19 * 1448, 10, 100.0)
+    assert {m.size for m in trace.messages} == {168, 8_927, 40_268, 136}
+    commit, offer = wire_ms(468, 1, 100.0), wire_ms(9_227, 7, 100.0)
+    rest = wire_ms(40_568 - 18 * 1448, 11, 100.0)
     share = wire_ms(436, 1, 100.0)
     respond = 0.12 + 100 + rest
     assert trace.finished_ms == pytest.approx(4 * 50 + commit + offer + respond + share)
