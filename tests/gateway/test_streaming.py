@@ -307,6 +307,42 @@ def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how):
     run(work)
 
 
+def test_a_session_that_ends_before_the_reply_begins_is_none():
+    async def work(gateway, client, port, party, body):
+        handle, sessions = port.handle, gateway.gateway.sessions
+
+        async def ending(verb, grant, data):
+            answer = await handle(verb, grant, data)
+            if verb == "exchange":
+                await sessions.stop(list(sessions._sessions.values()))
+            return answer
+
+        port.handle = ending
+        with pytest.raises(Failed) as caught:
+            await client.ask("exchange", body)
+        assert (caught.value.status, caught.value.error) == NO_SESSION
+
+    run(work)
+
+
+def test_a_session_that_ends_with_its_answer_breaks_off():
+    """Between the last look at it and the last byte."""
+
+    async def work(gateway, client, port, party, body):
+        link, sessions = gateway.links[OPERATOR], gateway.gateway.sessions
+        stream = link.stream
+
+        async def ending(*arguments):
+            await stream(*arguments)
+            await sessions.stop(list(sessions._sessions.values()))
+
+        link.stream = ending
+        await broken(gateway, client, body.to_bytes())
+        link.stream = stream
+
+    run(work)
+
+
 def test_an_answer_whose_later_envelope_is_wrong_breaks_off():
     async def work(gateway, client, port, party, body):
         handle = port.handle

@@ -31,6 +31,7 @@ STAGES = {
         (
             "tests/gateway",
             "tests/node/test_early_requests.py",
+            "tests/node/test_ot_extension_k.py",
             "tests/node/test_presignatures.py",
             "tests/node/test_vault_policy.py",
         ),
