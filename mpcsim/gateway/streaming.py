@@ -173,8 +173,7 @@ class Streaming:
                 session.to_come += 1
                 return False
             except _Off:
-                await self._sessions.stop([session])
-                raise no_such_session() from None
+                aborts, last = False, b""  # it is not open any more
             except asyncio.CancelledError:
                 self._sessions.call_off(session)
                 raise
