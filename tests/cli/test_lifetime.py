@@ -31,6 +31,8 @@ from tests.helpers.processes import (
 )
 from tests.helpers.repo import ROOT
 
+pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+
 SERVE = (sys.executable, "-m", "mpcsim", "serve")
 APART_S = 0.05
 """Between a terminal's signal and the same one from ``make``."""

@@ -10,6 +10,8 @@ from mpcsim.cli.token import credentials
 from mpcsim.system import access_token, backend, running
 from tests.helpers.gateway import Client
 
+pytestmark = pytest.mark.slow  # Processes are started and killed: seconds each.
+
 USERS = 8
 
 

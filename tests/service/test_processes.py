@@ -23,6 +23,8 @@ from mpcsim.service.data_folder import claimed, link_file, prepare, store_file
 from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, nothing_left, until
 
+pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+
 ALL = ("operator", "institution", "gateway", "node")
 NEW = {"curve": "ed25519", "password": "correct horse"}
 

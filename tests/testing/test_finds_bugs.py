@@ -13,6 +13,8 @@ from tests.helpers import secrecy
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
+pytestmark = pytest.mark.slow  # Whole runs of the kit against services with mistakes: seconds each.
+
 HUNT = Profile("hunt", examples=300, steps=12, both_curves=0.0)
 HUNT_ON_SECP256K1 = Profile("hunt", examples=50, steps=8, both_curves=1.0)
 

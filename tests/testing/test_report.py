@@ -14,6 +14,8 @@ from mpcsim.testing import BrokenInvariant, report, suite
 from mpcsim.testing.target import HttpTarget, without_credentials
 from tests.helpers.repo import ROOT
 
+pytestmark = pytest.mark.slow  # Whole runs of the kit: seconds each.
+
 TESTS = '''
 import pytest
 from mpcsim.testing import ApiRun, Replay, run_protocol

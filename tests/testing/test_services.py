@@ -51,6 +51,8 @@ from tests.node.harness import running
 from tests.testing import faulty
 from tests.testing.own_node import CHEAP, OwnNode
 
+pytestmark = pytest.mark.slow  # Whole runs of the kit: seconds each.
+
 
 def run_through(target: HttpTarget) -> ApiRun:
     api = ApiRun(target)
