@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +10,13 @@ from typing import Any, TypeVar
 
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocol import Party
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.rng import Rng
-from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.rpc.wire import Hello
 from node.client_party import ClientParty, Mail, OnCheat, Post
-from node.errors import Unauthorized
+from node.errors import NotFound, Unauthorized
 from node.gateway_client import GatewayClient
 from node.timing import Timing
 from node.workers import Workers
@@ -79,9 +81,14 @@ class Sessions:
         """
 
         async def post(messages: Mail) -> Sequence[bytes]:
-            parts = [(message,) for message in messages] if apart else [messages]
-            mail = await all_of([self._gateway.exchange(token, session_id, part) for part in parts])
-            return [data for part in mail for data in part]
+            if not apart or any(Envelope.decode(m).kind == ABORT_KIND for m in messages):
+                return await self._gateway.exchange(token, session_id, messages)
+            parts = [self._gateway.exchange(token, session_id, (m,)) for m in messages]
+            answers = await asyncio.gather(*parts, return_exceptions=True)
+            errors = [each for each in answers if isinstance(each, BaseException)]
+            if errors:  # what ended the session says more than that it has ended
+                raise next((e for e in errors if not isinstance(e, NotFound)), errors[0])
+            return [data for mail in answers for data in mail]  # type: ignore[union-attr]
 
         return post
 

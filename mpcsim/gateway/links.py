@@ -179,6 +179,8 @@ class Link:
                 aclosing(carrier.stream(party, GATEWAY, coming())) as answer,
             ):
                 async for piece in answer:
+                    if not called and len(sent) != size:  # nobody answers what is not there yet
+                        raise unintelligible(party)
                     if not answering:
                         answering = True
                         self._told(times, began, called)

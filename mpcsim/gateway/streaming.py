@@ -26,12 +26,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from starlette.requests import ClientDisconnect
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.links import Link
-from mpcsim.gateway.sessions import Asking, Session, Sessions
+from mpcsim.gateway.sessions import LEASE_S, Asking, Session, Sessions
 from mpcsim.gateway.sieve import AnswerSieve, ExchangeSieve
 from mpcsim.gateway.waves import MAX_SAID, check_header
 from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
@@ -43,6 +44,9 @@ from mpcsim.rpc.http import Incoming
 
 LOG = logging.getLogger(__name__)
 
+MAX_STREAMS: Final = 128
+"""Bodies that go on as they come, at a time: each takes a connection to an MPC node for as long as
+its caller takes. Further ones are stored."""
 _HEAD_BYTES = SESSION_ID_BYTES + 2
 """Of a ``wire.Exchange``: its session, and how many messages follow."""
 
@@ -132,6 +136,8 @@ class Streaming:
         Raises:
             Refused: the session is off.
         """
+        if len(self._under_way) >= MAX_STREAMS:
+            return None
         session = await self._session(asking, body)
         if session is None:
             return None
@@ -226,7 +232,13 @@ class Streaming:
                 reply.put(passed)
 
         scope = session.scope("exchange")
-        upward = _checked(body, ExchangeSieve(to_node), link.timeout_s / 2)
+
+        def going_on() -> None:
+            if not self._sessions.is_open(session):
+                raise _Off
+
+        patience_s = min(link.timeout_s / 2, LEASE_S)
+        upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on)
         await link.stream(scope, upward, body.size, asking.times, take)
         last = kept + _said(party, lambda _: answer.finish(), b"")
         if not answer.open and session.to_come <= 0:
@@ -234,8 +246,13 @@ class Streaming:
         return any(envelope.kind == ABORT_KIND for envelope in sent), last
 
 
-async def _checked(body: Incoming, sieve: ExchangeSieve, patience_s: float) -> Pieces:
+async def _checked(
+    body: Incoming, sieve: ExchangeSieve, patience_s: float, going_on: Callable[[], None]
+) -> Pieces:
     """What of a body may go on, as it comes.
+
+    Args:
+        going_on: raises if nothing more is to go on.
 
     Raises:
         _Store: nothing more of it may, or it takes longer than that.
@@ -249,10 +266,13 @@ async def _checked(body: Incoming, sieve: ExchangeSieve, patience_s: float) -> P
             if body.complete:
                 break
             if passed:
+                going_on()
                 yield passed
             passed = b""
             chunk = await body.more(max(0.0, until - loop.time()))
-        yield passed + sieve.finish()
+        last = sieve.finish()
+        going_on()
+        yield passed + last
     except (InvalidEncoding, Refused, ClientDisconnect, TimeoutError) as error:
         raise _Store from error
 

@@ -343,6 +343,50 @@ def test_a_session_that_ends_with_its_answer_breaks_off():
     run(work)
 
 
+def test_an_answer_to_what_is_not_there_yet_is_none():
+    """An MPC node that answers before the request has ended."""
+
+    async def work(gateway, client, port, party, body):
+        data, ended = body.to_bytes(), asyncio.Event()
+
+        async def early(verb, grant, pieces, size):
+            async for _ in pieces:
+                yield wire.Answer(1, None, ()).to_bytes()
+
+        port.stream = early
+        response = await post(client, in_two(data, 1000, ended), len(data))
+        assert response.status_code == 502
+        assert "operator" in response.text
+
+    run(work)
+
+
+def test_nothing_more_goes_on_once_the_session_has_ended():
+    async def work(gateway, client, port, party, body):
+        data, event, sessions = body.to_bytes(), asyncio.Event(), gateway.gateway.sessions
+        asking = asyncio.create_task(post(client, in_two(data, 1000, event), len(data)))
+        await asyncio.wait_for(port.first.wait(), 10)
+        before = len(port.got)
+        await sessions.stop(list(sessions._sessions.values()))
+        event.set()
+        response = await asking
+        assert (response.status_code, response.json()["error"]) == NO_SESSION
+        assert len(port.got) == before
+        assert not port.acted
+
+    run(work)
+
+
+def test_so_many_bodies_go_on_and_further_ones_are_stored(monkeypatch):
+    async def work(gateway, client, port, party, body):
+        monkeypatch.setattr("mpcsim.gateway.streaming.MAX_STREAMS", 0)
+        response = await post(client, in_two(body.to_bytes(), 1000))
+        assert response.status_code == 200
+        assert not port.acted  # by ``handle``, with the whole
+
+    run(work)
+
+
 def test_an_answer_whose_later_envelope_is_wrong_breaks_off():
     async def work(gateway, client, port, party, body):
         handle = port.handle
