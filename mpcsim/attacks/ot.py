@@ -43,8 +43,8 @@ from mpcsim.mta.ot import (
 )
 from mpcsim.params import LAMBDA_C, OtParameters
 from mpcsim.primitives import ot_base, ot_extension
+from mpcsim.primitives.ot_all_but_one import BLOCK_BYTES
 from mpcsim.primitives.ot_extension import (
-    BLOCK_BYTES,
     ROWS_BYTES,
     ExtensionMessage,
     ReceiverSetup,

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
+from mpcsim.params import LIKE_SILENCE, OT_EXTENSION_KS, OtParameters
 from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted, silent
 from mpcsim.protocol import Done, Output, Party, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
@@ -317,10 +318,11 @@ def _presignature(
 
 def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     """Name, a maker of fresh parties, and the share of the full number of runs it gets."""
-    secp, wide, ed = keys("secp256k1"), keys("secp256k1", "ot/128"), keys("ed25519")
+    secp, wide, ed = keys("secp256k1"), keys("secp256k1", LIKE_SILENCE.identifier), keys("ed25519")
     yield "sign_secp256k1_2p", lambda: signing_parties(secp, (1, 2)), 1.0
     yield "sign_secp256k1_2p_xi512", lambda: signing_parties(wide, (1, 2)), 1.0
-    for k, of_k in ((2, keys("secp256k1", "ot/80/2")), (4, keys("secp256k1", "ot/80/4"))):
+    for k in OT_EXTENSION_KS[1:]:
+        of_k = keys("secp256k1", OtParameters(k=k).identifier)
         yield f"sign_secp256k1_2p_k{k}", partial(signing_parties, of_k, (1, 2)), 1.0
     yield "sign_secp256k1_3p", lambda: signing_parties(secp, (1, 2, 3)), 1.0
     ahead = _presignature(secp, (1, 2))
@@ -329,7 +331,7 @@ def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
     yield "sign_ed25519_2p", lambda: signing_parties(ed, (1, 2)), 1.0
     yield "sign_ed25519_3p", lambda: signing_parties(ed, (1, 2, 3)), 1.0
     yield "keygen_secp256k1", lambda: _keygen("secp256k1"), 0.5
-    yield "keygen_secp256k1_k4", lambda: _keygen("secp256k1", "ot/80/4"), 0.5
+    yield "keygen_secp256k1_k4", lambda: _keygen("secp256k1", OtParameters(k=4).identifier), 0.5
     yield "keygen_ed25519", lambda: _keygen("ed25519"), 1.0
     yield "reshare_secp256k1", lambda: _reshare(secp), 0.5
     yield "reshare_ed25519", lambda: _reshare(ed), 1.0

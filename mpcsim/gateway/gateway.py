@@ -100,8 +100,15 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
+        await self._attend()
+        return await self._answer(verb, asking, data)
+
+    async def _attend(self) -> None:
+        """What is to be done before any request is answered."""
         await self.meeting.attend()
         self.suspensions.deliver()
+
+    async def _answer(self, verb: str, asking: Asking, data: bytes) -> bytes:
         try:
             reply: wire.Body | None = await self._verbs[verb](asking, data)
         except InvalidEncoding as error:
@@ -118,10 +125,9 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        await self.meeting.attend()
-        self.suspensions.deliver()
+        await self._attend()
         reply = await self._streaming.exchange(asking, body)
-        return await self.handle(verb, asking, await body.whole()) if reply is None else reply
+        return await self._answer(verb, asking, await body.whole()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> None:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``).

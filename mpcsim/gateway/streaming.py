@@ -15,7 +15,8 @@ be known before the first byte:
 * What goes wrong before the reply has begun is told as ever. After that the reply breaks off, as if
   the connection had.
 * The session is the caller's (its lease does not run out) from when its first bytes are here, for
-  as long as the body may take.
+  as long as the body may take; should it end all the same, nothing more of the body goes on.
+* An answer that begins before the request has ended is none.
 * ``Server-Timing`` says what was spent until the reply began.
 
 The MPC node's answer is read as fast as it comes, however slowly the caller takes it.
@@ -219,23 +220,22 @@ class Streaming:
         def to_client(envelope: Envelope) -> None:
             check_header(session, party, envelope)
 
+        def going_on() -> None:
+            if not self._sessions.is_open(session):
+                raise _Off
+
         answer = AnswerSieve(to_client, MAX_SAID)
         kept = b""
 
         def take(piece: bytes) -> None:
             nonlocal kept
             passed = kept + _said(party, answer.feed, piece)
-            if not self._sessions.is_open(session):
-                raise _Off
+            going_on()
             kept = passed if answer.done else b""  # together with the last byte
             if passed and not answer.done:
                 reply.put(passed)
 
         scope = session.scope("exchange")
-
-        def going_on() -> None:
-            if not self._sessions.is_open(session):
-                raise _Off
 
         patience_s = min(link.timeout_s / 2, LEASE_S)
         upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on)

@@ -37,8 +37,8 @@ from mpcsim.kernels import DEFAULT, Kernel, ScalarVector
 from mpcsim.mta.base import WIDTH, Mta, direction_sid
 from mpcsim.params import LAMBDA_C, STANDARD, OtParameters
 from mpcsim.primitives import ot_all_but_one, ot_base, ot_extension
-from mpcsim.primitives.ot_all_but_one import AllButOneMessage, trees
-from mpcsim.primitives.ot_extension import BLOCK_BYTES, MASK_BITS, ReceiverSetup, SenderSetup
+from mpcsim.primitives.ot_all_but_one import BLOCK_BYTES, AllButOneMessage, trees
+from mpcsim.primitives.ot_extension import MASK_BITS, ReceiverSetup, SenderSetup
 from mpcsim.rng import Rng
 
 COLUMNS = WIDTH + 1

@@ -36,10 +36,9 @@ from mpcsim.errors import Reason, check
 from mpcsim.hashing import Tag, tagged_hash, tagged_xof
 from mpcsim.kernels import Kernel
 from mpcsim.params import LAMBDA_C, OtParameters
-from mpcsim.primitives.ot_all_but_one import place, trees
+from mpcsim.primitives.ot_all_but_one import BLOCK_BYTES, place, trees
 from mpcsim.primitives.ot_base import bit
 
-BLOCK_BYTES = LAMBDA_C // 8
 ROWS_BYTES = LAMBDA_C * BLOCK_BYTES
 """What is opened of all rows."""
 MASK_BITS = LAMBDA_C

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from mpcsim import Network
-from mpcsim.bench.rest import CHEAP
 from mpcsim.ids import OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from node.errors import ApiError
 from node.local import GATEWAY_ADDRESS, LocalService
 from node.settings import Settings
 from tests.helpers.gateway import CURVES
-from tests.node.wallets import House
+from tests.node.wallets import CHEAP, House
 
 HASH = bytes(range(32))
 APART = Settings(separate_messages=True)
