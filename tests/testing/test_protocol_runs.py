@@ -62,7 +62,8 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, suppress_health_check=EVERY_CHECK)
+@pytest.mark.timeout(1200)
+@settings(max_examples=1000, suppress_health_check=EVERY_CHECK)
 @given(data=st.data())
 def test_any_run_in_memory_at_length(data):
     test_any_run_in_memory.hypothesis.inner_test(data)
