@@ -214,6 +214,7 @@ def test_a_port_that_is_none(monkeypatch, capsys):
     assert "APP_PORT is 'http'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_serve_stops_everything_when_one_part_ends(tmp_path):
     ports = {name: str(free_port()) for name in PORTS}
     command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
@@ -326,6 +327,7 @@ def test_demo_goes_through_a_wallets_life(capsys):
     assert "seoul" in out
 
 
+@pytest.mark.slow
 def test_the_service_benchmark_reports_its_figures():
     figures = service_figures(8, keys=2, runs=4)
     assert figures.keys() >= TARGETS.keys()

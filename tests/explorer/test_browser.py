@@ -321,6 +321,7 @@ def test_both_themes_are_readable(chrome, wallet, tmp_path, dark):
     assert contrast(page, ".mx-items li, .mx-items span, .mx-items code, .mx-h5") >= 4.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("width", [1200, 620])
 def test_no_label_hides_another(chrome, tmp_path, session, width, even):
@@ -507,6 +508,7 @@ def arrows(page):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("width", [1600, 1024, 700])
 @pytest.mark.parametrize(

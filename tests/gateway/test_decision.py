@@ -239,9 +239,12 @@ def with_faults(most, length, faults=FAULTS):
     ("parties", "most"),
     [
         (MPC_NODES, 2),
-        ((OPERATOR,), 2),
-        ((INSTITUTION,), 2),
-        pytest.param(MPC_NODES, 3, marks=pytest.mark.slow),
+        ((OPERATOR,), 1),
+        ((INSTITUTION,), 1),
+        *[
+            pytest.param(parties, most, marks=pytest.mark.slow)
+            for parties, most in [((OPERATOR,), 2), ((INSTITUTION,), 2), (MPC_NODES, 3)]
+        ],
     ],
 )
 def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(recovery, parties, most):

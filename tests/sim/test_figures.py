@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from itertools import combinations
 
@@ -43,14 +44,27 @@ def with_gateway(found: Trace) -> Figure:
     return sequence_diagram(found, gateway=True)
 
 
+@cache
+def drawn(kind: Callable[[Trace], Figure], name: str) -> Figure:
+    """The figure of a trace, which no test alters."""
+    figure = kind(trace(name))
+    draw(figure)
+    return figure
+
+
 KINDS = (sequence_diagram, with_gateway, gantt, critical_path)
 EVERY = pytest.mark.parametrize("name", NAMES)
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 
 
-def draw(figure: Figure) -> FigureCanvasAgg:
+def canvas_of(figure: Figure) -> FigureCanvasAgg:
     canvas = figure.canvas
     assert isinstance(canvas, FigureCanvasAgg)
+    return canvas
+
+
+def draw(figure: Figure) -> FigureCanvasAgg:
+    canvas = canvas_of(figure)
     canvas.draw()
     return canvas
 
@@ -94,8 +108,8 @@ def gids(figure: Figure, prefix: str) -> list[str]:
 def test_no_text_overlaps_another_or_leaves_the_figure(
     name: str, kind: Callable[[Trace], Figure]
 ) -> None:
-    figure = kind(trace(name))
-    canvas = draw(figure)
+    figure = drawn(kind, name)
+    canvas = canvas_of(figure)
     shown = [(t.get_text(), box(canvas, t)) for t in texts(figure) if t.get_text().strip()]
     assert len(shown) > 5
     for (one, a), (other, b) in combinations(shown, 2):
@@ -109,8 +123,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(
 @EVERY
 @ALL_KINDS
 def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], Figure]) -> None:
-    figure = kind(trace(name))
-    draw(figure)
+    figure = drawn(kind, name)
     used = {to_hex(figure.get_facecolor()).upper()}
     for artist in figure.findobj(lambda artist: bool(artist.get_visible())):
         if isinstance(artist, Text):
@@ -129,7 +142,7 @@ def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], 
 
 @ALL_KINDS
 def test_a_figure_says_what_its_times_are_the_times_of(kind: Callable[[Trace], Figure]) -> None:
-    assert any("scope protocol" in text.get_text() for text in texts(kind(trace(NAMES[0]))))
+    assert any("scope protocol" in text.get_text() for text in texts(drawn(kind, NAMES[0])))
 
 
 def test_the_palette_is_that_of_okabe_and_ito() -> None:
@@ -165,7 +178,7 @@ def test_no_global_state(kind: Callable[[Trace], Figure]) -> None:
 
 @ALL_KINDS
 def test_units_are_on_the_axes(kind: Callable[[Trace], Figure]) -> None:
-    figure = kind(trace("two-party signature"))
+    figure = drawn(kind, "two-party signature")
     labels = [axis.label.get_text() for a in figure.axes for axis in (a.xaxis, a.yaxis)]
     assert [text for text in labels if text] == ["time (ms)"]
 
@@ -186,9 +199,9 @@ HEALTHY = ("two-party signature", "three-party signature", "key generation", "re
 @pytest.mark.parametrize("name", HEALTHY)
 def test_one_arrow_a_message(name: str) -> None:
     found = trace(name)
-    arrows = sequence_diagram(found).findobj(FancyArrowPatch)
+    arrows = drawn(sequence_diagram, name).findobj(FancyArrowPatch)
     assert len(arrows) == len(found.messages)
-    arrows = with_gateway(found).findobj(FancyArrowPatch)
+    arrows = drawn(with_gateway, name).findobj(FancyArrowPatch)
     forwarding = sum(h.service_ms > 0 for m in found.messages for h in m.hops)
     assert len(arrows) == sum(len(m.hops) for m in found.messages) + forwarding
 
@@ -196,7 +209,7 @@ def test_one_arrow_a_message(name: str) -> None:
 @pytest.mark.parametrize("name", HEALTHY)
 @pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
 def test_every_message_is_labelled(name: str, kind: Callable[[Trace], Figure]) -> None:
-    figure = kind(trace(name))
+    figure = drawn(kind, name)
     written = [line for t in texts(figure) for line in t.get_text().splitlines()]
     assert not any("no room" in line for line in written)
     wanted = [f"{m.kind} {size(m.size)}" for m in trace(name).messages]
@@ -205,7 +218,7 @@ def test_every_message_is_labelled(name: str, kind: Callable[[Trace], Figure]) -
 
 def test_arrows_slope_with_time() -> None:
     found = trace("key generation")
-    figure = sequence_diagram(found)
+    figure = drawn(sequence_diagram, "key generation")
     axes = figure.axes[0]
     by_gid = {a.get_gid(): a for a in figure.findobj(FancyArrowPatch)}
     for m in found.messages:
@@ -230,7 +243,7 @@ def test_the_cross_of_a_dropped_message_lies_between_lifelines() -> None:
 
 def test_messages_sent_at_the_end_are_drawn_below_it() -> None:
     found = trace("aborted")
-    figure = sequence_diagram(found)
+    figure = drawn(sequence_diagram, "aborted")
     written = [t.get_text() for t in texts(figure)]
     assert "AbortNotice 93 B to 1, 2 (under way)" in written
     assert not any("no room" in text for text in written)
@@ -246,7 +259,7 @@ def test_messages_sent_at_the_end_are_drawn_below_it() -> None:
 
 def test_a_partys_colour_depends_on_the_party_alone() -> None:
     def head(name: str, party: int) -> str:
-        figure = sequence_diagram(trace(name))
+        figure = drawn(sequence_diagram, name)
         (found,) = (t for t in texts(figure) if t.get_text().startswith(f"party {party}\n"))
         return to_hex(found.get_color())
 
@@ -258,12 +271,12 @@ def test_a_partys_colour_depends_on_the_party_alone() -> None:
 @EVERY
 def test_parties_have_their_colours_in_every_chart(name: str) -> None:
     found = trace(name)
-    diagram = {a.get_gid(): a for a in sequence_diagram(found).findobj(Rectangle)}
+    diagram = {a.get_gid(): a for a in drawn(sequence_diagram, name).findobj(Rectangle)}
     for work in found.work:
         if f"work-{work.number}" in diagram:
             colour = to_hex(diagram[f"work-{work.number}"].get_facecolor()).upper()
             assert colour == party_colour(work.party).line
-    rows = {t.get_text(): t for t in gantt(found).axes[0].get_yticklabels()}
+    rows = {t.get_text(): t for t in drawn(gantt, name).axes[0].get_yticklabels()}
     names = {text: label for text, label in rows.items() if text.startswith("party ")}
     assert len(names) == len(found.endings)
     for text, label in names.items():
@@ -277,8 +290,8 @@ def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(
 ) -> None:
     """Below the end of the run, where there is little room."""
     found = trace(name)
-    figure = kind(found)
-    canvas = draw(figure)
+    figure = drawn(kind, name)
+    canvas = canvas_of(figure)
     axes = figure.axes[0]
     hidden = [box(canvas, t) for t in axes.texts if t.get_gid() == "label"]
     late = {m.number for m in found.messages if m.sent_ms > 0.95 * found.finished_ms}
@@ -296,14 +309,14 @@ def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(
 def test_notices_of_an_abort_point_somewhere() -> None:
     found = trace("aborted")
     last = {m.number for m in found.messages if m.sent_ms == found.finished_ms}
-    arrows = {a.get_gid(): a for a in sequence_diagram(found).findobj(FancyArrowPatch)}
+    arrows = {a.get_gid(): a for a in drawn(sequence_diagram, "aborted").findobj(FancyArrowPatch)}
     for number in last:
         style = arrows[f"message-{number}-0"].get_arrowstyle()
         assert type(style).__name__ == "CurveFilledB", "with a head at its end"
 
 
 def test_lifelines_and_rounds() -> None:
-    figure = with_gateway(trace("key generation"))
+    figure = drawn(with_gateway, "key generation")
     heads = [t.get_text() for t in figure.axes[0].texts]
     for head in ("party 1\nclient", "gateway", "party 2\noperator", "party 3\ninstitution"):
         assert head in heads
@@ -314,18 +327,18 @@ def test_lifelines_and_rounds() -> None:
 
 
 def test_losses_and_ends_are_visible() -> None:
-    figure = sequence_diagram(trace("dropped"))
+    figure = drawn(sequence_diagram, "dropped")
     written = "\n".join(t.get_text() for t in texts(figure))
     assert "Respond 40.3 kB dropped" in written
     assert "Respond from 1" in written
     assert len(gids(figure, "cross-")) == 1
     assert len(gids(figure, "ending-waiting")) == 2
-    crashed = sequence_diagram(trace("crashed"))
+    crashed = drawn(sequence_diagram, "crashed")
     assert len(gids(crashed, "cross-")) == sum(m.fate == "lost" for m in trace("crashed").messages)
-    aborted = sequence_diagram(trace("aborted"))
+    aborted = drawn(sequence_diagram, "aborted")
     assert len(gids(aborted, "ending-aborted")) == 3
-    assert "(copy)" in "\n".join(t.get_text() for t in texts(sequence_diagram(trace("duplicated"))))
-    deadline = "\n".join(t.get_text() for t in texts(sequence_diagram(trace("deadline"))))
+    assert "(copy)" in "\n".join(t.get_text() for t in texts(drawn(sequence_diagram, "duplicated")))
+    deadline = "\n".join(t.get_text() for t in texts(drawn(sequence_diagram, "deadline")))
     assert "(under way)" in deadline
 
 
@@ -340,7 +353,7 @@ def bars(axes: Axes, prefix: str) -> list[Rectangle]:
 @EVERY
 def test_gantt_has_a_row_a_party_and_a_message(name: str) -> None:
     found = trace(name)
-    figure = gantt(found)
+    figure = drawn(gantt, name)
     rows = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert sum(row.startswith("party ") for row in rows) == len(found.endings)
     shown = sum(m.sent_ms <= found.finished_ms for m in found.messages)
@@ -350,7 +363,7 @@ def test_gantt_has_a_row_a_party_and_a_message(name: str) -> None:
 @pytest.mark.parametrize("name", HEALTHY)
 def test_bars_are_as_long_as_what_they_show(name: str) -> None:
     found = trace(name)
-    axes = gantt(found).axes[0]
+    axes = drawn(gantt, name).axes[0]
     for m in found.messages:
         assert m.received_ms is not None
         length = sum(bar.get_width() for bar in bars(axes, f"message-{m.number}-"))
@@ -362,9 +375,9 @@ def test_bars_are_as_long_as_what_they_show(name: str) -> None:
 
 
 def test_gantt_shows_losses_and_aborts() -> None:
-    assert len(gids(gantt(trace("dropped")), "cross-")) == 1
-    assert len(gids(gantt(trace("aborted")), "ending-aborted")) == 3
-    legend = [t.get_text() for t in gantt(trace("dropped")).legends[0].get_texts()]
+    assert len(gids(drawn(gantt, "dropped"), "cross-")) == 1
+    assert len(gids(drawn(gantt, "aborted"), "ending-aborted")) == 3
+    legend = [t.get_text() for t in drawn(gantt, "dropped").legends[0].get_texts()]
     assert "lost" in legend
     assert "waiting in vain" in legend
     assert "window (slow start)" in legend
@@ -373,7 +386,7 @@ def test_gantt_shows_losses_and_aborts() -> None:
 @EVERY
 def test_bars_of_the_critical_path_add_up(name: str) -> None:
     found = trace(name)
-    lanes, total = critical_path(found).axes
+    lanes, total = drawn(critical_path, name).axes
     for axes, prefix in ((lanes, "segment-"), (total, "total-")):
         length = sum(bar.get_width() for bar in bars(axes, prefix))
         assert length == pytest.approx(found.finished_ms, abs=1e-6)
@@ -436,15 +449,15 @@ def test_a_result_in_a_notebook() -> None:
 
 def test_a_figure_in_a_notebook() -> None:
     """No wider than its frame: JupyterLab would cut an SVG of its own off."""
-    figure = sequence_diagram(trace("two-party signature"))
+    figure = drawn(sequence_diagram, "two-party signature")
     assert isinstance(figure, Chart)
     shown, _ = DisplayFormatter().format(figure)
     assert set(shown) == {"text/html", "image/png", "text/plain"}
-    (drawn,) = re.findall(
+    (chart,) = re.findall(
         r'^<img alt="figure" style="max-width:100%" src="data:image/svg\+xml;base64,([^"]+)">$',
         shown["text/html"],
     )
-    assert ET.fromstring(b64decode(drawn)).tag.endswith("svg")
+    assert ET.fromstring(b64decode(chart)).tag.endswith("svg")
     pixels = image.imread(BytesIO(shown["image/png"]))
     width, height = figure.get_size_inches()
     assert pixels.shape[:2] == (round(200 * height), round(200 * width))

@@ -178,7 +178,7 @@ def test_agrees_with_the_engine(name: str, latency: str, condition: str) -> None
     compare(
         of,
         network.with_site("client", cpu_factor=3.3),
-        200,
+        100,
         costs=declared(of) if odd else None,
         seed=len(condition),
     )
@@ -207,7 +207,7 @@ def test_real_parties(name: str, connection: Connection) -> None:
     way = LATENCIES["log-normal"]
     network = Network.star(*way, mbit_per_s=10.0, loss=0.02, connection=connection)
     costs = declared(graph(name)) if connection.cold else None
-    compare(graph(name), network, 200, costs=costs, parties=session(name).parties)
+    compare(graph(name), network, 60, costs=costs, parties=session(name).parties)
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -301,7 +301,7 @@ def networks(draw: Any) -> Network:
     st.none() | st.sampled_from([0.0, 0.1, 5.0, 400.0]),
     st.data(),
 )
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_agrees_over_any_network(
     name: str, network: Network, cost: float | None, data: st.DataObject
 ) -> None:
@@ -340,7 +340,7 @@ def invented(draw: Any) -> MessageGraph:
 
 
 @given(invented(), networks(), st.none() | st.sampled_from([0.0, 5.0, 400.0]), st.integers(0, 3))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_agrees_on_any_session(
     of: MessageGraph, network: Network, cost: float | None, seed: int
 ) -> None:
