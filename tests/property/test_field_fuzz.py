@@ -41,20 +41,23 @@ SETUP_FIELDS = (".offer", ".reply")
 """The fields in which key generation and resharing on secp256k1 differ from ed25519."""
 
 ALL = [(name, sends.kind) for name in DEFINITIONS for sends in kinds(DEFINITIONS[name])]
-QUICK = [pair for pair in ALL if "-secp256k1" not in pair[0]]
-"""Without those that set up the multiplication."""
-THOROUGH = [
-    pair
-    if pair in QUICK and pair[0] != "presign-3"
-    else pytest.param(*pair, marks=pytest.mark.slow)
-    for pair in ALL
-]
-
 UNSENT = {("dkg-ed25519", "MultiplicationOffer"), ("presigned-2", "Open")} | {
     (name, "MultiplicationOffer") for name in DEFINITIONS if name.startswith("reshare-ed25519")
 }
 """Kinds that a session never sends."""
-SENT = [pair for pair in QUICK if pair not in UNSENT]
+
+
+def cases(pairs: list[tuple[str, str]]) -> pytest.MarkDecorator:
+    """Those that set up the multiplication, or presign with three parties, take long."""
+    slow = [name for name in DEFINITIONS if "-secp256k1" in name or name == "presign-3"]
+    marked = [
+        pytest.param(*pair, marks=pytest.mark.slow if pair[0] in slow else ()) for pair in pairs
+    ]
+    return pytest.mark.parametrize(("name", "kind"), marked)
+
+
+EVERY = cases(ALL)
+EVERY_SENT = cases([pair for pair in ALL if pair not in UNSENT])
 
 
 def scopes(s: Session, cheater: int, kind: str) -> list[frozenset[int]]:
@@ -146,7 +149,7 @@ def assert_all_well(runs: int, wrong: list[str], expected: bool = True) -> None:
     assert bool(runs) == expected
 
 
-@pytest.mark.parametrize(("name", "kind"), THOROUGH)
+@EVERY
 def test_one_spoilt_field(name, kind):
     runs, wrong = spoil(name, kind)
     assert_all_well(runs, wrong, (name, kind) not in UNSENT)
@@ -156,8 +159,9 @@ def is_setup(field: str) -> bool:
     return field.startswith(SETUP_FIELDS)
 
 
-def test_one_spoilt_field_of_the_multiplication_setup():
-    runs, wrong = spoil("dkg-secp256k1", "MultiplicationOffer", is_setup, narrow=True)
+@pytest.mark.parametrize("kind", ["MultiplicationOffer", "Deal"])
+def test_one_spoilt_field_of_the_multiplication_setup(kind):
+    runs, wrong = spoil("dkg-secp256k1", kind, is_setup, narrow=True)
     assert_all_well(runs, wrong)
 
 
@@ -178,7 +182,7 @@ def twice(message: Message) -> Tampered:
     return [message, message]
 
 
-@pytest.mark.parametrize(("name", "kind"), SENT)
+@EVERY_SENT
 def test_a_withheld_or_repeated_message(name, kind):
     s = session(name)
     for cheater in CHEATERS.get(name, s.members[1:2]):
@@ -191,7 +195,7 @@ def test_a_withheld_or_repeated_message(name, kind):
         assert all(isinstance(o, Done) for o in outcomes.values())
 
 
-@pytest.mark.parametrize(("name", "kind"), SENT)
+@EVERY_SENT
 def test_two_messages_in_one_slot(name, kind):
     """The second one convicts its sender, if it still comes in time."""
     s = session(name)

@@ -133,7 +133,6 @@ def test_image_tags(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_every_build_step_works_in_a_clean_directory(tmp_path):
     venv, source, home = tmp_path / "venv", tmp_path / "src", tmp_path / "home"
     source.mkdir()

@@ -37,7 +37,6 @@ def copy_of_the_project(target: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_make_up_and_the_walk_through(tmp_path):
     project = tmp_path / "project"
     copy_of_the_project(project)
