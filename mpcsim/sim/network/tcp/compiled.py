@@ -1,0 +1,55 @@
+"""Compiled functions: what numba makes of plain Python, with types.
+
+What is compiled is kept on disk under a name made of the sources of this package, because numba
+itself looks only at the file of the function that is called, not at those that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+HERE: Final = Path(__file__).parent
+OPTIONS: Final = {"nogil": True, "error_model": "numpy"}
+
+
+def compiled(function: F) -> F:
+    """A function that compiled functions call."""
+    return cast(F, numba.njit(**OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """A short one whose call would cost more than what it does."""
+    return cast(F, numba.njit(inline="always", **OPTIONS)(function))
+
+
+def entry(function: F) -> F:
+    """A function that Python calls: it is compiled once for all processes."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(_folder())
+    try:
+        return cast(F, numba.njit(cache=True, **OPTIONS)(function))
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def _folder() -> Path:
+    """Where compiled code is kept: beside the sources, or among temporary files."""
+    sources = sorted(HERE.glob("*.py")) + sorted((HERE.parent.parent / "replay").glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    folder = HERE / "__pycache__" / f"compiled-{digest}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"mpcsim-compiled-{digest}"
+        folder.mkdir(exist_ok=True)
+    return folder

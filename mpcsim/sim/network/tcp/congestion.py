@@ -1,0 +1,130 @@
+"""How a window grows and shrinks: Reno (RFC 5681) and CUBIC (RFC 9438), as ns-3 and Linux have them.
+
+Windows are in units of the profile (``state``). BBR is left out: its model of the path needs pacing
+and long transfers, and short messages hardly leave its start-up.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mpcsim.sim.network.tcp.compiled import compiled
+from mpcsim.sim.network.tcp.state import Record
+
+CUBIC_C = 0.4
+CUBIC_BETA = 0.7
+
+
+@compiled
+def grow(c: Record, h: int, now: float, acked: int) -> None:
+    """The window after ``acked`` segments were acknowledged: slow start below ``ssthresh``."""
+    s = c.half[h]
+    unit = c.unit
+    if s.cwnd < s.ssthresh:
+        before = s.cwnd
+        wanted = s.cwnd + acked * unit
+        if c.cubic and not c.linux:
+            s.cwnd = wanted
+            return
+        s.cwnd = min(wanted, s.ssthresh)
+        acked -= (s.cwnd - before) // unit
+        if acked <= 0:
+            return
+        if not c.linux:
+            return
+    elif not c.linux and c.cubic and acked <= 0:
+        return
+    if c.cubic:
+        _cubic(c, h, now, acked)
+    else:
+        _avoid(c, h, s.cwnd // unit, acked)
+
+
+@compiled
+def _avoid(c: Record, h: int, window: int, acked: int) -> None:
+    """Congestion avoidance: one segment more for each window acknowledged."""
+    s = c.half[h]
+    unit = c.unit
+    window = max(window, 1)
+    if s.cwnd_count >= window:
+        s.cwnd_count = 0
+        s.cwnd += unit
+    s.cwnd_count += acked
+    if s.cwnd_count >= window:
+        more = s.cwnd_count // window
+        s.cwnd_count -= more * window
+        s.cwnd += more * unit
+
+
+@compiled
+def _cubic(c: Record, h: int, now: float, acked: int) -> None:
+    s = c.half[h]
+    unit = c.unit
+    linux = c.linux
+    window = s.cwnd // unit
+    s.ack_count += acked
+    if s.epoch_ms < 0:
+        s.epoch_ms = now
+        s.ack_count = acked
+        s.tcp_cwnd = window
+        if s.w_max <= window:
+            s.cubic_k = 0.0
+            s.origin = window
+        else:
+            s.cubic_k = ((s.w_max - window) / CUBIC_C) ** (1 / 3)
+            s.origin = s.w_max
+    t = (now + min(s.delay_min, 1e9) - s.epoch_ms) / 1000
+    delta = math.floor(CUBIC_C * abs(t - s.cubic_k) ** 3)
+    target = s.origin - delta if t < s.cubic_k else s.origin + delta
+    count = window // int(target - window) if target > window else 100 * window
+    if s.w_max == 0 and count > 20:
+        count = 20
+    if linux:
+        # As Reno would have it by now: friendly where that is quicker (RFC 9438, section 4.3).
+        step = window * 15 >> 3
+        while s.ack_count > step:
+            s.ack_count -= step
+            s.tcp_cwnd += 1
+        if s.tcp_cwnd > window:
+            count = min(count, window // int(s.tcp_cwnd - window))
+        _avoid(c, h, max(count, 2), acked)
+        return
+    s.cwnd_count += acked
+    if s.cwnd_count >= max(count, 2):
+        s.cwnd += unit
+        s.cwnd_count -= max(count, 2)
+
+
+@compiled
+def shrunk(c: Record, h: int) -> int:
+    """``ssthresh`` after a loss."""
+    s = c.half[h]
+    unit = c.unit
+    if not c.cubic:
+        return max(2 * unit, s.cwnd // 2)
+    window = s.cwnd // unit
+    if window < s.w_max:
+        s.w_max = math.floor(window * (1 + CUBIC_BETA) / 2)
+    else:
+        s.w_max = window
+    s.epoch_ms = -1.0
+    return max(int(window * CUBIC_BETA), 2) * unit
+
+
+@compiled
+def forget(c: Record, h: int) -> None:
+    """After a timeout CUBIC begins anew."""
+    s = c.half[h]
+    s.w_max = 0.0
+    s.origin = 0.0
+    s.cubic_k = 0.0
+    s.delay_min = math.inf
+
+
+@compiled
+def delay_seen(c: Record, h: int, now: float, rtt: float) -> None:
+    """CUBIC's least round trip."""
+    s = c.half[h]
+    if s.epoch_ms >= 0 and now - s.epoch_ms < (1000 if c.linux else 10):
+        return
+    s.delay_min = min(s.delay_min, rtt)

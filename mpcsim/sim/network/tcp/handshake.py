@@ -1,0 +1,149 @@
+"""Opening a connection: SYN, SYN-ACK, ACK, then the flights of TLS. All of it is on the wire.
+
+A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, section 2.1 and 5.5);
+so does a SYN-ACK. The flights of TLS are messages like others; what may be sent before, between and
+after them, ``gate`` says.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mpcsim.sim.network.tcp.compiled import compiled
+from mpcsim.sim.network.tcp.state import (
+    ACK,
+    ALL,
+    MESSAGES,
+    OPENING,
+    READY,
+    SYN,
+    SYN_ACK,
+    Record,
+)
+from mpcsim.sim.network.tcp.wire import launch, mixed
+
+FIRST_TIMEOUT_MS = 1000.0
+
+
+@compiled
+def put(
+    c: Record,
+    h: int,
+    number: int,
+    size: int,
+    available: int,
+    key: int,
+    forward: float,
+    backward: float,
+    stream: int,
+) -> None:
+    """Queue a message."""
+    s = c.half[h]
+    begin = 0
+    if s.given:
+        last = c.half[h].message[(s.given - 1) & MESSAGES]
+        begin = last.begin + last.size
+    m = c.half[h].message[s.given & MESSAGES]
+    m.number = number
+    m.begin = begin
+    m.size = size
+    m.available = available
+    m.told = 0
+    m.stream = stream
+    m.key = key
+    m.forward = forward
+    m.backward = backward
+    m.first_segment = 0
+    s.given += 1
+
+
+@compiled
+def release(c: Record, h: int) -> None:
+    """Count the bytes that may be sent."""
+    s = c.half[h]
+    while s.waiting < min(s.given, s.gate):
+        m = c.half[h].message[s.waiting & MESSAGES]
+        s.available = m.begin + m.available
+        if m.available < m.size:
+            return
+        s.waiting += 1
+
+
+@compiled
+def begin(c: Record, now: float, key: int, forward: float, backward: float) -> None:
+    """Open connection ``c``; the first message's latencies are those of the handshake."""
+    c.state = OPENING
+    for k in range(c.flights):
+        there, back = (forward, backward) if k % 2 == 0 else (backward, forward)
+        own = mixed(key + np.uint64(k + 1))
+        put(c, k % 2, -1 - k, c.flight[k], c.flight[k], own, there, back, 0)
+
+
+@compiled
+def send_syn(c: Record, now: float) -> None:
+    c.resend_syn = now + FIRST_TIMEOUT_MS * 2.0**c.syns
+    c.syns += 1
+    c.syn_ms = now
+    m = c.half[0].message[0]
+    slot = launch(c, 0, now, c.syn_bytes, m.forward, m.key, -1, c.syns, 3)
+    if slot >= 0:
+        c.half[0].packet[slot].kind = SYN
+        c.half[0].packet[slot].sent = now
+
+
+@compiled
+def send_syn_ack(c: Record, now: float) -> None:
+    if c.resend_syn_ack <= now or c.resend_syn_ack == math.inf:
+        c.resend_syn_ack = now + FIRST_TIMEOUT_MS * 2.0**c.syn_acks
+    c.syn_acks += 1
+    m = c.half[0].message[0]
+    slot = launch(c, 1, now, c.syn_bytes, m.backward, m.key, -1, c.syn_acks, 4)
+    if slot >= 0:
+        packet = c.half[1].packet[slot]
+        packet.kind = SYN_ACK
+        packet.sent = now
+        packet.echo = c.syn_ms
+
+
+@compiled
+def answered(c: Record, now: float, sent: float) -> None:
+    """A SYN-ACK is there: the opener's part is done; its ACK goes, then what waits."""
+    if c.state != OPENING:
+        return
+    c.state = READY
+    c.resend_syn = math.inf
+    m = c.half[0].message[0]
+    slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.syn_acks, 5)
+    if slot >= 0:
+        packet = c.half[0].packet[slot]
+        packet.kind = ACK
+        packet.ack = 0
+        packet.holes = 0
+        packet.echo = sent
+        packet.sent = now
+        packet.next = 0
+    c.half[1].rcv_echo = sent
+    c.half[0].gate = 1 if c.flights and not c.early_data else ALL
+    release(c, 0)
+
+
+@compiled
+def accept(c: Record) -> None:
+    """The other end has heard of it, too."""
+    c.accepted = 1
+    c.resend_syn_ack = math.inf
+    if not c.flights:
+        c.half[1].gate = ALL
+        release(c, 1)
+
+
+@compiled
+def flight_arrived(c: Record, h: int, k: int) -> int:
+    """Flight ``k`` of TLS has come over half ``h``; the half that may go on."""
+    other = 1 - h
+    s = c.half[other]
+    s.gate = ALL if k + 2 >= c.flights else (k + 1) // 2 + 1
+    release(c, other)
+    return other

@@ -1,0 +1,251 @@
+"""What a connection consists of while it is simulated: records in arrays, for the compiled kernel.
+
+A connection has two halves, one for each direction in which data goes: half 2c is the opener's,
+half 2c + 1 the other end's. A half holds what its sender knows of its own data (``una``, ``cwnd``,
+...) and what the receiver at the far end knows of it (``rcv_...``). Segments are numbered from 0 in
+the order in which they are first sent; one is never cut again.
+
+Windows and counts of what is under way are in ``unit``s: bytes where ns-3 counts bytes (a unit is
+then 1448), segments where Linux counts segments (a unit is 1). All times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+SEGMENT_BYTES: Final = 1448
+"""Payload of a full segment (1500-byte MTU, IPv4, TCP timestamps)."""
+
+# What a packet is.
+DATA: Final = 0
+ACK: Final = 1
+SYN: Final = 2
+SYN_ACK: Final = 3
+
+# States of a connection, as its opener sees it.
+CLOSED: Final = 0
+OPENING: Final = 1
+"""A SYN is out."""
+READY: Final = 2
+
+# Congestion states (RFC 6675 and Linux have the same).
+OPEN: Final = 0
+DISORDER: Final = 1
+RECOVERY: Final = 2
+LOSS: Final = 3
+
+# What a sender's timer is for.
+RETRANSMIT: Final = 0
+PROBE: Final = 1
+REORDER: Final = 2
+
+# Algorithms.
+RENO: Final = 0
+CUBIC: Final = 1
+
+ALL: Final = 1 << 60
+"""No limit: of messages, or of a window."""
+
+RING: Final = 1023
+"""Segments under way in one direction, at most: 1.4 MB (Linux lets its buffers grow to 4 MB). This,
+``MESSAGES`` and ``PACKETS`` are one less than a power of two."""
+MESSAGES: Final = 63
+PACKETS: Final = 4095
+
+SEGMENT: Final = np.dtype(
+    [
+        ("size", np.int64),
+        ("end", np.int64),  # bytes up to here
+        ("message", np.int64),
+        ("place", np.int64),  # among those of its message
+        ("sent", np.float64),  # last time
+        ("first", np.float64),  # first time
+        ("tries", np.int64),
+        ("sacked", np.int64),
+        ("lost", np.int64),
+        ("retrans", np.int64),  # sent again, and not given up since
+        ("again", np.int64),  # sent again at any time
+        ("got", np.int64),  # which arrival it was; 0: not there
+    ],
+    align=True,
+)
+
+MESSAGE: Final = np.dtype(
+    [
+        ("number", np.int64),  # as the caller knows it; below 0: a flight of the TLS handshake
+        ("begin", np.int64),  # bytes of the half before it
+        ("size", np.int64),
+        ("available", np.int64),
+        ("told", np.int64),  # bytes whose arrival was told
+        ("stream", np.int64),  # every arrival is told, not only the last
+        ("key", np.uint64),  # of its draws
+        ("forward", np.float64),
+        ("backward", np.float64),
+        ("first_segment", np.int64),
+        ("began", np.float64),  # when its first byte was sent
+    ],
+    align=True,
+)
+
+PACKET: Final = np.dtype(
+    [
+        ("arrives", np.float64),
+        ("kind", np.int64),
+        ("segment", np.int64),
+        ("ack", np.int64),
+        ("count", np.int64),  # arrivals that the acknowledgement covers
+        ("holes", np.int64),
+        ("echo", np.float64),
+        ("sent", np.float64),
+        ("next", np.int64),  # the sender's next segment
+    ],
+    align=True,
+)
+
+WIRE: Final = np.dtype(
+    [
+        ("bits_per_ms", np.float64),
+        ("free", np.float64),
+        ("queue", np.float64),  # bytes that may wait; infinite
+        ("loss", np.float64),
+        ("to_bad", np.float64),  # bursty loss: chances per packet; 0: none
+        ("to_good", np.float64),
+        ("bad_loss", np.float64),
+        ("bad", np.int64),
+    ],
+    align=True,
+)
+
+HALF: Final = np.dtype(
+    [
+        # what there is to send
+        ("given", np.int64),  # messages given so far
+        ("available", np.int64),  # bytes that may be sent
+        ("sent", np.int64),  # bytes sent at least once
+        ("sending", np.int64),  # number of the message with the next byte
+        ("delivered", np.int64),  # messages that have arrived
+        ("waiting", np.int64),  # number of the first message that may not go as a whole yet
+        ("gate", np.int64),  # messages before this one may go: the handshake's, then all
+        # segments
+        ("una", np.int64),  # first one not acknowledged
+        ("nxt", np.int64),  # next new one
+        ("out", np.int64),  # units sent and not acknowledged
+        ("sacked", np.int64),
+        ("lost", np.int64),
+        ("retrans", np.int64),
+        ("high_sack", np.int64),  # highest segment acknowledged out of order, or -1
+        # congestion control
+        ("state", np.int64),
+        ("cwnd", np.int64),
+        ("ssthresh", np.int64),
+        ("cwnd_count", np.int64),
+        ("remainder", np.int64),  # bytes acknowledged that make no whole segment yet (ns-3)
+        ("dupacks", np.int64),
+        ("recover", np.int64),  # recovery ends when everything before this segment is there
+        ("recovering", np.int64),
+        ("partial", np.int64),  # a partial acknowledgement has come in this recovery
+        ("prr_delivered", np.int64),
+        ("prr_out", np.int64),
+        ("prior", np.int64),  # window (Linux) or flight (ns-3) when recovery began
+        # CUBIC
+        ("w_max", np.float64),
+        ("epoch_ms", np.float64),  # -1: none
+        ("cubic_k", np.float64),
+        ("origin", np.float64),
+        ("delay_min", np.float64),
+        ("tcp_cwnd", np.float64),
+        ("ack_count", np.int64),
+        # round trips and timers
+        ("samples", np.int64),
+        ("srtt", np.float64),
+        ("rttvar", np.float64),
+        ("mdev", np.float64),
+        ("mdev_max", np.float64),
+        ("rtt_seq", np.int64),
+        ("min_rtt", np.float64),
+        ("rto", np.float64),
+        ("timer", np.float64),
+        ("timer_kind", np.int64),
+        ("history", np.int64),  # segments before it give no sample any more (ns-3)
+        ("last_sent", np.float64),
+        # RACK and TLP (Linux)
+        ("rack_sent", np.float64),
+        ("rack_end", np.int64),
+        ("rack_rtt", np.float64),
+        ("probe_end", np.int64),  # -1: no probe is out
+        ("probe_again", np.int64),
+        ("limited", np.int64),  # the window has held something back
+        ("max_out", np.int64),
+        ("usage_end", np.int64),
+        ("used", np.int64),
+        ("used_ms", np.float64),
+        ("frto", np.int64),
+        ("undo", np.int64),
+        ("undo_retrans", np.int64),
+        ("undo_cwnd", np.int64),
+        ("undo_ssthresh", np.int64),
+        ("retrans_ms", np.float64),
+        # the receiver
+        ("rcv_nxt", np.int64),
+        ("rcv_bytes", np.int64),
+        ("rcv_beyond", np.int64),  # segments held behind a hole
+        ("rcv_count", np.int64),  # of arrivals of new segments
+        ("rcv_pending", np.int64),  # segments not acknowledged yet
+        ("rcv_acked", np.int64),  # what the last pure acknowledgement said
+        ("rcv_echo", np.float64),  # time stamp to echo
+        ("rcv_seen", np.float64),
+        ("delack", np.float64),
+        ("quick", np.int64),
+        ("pingpong", np.int64),
+        ("ato", np.float64),
+        ("rcv_last", np.float64),
+        # its direction of the link
+        ("arrived", np.float64),  # the last packet so far
+        ("head", np.int64),  # packets under way: from head to tail
+        ("tail", np.int64),
+        ("wire", WIRE, (1,)),
+        ("segment", SEGMENT, (RING + 1,)),
+        ("message", MESSAGE, (MESSAGES + 1,)),
+        ("packet", PACKET, (PACKETS + 1,)),
+    ],
+    align=True,
+)
+
+CONNECTION: Final = np.dtype(
+    [
+        # settings
+        ("linux", np.int64),
+        ("cubic", np.int64),
+        ("unit", np.int64),
+        ("initial_window", np.int64),  # segments
+        ("header", np.int64),  # bytes around each segment
+        ("syn_bytes", np.int64),
+        ("min_rto", np.float64),
+        ("delack", np.float64),
+        ("idle_restart", np.int64),
+        ("flights", np.int64),  # of the TLS handshake, beginning with the opener's
+        ("flight", np.int64, (4,)),  # their bytes
+        ("early_data", np.int64),
+        # the handshake
+        ("state", np.int64),
+        ("accepted", np.int64),  # the other end has seen the opener's ACK
+        ("resend_syn", np.float64),
+        ("resend_syn_ack", np.float64),
+        ("syns", np.int64),  # sent so far
+        ("syn_acks", np.int64),
+        ("syn_ms", np.float64),  # when the last one was sent
+        # what is next, and what was last
+        ("next", np.float64),  # nothing happens before
+        ("told_half", np.int64),  # the last arrival: of what half, what message, how much of it
+        ("told_number", np.int64),
+        ("told_bytes", np.int64),
+        ("told_size", np.int64),
+        ("half", HALF, (2,)),
+    ],
+    align=True,
+)
+
+Record = Any
+"""A record of such an array, as compiled functions get it."""

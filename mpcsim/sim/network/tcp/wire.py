@@ -1,0 +1,80 @@
+"""One direction of a link: packets leave one behind the other, some get lost, the rest arrive in
+order.
+
+Whether a packet is lost is a function of the message it belongs to, its segment's place there and
+how often that was sent before: the same wherever and however a run is repeated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpcsim.sim.network.tcp.compiled import compiled
+from mpcsim.sim.network.tcp.state import PACKETS, Record
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_ODD = np.uint64(0xD1B54A32D192ED03)
+_THIRD = np.uint64(0x8CB92BA72F3D8DD7)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_30 = np.uint64(30)
+_27 = np.uint64(27)
+_31 = np.uint64(31)
+_11 = np.uint64(11)
+
+
+@compiled
+def mixed(x: np.uint64) -> np.uint64:
+    """The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit depends on all."""
+    x = (x ^ (x >> _30)) * _M1
+    x = (x ^ (x >> _27)) * _M2
+    return x ^ (x >> _31)
+
+
+@compiled
+def uniform(key: np.uint64, place: int, tries: int, what: int) -> float:
+    """A number in [0, 1) that these four determine."""
+    x = key + np.uint64(place + 8) * _GOLDEN + np.uint64(tries) * _ODD + np.uint64(what) * _THIRD
+    return np.float64(mixed(mixed(x) + _GOLDEN) >> _11) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def launch(
+    c: Record,
+    d: int,
+    now: float,
+    size: int,
+    latency: float,
+    key: np.uint64,
+    place: int,
+    tries: int,
+    what: int,
+) -> int:
+    """Put a packet of ``size`` bytes on direction ``d``.
+
+    Returns:
+        Its place among the packets under way, or -1 if it will not arrive.
+    """
+    half = c.half[d]
+    wire = half.wire[0]
+    start = max(now, wire.free)
+    if (start - now) * wire.bits_per_ms > wire.queue * 8:
+        return -1  # the queue in front of the link is full
+    wire.free = start + size * 8 / wire.bits_per_ms
+    chance = wire.loss
+    if wire.to_bad > 0:
+        turn = uniform(key, place, tries, what + 8)
+        if wire.bad:
+            if turn < wire.to_good:
+                wire.bad = 0
+        elif turn < wire.to_bad:
+            wire.bad = 1
+        if wire.bad:
+            chance = wire.bad_loss
+    if chance > 0 and uniform(key, place, tries, what) < chance:
+        return -1
+    half.arrived = max(half.arrived, wire.free + latency)
+    slot = half.tail & PACKETS
+    half.tail += 1
+    half.packet[slot].arrives = half.arrived
+    return slot
