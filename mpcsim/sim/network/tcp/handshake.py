@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from mpcsim.sim.network.tcp import linux
 from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.state import (
     ACK,
@@ -83,9 +84,9 @@ def begin(c: Record, now: float, key: int, forward: float, backward: float) -> N
 
 @compiled
 def send_syn(c: Record, now: float) -> None:
-    c.resend_syn = now + FIRST_TIMEOUT_MS * 2.0**c.syns
+    wait = FIRST_TIMEOUT_MS * 2.0**c.syns
+    c.resend_syn = now + (linux.late(wait) if c.linux else wait)
     c.syns += 1
-    c.syn_ms = now
     m = c.half[0].message[0]
     slot = launch(c, 0, now, c.syn_bytes, m.forward, m.key, -1, c.syns, 3)
     if slot >= 0:
@@ -96,7 +97,8 @@ def send_syn(c: Record, now: float) -> None:
 @compiled
 def send_syn_ack(c: Record, now: float) -> None:
     if c.resend_syn_ack <= now or c.resend_syn_ack == math.inf:
-        c.resend_syn_ack = now + FIRST_TIMEOUT_MS * 2.0**c.syn_acks
+        wait = FIRST_TIMEOUT_MS * 2.0**c.syn_acks
+        c.resend_syn_ack = now + (linux.late(wait) if c.linux else wait)
     c.syn_acks += 1
     m = c.half[0].message[0]
     slot = launch(c, 1, now, c.syn_bytes, m.backward, m.key, -1, c.syn_acks, 4)
@@ -104,7 +106,7 @@ def send_syn_ack(c: Record, now: float) -> None:
         packet = c.half[1].packet[slot]
         packet.kind = SYN_ACK
         packet.sent = now
-        packet.echo = c.syn_ms
+        packet.echo = c.half[0].rcv_echo
 
 
 @compiled
@@ -114,6 +116,8 @@ def answered(c: Record, now: float, sent: float) -> None:
         return
     c.state = READY
     c.resend_syn = math.inf
+    if c.linux and c.syns > 2:
+        c.half[0].cwnd = 1  # RFC 5681, section 3.1
     m = c.half[0].message[0]
     slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.syn_acks, 5)
     if slot >= 0:
@@ -124,6 +128,7 @@ def answered(c: Record, now: float, sent: float) -> None:
         packet.echo = sent
         packet.sent = now
         packet.next = 0
+        packet.duplicate = 0
     c.half[1].rcv_echo = sent
     c.half[0].gate = 1 if c.flights and not c.early_data else ALL
     release(c, 0)

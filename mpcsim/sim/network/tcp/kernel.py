@@ -97,7 +97,8 @@ def take(c: Record, d: int, now: float) -> None:
     half.head += 1
     kind = packet.kind
     if kind == SYN:
-        half.rcv_echo = packet.sent
+        if c.linux or c.syn_acks == 0:
+            half.rcv_echo = packet.sent
         if not c.accepted:
             handshake.send_syn_ack(c, now)
         return
@@ -106,19 +107,19 @@ def take(c: Record, d: int, now: float) -> None:
         if opening:
             if not c.linux:
                 ns3.sample(c, 0, now, packet.echo)
-            elif c.syns == 1:
+            else:
                 linux.sample(c, 0, now - packet.echo)
         handshake.answered(c, now, packet.sent)
         if opening:
             push(c, 0, now)
         elif c.linux:
-            receiver.send_ack(c, d, now, 0, 0)
+            receiver.send_ack(c, d, now, 0, 0, 0)
         return
     if d == 0 and not c.accepted:
         if not c.linux:
             ns3.sample(c, 1, now, packet.echo)
             half.rcv_pending = 2
-        elif c.syn_acks == 1:
+        else:
             linux.sample(c, 1, now - packet.echo)
         handshake.accept(c)
     segment = packet.segment
@@ -126,7 +127,17 @@ def take(c: Record, d: int, now: float) -> None:
     if c.linux:
         if place <= half.rcv_acked:
             half.rcv_echo = packet.sent
-        linux.acknowledge(c, 1 - d, now, packet.ack, packet.count, packet.holes, packet.echo, kind)
+        linux.acknowledge(
+            c,
+            1 - d,
+            now,
+            packet.ack,
+            packet.count,
+            packet.holes,
+            packet.echo,
+            kind,
+            packet.duplicate,
+        )
         if kind == DATA:
             linux.arrive(c, d, now, segment)
     else:
@@ -151,7 +162,7 @@ def happen(c: Record) -> None:
         if half.delack <= now:
             if c.linux:
                 linux.delayed(c, h)
-            receiver.send_ack(c, h, now, half.rcv_nxt - 1, 1)
+            receiver.send_ack(c, h, now, half.rcv_nxt - 1, 1, 0)
             return
         if half.timer <= now:
             if c.linux:

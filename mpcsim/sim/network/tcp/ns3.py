@@ -210,7 +210,9 @@ def duplicate(c: Record, h: int, now: float, delivered: int) -> None:
         return
     s.dupacks += 1
     s.state = DISORDER
-    if (s.dupacks == DUPLICATE_ACKS and (s.una >= s.recover or not s.recovering)) or is_lost_behind_head(c, h):
+    if (
+        s.dupacks == DUPLICATE_ACKS and (s.una >= s.recover or not s.recovering)
+    ) or is_lost_behind_head(c, h):
         enter_recovery(c, h, now, delivered)
 
 

@@ -13,7 +13,7 @@ SACK_BYTES = 8
 
 
 @compiled
-def send_ack(c: Record, d: int, now: float, i: int, late: int) -> None:
+def send_ack(c: Record, d: int, now: float, i: int, late: int, duplicate: int) -> None:
     """Acknowledge what came of half ``d``; segment ``i`` is the reason."""
     r = c.half[d]
     back = c.half[1 - d]
@@ -37,6 +37,7 @@ def send_ack(c: Record, d: int, now: float, i: int, late: int) -> None:
         packet.echo = r.rcv_echo
         packet.sent = now
         packet.next = back.nxt
+        packet.duplicate = duplicate
 
 
 @compiled
@@ -45,7 +46,7 @@ def arrive(c: Record, d: int, now: float, i: int) -> None:
     r = c.half[d]
     segment = c.half[d].segment[i & RING]
     if i < r.rcv_nxt or segment.got:
-        send_ack(c, d, now, i, 0)
+        send_ack(c, d, now, i, 0, 0)
         return
     r.rcv_count += 1
     segment.got = r.rcv_count
@@ -64,11 +65,11 @@ def arrive(c: Record, d: int, now: float, i: int) -> None:
     else:
         r.rcv_beyond += 1
     if r.rcv_beyond or filled:
-        send_ack(c, d, now, i, 0)
+        send_ack(c, d, now, i, 0, 0)
         return
     r.rcv_pending += 1
     if r.rcv_pending >= 2:
-        send_ack(c, d, now, i, 0)
+        send_ack(c, d, now, i, 0, 0)
     elif r.delack == math.inf:
         r.delack = now + c.delack
 

@@ -86,6 +86,7 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
         packet.echo = back.rcv_echo
         packet.sent = now
         packet.next = i
+        packet.duplicate = 0
 
 
 @compiled

@@ -100,6 +100,7 @@ PACKET: Final = np.dtype(
         ("echo", np.float64),
         ("sent", np.float64),
         ("next", np.int64),  # the sender's next segment
+        ("duplicate", np.int64),  # it answers a segment that was there already (RFC 2883)
     ],
     align=True,
 )
@@ -235,7 +236,6 @@ CONNECTION: Final = np.dtype(
         ("resend_syn_ack", np.float64),
         ("syns", np.int64),  # sent so far
         ("syn_acks", np.int64),
-        ("syn_ms", np.float64),  # when the last one was sent
         # what is next, and what was last
         ("next", np.float64),  # nothing happens before
         ("told_half", np.int64),  # the last arrival: of what half, what message, how much of it
