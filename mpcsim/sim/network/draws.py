@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.topology import Direction
@@ -59,7 +60,7 @@ class _Stream:
     def __init__(self, generator: np.random.Generator, direction: Direction) -> None:
         self._generator = generator
         self._direction = direction
-        self._block: Iterator[tuple[float, float, float]] = iter(())
+        self._block: Iterator[tuple[float, float, int]] = iter(())
 
     def next(self) -> Draws:
         for drawn in self._block:
@@ -67,6 +68,11 @@ class _Stream:
         n, generator, direction = SeededDraws.BLOCK, self._generator, self._direction
         forward = direction.forward.sample(generator, n).tolist()
         backward = direction.backward.sample(generator, n).tolist()
-        losses = generator.random(n).tolist() if direction.loss else [0.0] * n
-        self._block = iter(zip(forward, backward, losses, strict=True))
+        keys = loss_keys(generator, n).tolist() if direction.lossy else [0] * n
+        self._block = iter(zip(forward, backward, keys, strict=True))
         return self.next()
+
+
+def loss_keys(generator: np.random.Generator, n: int) -> NDArray[np.uint64]:
+    """Keys of ``n`` messages: which of their segments get lost follows from them."""
+    return generator.integers(0, 1 << 64, n, dtype=np.uint64)

@@ -88,8 +88,10 @@ class Link:
         back_rate = self.mbit_per_s if self.back_mbit_per_s is None else self.back_mbit_per_s
         back_loss = self.loss if self.back_loss is None else self.back_loss
         if source == self.a:
-            return Direction(self.a, self.b, self.latency, back, self.mbit_per_s, self.loss)
-        return Direction(self.b, self.a, back, self.latency, back_rate, back_loss)
+            return Direction(
+                self.a, self.b, self.latency, back, self.mbit_per_s, self.loss, back_loss
+            )
+        return Direction(self.b, self.a, back, self.latency, back_rate, back_loss, self.loss)
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,12 @@ class Direction:
     backward: Latency
     mbit_per_s: float
     loss: float
+    back_loss: float = 0.0
+
+    @property
+    def lossy(self) -> bool:
+        """Whether anything can get lost on it, either way: acknowledgements can, too."""
+        return self.loss > 0 or self.back_loss > 0
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"

@@ -17,8 +17,9 @@ from typing import Any
 from mpcsim.errors import UsageError
 from mpcsim.protocol import Output, Party, Send
 from mpcsim.runner import Participant
-from mpcsim.sim.network.draws import DrawSource, TransferKey
+from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network, Site
+from mpcsim.sim.network.traffic import Arrival
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.run.ending import Validate, inner_party
 from mpcsim.sim.run.faults import Crash, Fault
@@ -131,7 +132,15 @@ class VirtualRun(SessionRun[_VirtualParty]):
                 self._at(0.0, self._start, placed)
                 if self.resend_ms < math.inf:
                     self._at(self.resend_ms, self._resend, placed)
+        due = self._queue[0][0] if self._queue else math.inf
+        arrival = self._traffic.advance(self.now_ms, min(due, self.deadline_ms))
+        if arrival is not None:
+            self.now_ms = arrival.at_ms
+            self._move(arrival)
+            return True
         if not self._queue:
+            if self._on_links:
+                self.now_ms = self.deadline_ms
             return False
         when, _, action, arguments = self._queue[0]
         if when > self.deadline_ms:
@@ -261,17 +270,31 @@ class VirtualRun(SessionRun[_VirtualParty]):
         burst = placed.burst if burst is None else burst
         transit = self._dispatch(placed, send, when, by, burst)
         if transit is not None:
-            self._at(when, self._hop, transit)
+            self._at(when, self._hop, transit, self._size(transit))
 
-    def _hop(self, transit: InTransit) -> None:
-        """Put a message on one hop of its route."""
-        sender, receiver, nth, at = transit.key
-        if at == len(transit.route):
+    def _hop(self, transit: InTransit, available: int) -> None:
+        """Put a message, or the first of it, on the next hop of its route."""
+        if transit.route:
+            self._put(transit, self.now_ms, available)
+        else:
+            self._arrive(transit)
+
+    def _move(self, arrival: Arrival) -> None:
+        """A message, or more of one, is at the end of a hop: it goes on, or has arrived."""
+        transit, at = self._through(arrival)
+        if at + 1 == len(transit.route):
             self._arrive(transit)
             return
-        free = self._transfer(transit.route[at], transit, self.now_ms)
-        transit.key = TransferKey(sender, receiver, nth, at + 1)
-        self._at(free, self._hop, transit)
+        goes_on = self.now_ms + transit.route[at].service_ms
+        before = transit.forwarded[at]
+        transit.forwarded[at] = arrival.size
+        if before:
+            self._at(goes_on, self._extend, transit, at + 1, arrival.size - before)
+        else:
+            self._at(goes_on, self._hop, transit, arrival.size)
+
+    def _extend(self, transit: InTransit, at: int, size: int) -> None:
+        self._traffic.more(transit.given[at], self.now_ms, size)
 
     def _arrive(self, transit: InTransit) -> None:
         """Hand a message over to its receiver, as often as faults want it."""

@@ -44,11 +44,13 @@ from mpcsim.protocol import Send
 from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource, TransferKey
 from mpcsim.sim.network.topology import Network, Site
+from mpcsim.sim.network.traffic import Arrival
 from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.event_loop import in_event_loop, run_in_thread
 from mpcsim.sim.run.faults import Crash, Fault
+from mpcsim.sim.run.live import LiveTraffic
 from mpcsim.sim.run.loopback import End, Servers, kept_client
-from mpcsim.sim.run.session import Cause, FlowHop, InTransit, PlacedParty, SessionRun
+from mpcsim.sim.run.session import Cause, InTransit, PlacedParty, SessionRun
 from mpcsim.sim.trace import Trace
 
 SPIN_MS: Final = 2.0
@@ -125,17 +127,12 @@ class _Arrival:
 
 @dataclass(eq=False)
 class _HttpHop:
-    """A kept connection over HTTP, and what waits at its two ends."""
+    """A kept connection over HTTP, and what waits at its near end."""
 
     end: End
     """Whose server it leads to."""
-    modelled: FlowHop | None
-    """None within a site."""
     outgoing: asyncio.Queue[tuple[InTransit, float]] = field(default_factory=asyncio.Queue)
-    """With the time at which it was given to the connection."""
-    held: asyncio.Queue[tuple[InTransit, bytes]] = field(default_factory=asyncio.Queue)
-    due_ms: dict[int, float] = field(default_factory=dict)
-    """When a message may leave the far end, by its number."""
+    """With the time at which it is to be posted."""
 
 
 class _RealParty(PlacedParty):
@@ -183,6 +180,9 @@ class RealRun(SessionRun[_RealParty]):
         self.deadline_s = deadline_s
         self._began = time.perf_counter_ns()
         self._routes: dict[tuple[PartyId, PartyId], list[_HttpHop]] = {}
+        self._live = LiveTraffic(self._traffic, self._now, self._told, spin_ms=SPIN_MS)
+        self._met: set[tuple[int, int]] = set()
+        """Messages on a hop, of which either the body is at the far end or the time has come."""
         self._open = 0
         """Starts and messages that may still lead to something; 0 is quiescence."""
         self._over: asyncio.Future[None]
@@ -203,6 +203,7 @@ class RealRun(SessionRun[_RealParty]):
                 done, _ = await asyncio.wait({self._over}, timeout=self.deadline_s)
                 ended_ms = self._now() if done else self.deadline_s * 1000
             finally:
+                self._live.close()
                 self._over.cancel()
                 tasks = list(self._tasks)
                 for task in tasks:
@@ -249,7 +250,7 @@ class RealRun(SessionRun[_RealParty]):
             await servers.open(i, self._app(i))
         for (i, j), (_, hops) in self._flows.items():
             ends: list[End] = [*(hop.direction.target for hop in hops[:-1]), j]
-            self._routes[i, j] = list(map(_HttpHop, ends, hops or [None]))
+            self._routes[i, j] = list(map(_HttpHop, ends))
             for hop in self._routes[i, j]:
                 if hop.end not in servers.addresses:
                     await servers.open(hop.end, self._app(hop.end))
@@ -257,7 +258,6 @@ class RealRun(SessionRun[_RealParty]):
                 await stack.enter_async_context(client)
                 (await client.get("/ready")).raise_for_status()
                 self._task(self._post(hop, client))
-                self._task(self._hold(hop))
 
     def _app(self, end: End) -> Starlette:
         """What a server answers."""
@@ -269,9 +269,10 @@ class RealRun(SessionRun[_RealParty]):
             """Accept a message; what becomes of it is another task's work."""
             body = await request.body()
             transit = self._transits.get(request.path_params["number"])
-            if transit is None or (hop := self._hop(transit)).end != end:
+            if transit is None or self._hop(transit).end != end:
                 return Response(status_code=404)
-            hop.held.put_nowait((transit, body))
+            transit.data = body
+            self._meet(transit, transit.key.hop)
             return Response(status_code=202)
 
         return Starlette(
@@ -286,28 +287,52 @@ class RealRun(SessionRun[_RealParty]):
         sender, receiver, _, at = transit.key
         return self._routes[sender, receiver][at]
 
+    def _links(self) -> LiveTraffic:
+        return self._live
+
     async def _post(self, hop: _HttpHop, client: httpx.AsyncClient) -> None:
         """The near end of a connection: one request behind the other."""
         while True:
-            transit, given = await hop.outgoing.get()
-            due = given if hop.modelled is None else self._transfer(hop.modelled, transit, given)
-            hop.due_ms[transit.number] = due
-            await self._until(given + min(PAUSE_MS, (due - given) / 4))
+            transit, when = await hop.outgoing.get()
+            await self._until(when)
             response = await client.post(f"/messages/{transit.number}", content=transit.data)
             response.raise_for_status()
 
-    async def _hold(self, hop: _HttpHop) -> None:
-        """The far end: let every message go on when it is due, in order."""
-        while True:
-            transit, data = await hop.held.get()
-            transit.data = data
-            await self._until(hop.due_ms.pop(transit.number))
-            sender, receiver, nth, at = transit.key
-            if at + 1 < len(self._routes[sender, receiver]):
-                transit.key = TransferKey(sender, receiver, nth, at + 1)
-                self._forward(transit)
-            else:
-                self._arrive(transit)
+    def _told(self, arrival: Arrival) -> None:
+        """A message, or more of one, would be at the end of a hop now."""
+        transit, at = self._through(arrival)
+        service_ms = transit.route[at].service_ms
+        if service_ms:
+            self._task(self._after(arrival.at_ms + service_ms, transit, at, arrival.size))
+        else:
+            self._reached(transit, at, arrival.size)
+
+    async def _after(self, when: float, transit: InTransit, at: int, size: int) -> None:
+        await self._until(when)
+        self._reached(transit, at, size)
+
+    def _reached(self, transit: InTransit, at: int, size: int) -> None:
+        """So much of a message may leave the far end of a hop."""
+        before = transit.forwarded[at]
+        transit.forwarded[at] = size
+        if len(transit.given) > at + 1:
+            self._live.more(transit.given[at + 1], self._now(), size - before)
+        elif not before:
+            self._meet(transit, at)
+
+    def _meet(self, transit: InTransit, at: int) -> None:
+        """The body is at the far end of a hop, or its time has come: it goes on after both."""
+        meeting = transit.number, at
+        if meeting not in self._met:
+            self._met.add(meeting)
+            return
+        self._met.remove(meeting)
+        sender, receiver, nth, _ = transit.key
+        if at + 1 < len(self._routes[sender, receiver]):
+            transit.key = TransferKey(sender, receiver, nth, at + 1)
+            self._forward(transit)
+        else:
+            self._arrive(transit)
 
     # ------------------------------------------------------------------ messages
 
@@ -320,7 +345,18 @@ class RealRun(SessionRun[_RealParty]):
 
     def _forward(self, transit: InTransit) -> None:
         """Put a message on one hop of its route."""
-        self._hop(transit).outgoing.put_nowait((transit, self._now()))
+        now, at = self._now(), transit.key.hop
+        pause = 0.0
+        if transit.route:
+            there = transit.forwarded[at - 1] if at else self._size(transit)
+            self._put(transit, now, there)
+            if at and transit.forwarded[at - 1] > there:  # more of it came at the same moment
+                self._live.more(transit.given[at], now, transit.forwarded[at - 1] - there)
+            drawn = transit.route[at].draws
+            pause = min(PAUSE_MS, drawn.forward_ms / 4) if drawn is not None else 0.0
+        else:
+            self._met.add((transit.number, at))
+        self._hop(transit).outgoing.put_nowait((transit, now + pause))
 
     def _arrive(self, transit: InTransit) -> None:
         """A message has come to the end of its route."""

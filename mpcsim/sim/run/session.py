@@ -16,10 +16,12 @@ from mpcsim.protocol import Output, Prepared, Send
 from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
-from mpcsim.sim.network.transport import Burst, Draws, Pipe
+from mpcsim.sim.network.traffic import Arrival, Traffic
+from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
 from mpcsim.sim.run.ending import Validate, conclude, inner_party
 from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
+from mpcsim.sim.run.live import LiveTraffic
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
 
@@ -49,10 +51,9 @@ class PlacedParty:
 
 @dataclass(eq=False)
 class FlowHop:
-    """One hop of a flow: its connection, and what the last message on it met."""
+    """One hop of a flow, and what the last message on it met."""
 
     direction: Direction
-    pipe: Pipe
     service_ms: float
     """At its far end, before a message goes on."""
     burst: int = -1
@@ -71,10 +72,14 @@ class InTransit:
     burst: int
     extra_ms: float
     copies_ms: tuple[float, ...]
+    pair: int
+    """Of which two parties it is."""
     hops: list[Hop] = field(default_factory=list)
-    """Those behind it, and the one it is on."""
-    bursts: tuple[Burst, ...] = ()
-    """In which it is given to the next hop, where it is not given whole."""
+    """Those behind it."""
+    given: list[int] = field(default_factory=list)
+    """What the traffic calls it, hop by hop."""
+    forwarded: list[int] = field(default_factory=list)
+    """Bytes of it that have gone on from the end of each of these hops; 0 unless in parts."""
 
 
 P = TypeVar("P", bound=PlacedParty)
@@ -125,6 +130,11 @@ class SessionRun(Generic[P]):
             (i, j): (count(), self._route(i, j)) for i, j in permutations(self._parties, 2)
         }
         """Numbers for the messages from one party to another, and the hops that they take."""
+        pairs = sorted({(min(flow), max(flow)) for flow in self._flows})
+        self._pairs = {pair: number for number, pair in enumerate(pairs)}
+        self._traffic = Traffic(network)
+        self._on_links: dict[int, tuple[InTransit, int]] = {}
+        """Messages on a hop, and on which, by what the traffic calls them."""
         self._bursts = count()
         self._transits: dict[int, InTransit] = {}
         """Messages under way, by number."""
@@ -185,11 +195,10 @@ class SessionRun(Generic[P]):
     # ------------------------------------------------------------------ messages
 
     def _route(self, sender: PartyId, receiver: PartyId) -> tuple[FlowHop, ...]:
-        """The hops from one party to another, with new connections."""
+        """The hops from one party to another."""
         route = self.network.route(sender, receiver)
-        pipes = [self.network.connection.pipe(d.mbit_per_s, d.loss) for d in route]
         services = [self.network.sites[d.target].service_ms for d in route[:-1]]
-        return tuple(map(FlowHop, route, pipes, [*services, 0.0]))
+        return tuple(map(FlowHop, route, [*services, 0.0]))
 
     def _dispatch(
         self, placed: P, send: Send, when: float, by: int | None, burst: int
@@ -225,33 +234,63 @@ class SessionRun(Generic[P]):
         numbers, hops = self._flows[sender, send.to]
         key = TransferKey(sender, send.to, next(numbers), 0)
         self._transits[number] = InTransit(
-            number, key, send.data, hops, burst, fate.extra_ms, fate.copies_ms
+            number,
+            key,
+            send.data,
+            hops,
+            burst,
+            fate.extra_ms,
+            fate.copies_ms,
+            self._pairs[min(sender, send.to), max(sender, send.to)],
         )
         return self._transits[number]
 
-    def _transfer(self, hop: FlowHop, transit: InTransit, given_ms: float) -> float:
-        """Put a message on a hop; when it, or the first of it, may leave the far end.
+    def _links(self) -> Traffic | LiveTraffic:
+        """What messages are put on."""
+        return self._traffic
 
-        Of what is put there in parts the last is recorded: from when the message was whole at the
-        near end to when it is whole at the far one.
+    def _size(self, transit: InTransit) -> int:
+        """Bytes of a message on the way."""
+        return len(transit.data) + self.network.connection.overhead_bytes
+
+    def _put(self, transit: InTransit, now_ms: float, available: int) -> None:
+        """Put a message on its next hop.
+
+        Args:
+            available: bytes of it that are there.
         """
+        at = len(transit.given)
+        hop = transit.route[at]
+        transit.key = transit.key._replace(hop=at)
+        draws = self._draws(transit.key, hop.direction)
+        if hop.burst == transit.burst and hop.draws is not None:
+            # Packets of one burst meet the same queues.
+            draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.key)
+        hop.burst, hop.draws = transit.burst, draws
         connection = self.network.connection
-        whole = Burst(given_ms, len(transit.data) + connection.overhead_bytes)
-        relayed = connection.forwarding == "stream" and hop is not transit.route[-1]
-        there: list[Burst] | None = [] if relayed else None
-        for part in transit.bursts or (whole,):
-            draws = self._draws(transit.key, hop.direction)
-            if hop.burst == transit.burst and hop.draws is not None:
-                # Packets of one burst meet the same queues, and so do the parts of a message.
-                draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.loss)
-            hop.burst, hop.draws = transit.burst, draws
-            transfer = hop.pipe.transfer(part.at_ms, part.size, draws, there)
-        source, target = hop.direction.source, hop.direction.target
-        transit.hops.append(Hop(source, target, transfer, hop.service_ms))
-        if there is None:
-            return transfer.arrived_ms + hop.service_ms
-        transit.bursts = tuple(Burst(at + hop.service_ms, size) for at, size in there)
-        return transit.bursts[0].at_ms
+        number = self._links().send(
+            hop.direction,
+            now_ms,
+            self._size(transit),
+            draws,
+            pair=transit.pair,
+            available=available,
+            stream=connection.forwarding == "stream" and at + 1 < len(transit.route),
+        )
+        transit.given.append(number)
+        transit.forwarded.append(0)
+        self._on_links[number] = transit, at
+
+    def _through(self, arrival: Arrival) -> tuple[InTransit, int]:
+        """The message that is, or of which more is, at the end of a hop, and which hop."""
+        transit, at = self._on_links[arrival.number]
+        if arrival.whole:
+            del self._on_links[arrival.number]
+            hop = transit.route[at]
+            transfer = self._traffic.finish(arrival.number)
+            source, target = hop.direction.source, hop.direction.target
+            transit.hops.append(Hop(source, target, transfer, hop.service_ms))
+        return transit, at
 
     def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
         """The record of a message at the end of its route."""

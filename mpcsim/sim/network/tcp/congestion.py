@@ -1,4 +1,4 @@
-"""How a window grows and shrinks: Reno (RFC 5681) and CUBIC (RFC 9438), as ns-3 and Linux have them.
+"""How a window grows and shrinks: Reno (RFC 5681) and CUBIC (RFC 9438), as ns-3 and Linux do it.
 
 Windows are in units of the profile (``state``). BBR is left out: its model of the path needs pacing
 and long transfers, and short messages hardly leave its start-up.

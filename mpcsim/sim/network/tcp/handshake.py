@@ -1,7 +1,7 @@
 """Opening a connection: SYN, SYN-ACK, ACK, then the flights of TLS. All of it is on the wire.
 
-A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, section 2.1 and 5.5);
-so does a SYN-ACK. The flights of TLS are messages like others; what may be sent before, between and
+A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, sections 2.1 and
+5.5); so does a SYN-ACK. The flights of TLS are messages like others; what may be sent before, between and
 after them, ``gate`` says.
 """
 
@@ -57,6 +57,10 @@ def put(
     m.forward = forward
     m.backward = backward
     m.first_segment = 0
+    m.began = 0.0
+    m.left = 0.0
+    m.wire_ms = 0.0
+    m.resent = 0
     s.given += 1
 
 
@@ -131,6 +135,7 @@ def answered(c: Record, now: float, sent: float) -> None:
         packet.duplicate = 0
     c.half[1].rcv_echo = sent
     c.half[0].gate = 1 if c.flights and not c.early_data else ALL
+    c.ready_ms = now
     release(c, 0)
 
 
@@ -145,10 +150,12 @@ def accept(c: Record) -> None:
 
 
 @compiled
-def flight_arrived(c: Record, h: int, k: int) -> int:
+def flight_arrived(c: Record, h: int, k: int, now: float) -> int:
     """Flight ``k`` of TLS has come over half ``h``; the half that may go on."""
     other = 1 - h
     s = c.half[other]
     s.gate = ALL if k + 2 >= c.flights else (k + 1) // 2 + 1
+    if other == 0 and not c.early_data:
+        c.ready_ms = now
     release(c, other)
     return other

@@ -182,9 +182,11 @@ def arrivals(c: Record, now: float) -> bool:
     for h in range(2):
         while receiver.told(c, h):
             if c.told_number >= 0:
+                c.untold = 1
                 return True
-            push(c, handshake.flight_arrived(c, h, -1 - c.told_number), now)
+            push(c, handshake.flight_arrived(c, h, -1 - c.told_number, now), now)
             schedule(c)
+    c.untold = 0
     return False
 
 

@@ -88,6 +88,7 @@ def told(c: Record, d: int) -> bool:
         c.told_number = m.number
         c.told_bytes = here
         c.told_size = m.size
+        c.told_slot = r.delivered & MESSAGES
         if here == m.size:
             r.delivered += 1
         return True

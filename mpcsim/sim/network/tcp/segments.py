@@ -36,14 +36,18 @@ def cut(c: Record, h: int, now: float, most: int) -> int:
         m.first_segment = i
         m.began = now
     segment = c.half[h].segment[i & RING]
+    segment.message = s.sending
+    segment.place = i - m.first_segment
     s.sent += size
     s.nxt += 1
+    while m.begin + m.size < s.sent:  # the beginning of the next message comes along
+        s.sending += 1
+        m = s.message[s.sending & MESSAGES]
+        m.first_segment = i
+        m.began = now
     s.out += weight(c, size)
     segment.size = size
     segment.end = s.sent
-    segment.message = s.sending
-    segment.place = i - m.first_segment
-    segment.first = now
     segment.tries = 0
     segment.sacked = 0
     segment.lost = 0
@@ -72,6 +76,14 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
         segment.tries,
         0,
     )
+    if segment.tries:
+        m.resent += 1
+    else:
+        m.wire_ms += (segment.size + c.header) * 8 / s.wire[0].bits_per_ms
+        k = segment.message
+        while k < s.given and s.message[k & MESSAGES].begin < segment.end:
+            s.message[k & MESSAGES].left = s.wire[0].free
+            k += 1
     segment.tries += 1
     s.last_sent = now
     back.delack = math.inf

@@ -48,26 +48,25 @@ CUBIC: Final = 1
 ALL: Final = 1 << 60
 """No limit: of messages, or of a window."""
 
-RING: Final = 1023
-"""Segments under way in one direction, at most: 1.4 MB (Linux lets its buffers grow to 4 MB). This,
-``MESSAGES`` and ``PACKETS`` are one less than a power of two."""
+RING: Final = 511
+"""Segments under way in one direction, at most: 740 kB. This, ``MESSAGES`` and ``PACKETS`` are one
+less than a power of two."""
 MESSAGES: Final = 63
-PACKETS: Final = 4095
+PACKETS: Final = 1023
 
 SEGMENT: Final = np.dtype(
     [
-        ("size", np.int64),
-        ("end", np.int64),  # bytes up to here
-        ("message", np.int64),
-        ("place", np.int64),  # among those of its message
         ("sent", np.float64),  # last time
-        ("first", np.float64),  # first time
-        ("tries", np.int64),
-        ("sacked", np.int64),
-        ("lost", np.int64),
-        ("retrans", np.int64),  # sent again, and not given up since
-        ("again", np.int64),  # sent again at any time
-        ("got", np.int64),  # which arrival it was; 0: not there
+        ("end", np.int64),  # bytes up to here
+        ("size", np.int32),
+        ("message", np.int32),
+        ("place", np.int32),  # among those of its message
+        ("got", np.int32),  # which arrival it was; 0: not there
+        ("tries", np.int16),
+        ("sacked", np.int8),
+        ("lost", np.int8),
+        ("retrans", np.int8),  # sent again, and not given up since
+        ("again", np.int8),  # sent again at any time
     ],
     align=True,
 )
@@ -85,6 +84,9 @@ MESSAGE: Final = np.dtype(
         ("backward", np.float64),
         ("first_segment", np.int64),
         ("began", np.float64),  # when its first byte was sent
+        ("left", np.float64),  # when its last byte had left for the first time
+        ("wire_ms", np.float64),  # what its segments took on the wire the first time
+        ("resent", np.int64),  # segments of it that were sent again
     ],
     align=True,
 )
@@ -92,15 +94,15 @@ MESSAGE: Final = np.dtype(
 PACKET: Final = np.dtype(
     [
         ("arrives", np.float64),
-        ("kind", np.int64),
-        ("segment", np.int64),
-        ("ack", np.int64),
-        ("count", np.int64),  # arrivals that the acknowledgement covers
-        ("holes", np.int64),
         ("echo", np.float64),
         ("sent", np.float64),
-        ("next", np.int64),  # the sender's next segment
-        ("duplicate", np.int64),  # it answers a segment that was there already (RFC 2883)
+        ("segment", np.int32),
+        ("ack", np.int32),
+        ("count", np.int32),  # arrivals that the acknowledgement covers
+        ("holes", np.int32),
+        ("next", np.int32),  # the sender's next segment
+        ("kind", np.int16),
+        ("duplicate", np.int16),  # it answers a segment that was there already (RFC 2883)
     ],
     align=True,
 )
@@ -196,7 +198,6 @@ HALF: Final = np.dtype(
         ("rcv_pending", np.int64),  # segments not acknowledged yet
         ("rcv_acked", np.int64),  # what the last pure acknowledgement said
         ("rcv_echo", np.float64),  # time stamp to echo
-        ("rcv_seen", np.float64),
         ("delack", np.float64),
         ("quick", np.int64),
         ("pingpong", np.int64),
@@ -242,6 +243,18 @@ CONNECTION: Final = np.dtype(
         ("told_number", np.int64),
         ("told_bytes", np.int64),
         ("told_size", np.int64),
+        ("told_slot", np.int64),  # where it is kept
+        ("untold", np.int64),  # there may be more to tell
+        ("ready_ms", np.float64),  # when it was open
+        # in a pool (see ``traffic``)
+        ("link", np.int64),  # -1: not in use
+        ("flip", np.int64),  # 1: the link's second site opened it
+        ("session", np.int64),
+        ("owner", np.int64),  # the exchange that has it to itself, or -1
+        ("pair", np.int64),  # whose messages it carried last
+        ("warm", np.int64),
+        ("warm_rtt", np.float64),  # what a kept connection knows of round trips
+        ("warm_deviation", np.float64),
         ("half", HALF, (2,)),
     ],
     align=True,
@@ -249,3 +262,43 @@ CONNECTION: Final = np.dtype(
 
 Record = Any
 """A record of such an array, as compiled functions get it."""
+
+
+LINK: Final = np.dtype(
+    [
+        ("http2", np.int64),
+        ("pool", np.int64),  # connections that one session may have over it
+        ("warm_rtt", np.float64),  # what a kept connection knows of round trips
+        ("warm_deviation", np.float64),
+        ("shared", np.int64),  # they share the wire and the queue in front of it
+        ("wire", WIRE, (2,)),  # from its first site to the second, and back
+    ],
+    align=True,
+)
+
+TRANSFER: Final = np.dtype(
+    [
+        ("link", np.int64),
+        ("side", np.int64),
+        ("pair", np.int64),
+        ("session", np.int64),
+        ("exclusive", np.int64),
+        ("size", np.int64),
+        ("available", np.int64),
+        ("stream", np.int64),
+        ("key", np.uint64),
+        ("forward", np.float64),
+        ("backward", np.float64),
+        ("given", np.float64),
+        ("connection", np.int64),  # -1: waits for one; -2: not in use
+        ("order", np.int64),
+        # where its time went
+        ("arrived", np.float64),
+        ("queueing", np.float64),
+        ("handshake", np.float64),
+        ("window", np.float64),
+        ("transmission", np.float64),
+        ("recovery", np.float64),
+    ],
+    align=True,
+)

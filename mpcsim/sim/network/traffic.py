@@ -1,0 +1,247 @@
+"""Messages on the links of a network, in whatever time their user keeps.
+
+    >>> traffic = Traffic(Network.star(50))
+    >>> number = traffic.send(direction, 0.0, 10_000, Draws(50.0, 50.0), pair=0)
+    >>> arrival = traffic.advance(0.0, math.inf)
+
+The kernel behind it (``mpcsim.sim.network.tcp``) simulates each segment. It looks ahead only as far
+as it is told to (``advance``), because what is sent later may change what arrives: a connection
+that is busy with one message makes the next one wait, and later segments show that an earlier one
+was lost. All times are milliseconds of the user's clock; they must not run backwards.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.sim.network.tcp import state
+from mpcsim.sim.network.tcp import traffic as kernel
+from mpcsim.sim.network.topology import Direction, Network
+from mpcsim.sim.network.transport import Connection, Draws, Transfer
+
+__all__ = ["Arrival", "Traffic", "connections", "links"]
+
+HEADER_BYTES: Final = {"linux": 52, "ns3": 54}
+"""Around each segment: IPv4 and TCP with time stamps; ns-3's links add two bytes."""
+SYN_BYTES: Final = {"linux": 60, "ns3": 58}
+MIN_RTO_MS: Final = 200.0
+DELAYED_ACK_MS: Final = 40.0
+FEW: Final = 16
+
+
+class Arrival(NamedTuple):
+    """Something of a message is at the other end of a link."""
+
+    number: int
+    at_ms: float
+    size: int
+    """Bytes of it that are there by now."""
+    whole: bool
+
+
+class State(NamedTuple):
+    """All that time changes about traffic."""
+
+    connections: NDArray[Any]
+    links: NDArray[Any]
+    transfers: NDArray[Any]
+    waiting: int
+
+
+class Traffic:
+    """The connections over the links of a network, and what is under way on them."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._links = links(network)
+        self._place_of = {
+            (ends[side], ends[1 - side]): (k, side)
+            for k, link in enumerate(network.links)
+            for ends in [(link.a, link.b)]
+            for side in (0, 1)
+        }
+        self._connections = connections(network, FEW)
+        self._transfers = _unused(FEW)
+        self._free = list(range(FEW))
+        self._order = 0
+        self._waiting = 0
+        self.advance(0.0, 0.0)  # whoever keeps real time does not wait for the kernel to be loaded
+
+    def send(
+        self,
+        direction: Direction,
+        now_ms: float,
+        size: int,
+        draws: Draws,
+        *,
+        pair: int,
+        session: int = 0,
+        exclusive: bool = False,
+        available: int | None = None,
+        stream: bool = False,
+    ) -> int:
+        """Put a message on a link.
+
+        Args:
+            pair: whose message it is; a message prefers the connection that its pair's last took.
+            session: whose connections may carry it.
+            exclusive: the connection is the pair's alone until ``release``.
+            available: bytes of it that are there; all of them by default.
+            stream: whether parts of it are told of, too.
+
+        Returns:
+            A number that its arrival is told by.
+        """
+        if not self._free:
+            self._grow()
+        number = self._free.pop()
+        t = self._transfers[number]
+        t["link"], t["side"] = self._place_of[direction.source, direction.target]
+        t["pair"], t["session"], t["exclusive"] = pair, session, exclusive
+        t["size"], t["available"] = size, size if available is None else available
+        t["stream"] = stream
+        t["key"], t["forward"], t["backward"] = draws.key, draws.forward_ms, draws.backward_ms
+        t["given"] = now_ms
+        t["order"] = self._order
+        self._order += 1
+        found = kernel.place(self._connections, self._links, self._transfers, number, now_ms)
+        if found == -2:
+            self._more_connections()
+            found = kernel.place(self._connections, self._links, self._transfers, number, now_ms)
+        self._waiting += found < 0
+        return number
+
+    def more(self, number: int, now_ms: float, size: int) -> None:
+        """``size`` more bytes of a message are there to be sent."""
+        self._transfers[number]["given"] = now_ms
+        kernel.extend(self._connections, self._links, self._transfers, number, now_ms, size)
+
+    def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
+        """Let time pass up to ``until_ms``, or to the next arrival if that is sooner."""
+        found, at = kernel.advance(
+            self._connections,
+            self._links,
+            self._transfers,
+            self._waiting > 0,
+            now_ms,
+            until_ms,
+        )
+        if found < 0:
+            return None
+        c = self._connections[found]
+        size, total = int(c["told_bytes"]), int(c["told_size"])
+        return Arrival(int(c["told_number"]), at, size, size == total)
+
+    def finish(self, number: int) -> Transfer:
+        """What became of a message that is whole at the other end; its number is free again."""
+        t = self._transfers[number]
+        self._free.append(number)
+        return Transfer(
+            *(
+                float(t[part])
+                for part in (
+                    "given",
+                    "arrived",
+                    "queueing",
+                    "handshake",
+                    "window",
+                    "transmission",
+                    "forward",
+                    "recovery",
+                )
+            )
+        )
+
+    def release(self, pair: int, now_ms: float) -> None:
+        """An exchange is over: others may have its connection."""
+        kernel.release(self._connections, self._links, self._transfers, pair, now_ms)
+
+    def save(self) -> State:
+        """What it is like now."""
+        used = np.flatnonzero(self._connections["link"] >= 0)
+        count = int(used[-1]) + 1 if used.size else 0
+        return State(
+            self._connections[:count].copy(),
+            self._links.copy(),
+            self._transfers.copy(),
+            self._waiting,
+        )
+
+    def restore(self, before: State) -> None:
+        """Let it be as it was; nothing may have been sent since."""
+        count = len(before.connections)
+        self._connections[:count] = before.connections
+        self._connections["link"][count:] = -1
+        self._links[:] = before.links
+        self._transfers[:] = before.transfers
+        self._waiting = before.waiting
+
+    # ------------------------------------------------------------------ room
+
+    def _grow(self) -> None:
+        have = len(self._transfers)
+        self._transfers = np.concatenate([self._transfers, _unused(have)])
+        self._free = list(range(have, 2 * have))
+
+    def _more_connections(self) -> None:
+        have = len(self._connections)
+        more = connections(self.network, 2 * have)
+        more[:have] = self._connections
+        self._connections = more
+
+
+def _unused(count: int) -> NDArray[Any]:
+    transfers = np.zeros(count, state.TRANSFER)
+    transfers["connection"] = -2
+    return transfers
+
+
+def links(network: Network) -> NDArray[Any]:
+    """The links of a network for the kernel."""
+    records = np.zeros(len(network.links), state.LINK)
+    connection = network.connection
+    for record, link in zip(records, network.links, strict=True):
+        record["http2"] = connection.http == "2"
+        record["pool"] = connection.pool
+        there = link.direction(link.a)
+        record["warm_rtt"] = there.forward.mean_ms + there.backward.mean_ms
+        record["warm_deviation"] = math.hypot(there.forward.std_ms, there.backward.std_ms)
+        for side, end in enumerate((link.a, link.b)):
+            direction = link.direction(end)
+            wire = record["wire"][side]
+            wire["bits_per_ms"] = direction.mbit_per_s * 1000
+            wire["free"] = -math.inf
+            wire["queue"] = math.inf
+            wire["loss"] = direction.loss
+    return records
+
+
+def connections(network: Network, count: int) -> NDArray[Any]:
+    """Records for ``count`` connections, none of them in use."""
+    made = np.zeros(count, state.CONNECTION)
+    made["link"] = -1
+    settle(made, network.connection)
+    return made
+
+
+def settle(records: NDArray[Any], connection: Connection) -> None:
+    """Write the settings of connections into their records."""
+    linux = connection.profile == "linux"
+    records["linux"] = linux
+    records["cubic"] = connection.congestion == "cubic"
+    records["unit"] = 1 if linux else state.SEGMENT_BYTES
+    records["initial_window"] = connection.initial_window
+    records["header"] = HEADER_BYTES[connection.profile]
+    records["syn_bytes"] = SYN_BYTES[connection.profile]
+    records["min_rto"] = MIN_RTO_MS
+    records["delack"] = DELAYED_ACK_MS
+    records["idle_restart"] = connection.slow_start_after_idle
+    flights = connection.tls_flights
+    records["flights"] = len(flights)
+    records["flight"][:, : len(flights)] = flights
+    records["early_data"] = connection.early_data
+    records["warm"] = not connection.cold
