@@ -23,7 +23,7 @@ from mpcsim.sim.network.tcp import traffic as kernel
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
 
-__all__ = ["Arrival", "Traffic", "connections", "links"]
+__all__ = ["Arrival", "State", "Traffic", "connections", "idle", "links"]
 
 HEADER_BYTES: Final = {"linux": 52, "ns3": 54}
 """Around each segment: IPv4 and TCP with time stamps; ns-3's links add two bytes."""
@@ -65,7 +65,7 @@ class Traffic:
             for side in (0, 1)
         }
         self._connections = connections(network, FEW)
-        self._transfers = _unused(FEW)
+        self._transfers = idle(FEW)
         self._free = list(range(FEW))
         self._order = 0
         self._waiting = 0
@@ -184,7 +184,7 @@ class Traffic:
 
     def _grow(self) -> None:
         have = len(self._transfers)
-        self._transfers = np.concatenate([self._transfers, _unused(have)])
+        self._transfers = np.concatenate([self._transfers, idle(have)])
         self._free = list(range(have, 2 * have))
 
     def _more_connections(self) -> None:
@@ -194,7 +194,8 @@ class Traffic:
         self._connections = more
 
 
-def _unused(count: int) -> NDArray[Any]:
+def idle(count: int) -> NDArray[Any]:
+    """Records for ``count`` messages, none of them under way."""
     transfers = np.zeros(count, state.TRANSFER)
     transfers["connection"] = -2
     return transfers

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 """One value a sample; or a single one that holds for all samples."""
+Drawn = NDArray[np.float64] | NDArray[np.uint64]
+"""Latencies, or keys of losses."""
 Bools = NDArray[np.bool_]
 Part = Literal["forward", "backward", "loss"]
-"""What is drawn for a transfer: latency there and back, and where on the loss distribution."""
+"""What is drawn for a transfer: latency there and back, and the key of its losses."""
 
 PARTS: Final = (
     "compute",
@@ -24,5 +26,3 @@ PARTS: Final = (
     "service",
 )
 """Where the time on a critical path goes; the names are those of ``traces.flight.PARTS``."""
-
-ZERO: Final[Floats] = np.zeros(1)

@@ -7,21 +7,17 @@ from typing import Protocol
 import numpy as np
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.draws import DrawSource, TransferKey
+from mpcsim.sim.network.draws import DrawSource, TransferKey, loss_keys
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction
-from mpcsim.sim.network.transport import (
-    Draws,
-)
-from mpcsim.sim.replay.arrays import ZERO, Floats, Part
+from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.replay.arrays import Drawn, Part
 
 
 class ArraySource(Protocol):
     """Where the randomness of a chunk of samples comes from."""
 
-    def __call__(
-        self, key: TransferKey, direction: Direction, part: Part, samples: slice
-    ) -> Floats:
+    def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
         """One part of the draws of one transfer, for a range of samples.
 
         Returns:
@@ -38,15 +34,13 @@ class Sampled:
         # The quickest of NumPy's generators; sampling is most of the work.
         self._generator = np.random.Generator(np.random.SFC64([seed & 0xFFFFFFFF, chunk]))
 
-    def __call__(
-        self, key: TransferKey, direction: Direction, part: Part, samples: slice
-    ) -> Floats:
+    def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
         return _draw(direction, part, self._generator, samples.stop - samples.start)
 
 
-def _draw(direction: Direction, part: Part, generator: np.random.Generator, n: int) -> Floats:
+def _draw(direction: Direction, part: Part, generator: np.random.Generator, n: int) -> Drawn:
     if part == "loss":
-        return generator.random(n)
+        return loss_keys(generator, n)
     latency = direction.forward if part == "forward" else direction.backward
     if isinstance(latency, Constant):
         return np.array([latency.ms], dtype=np.float64)
@@ -69,11 +63,9 @@ class DrawTable:
     def __init__(self, samples: int, seed: int = 0) -> None:
         self.samples = samples
         self._seed = seed
-        self._kept: dict[tuple[TransferKey, Part], Floats] = {}
+        self._kept: dict[tuple[TransferKey, Part], Drawn] = {}
 
-    def __call__(
-        self, key: TransferKey, direction: Direction, part: Part, samples: slice
-    ) -> Floats:
+    def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
         if samples.stop > self.samples:
             raise UsageError(f"the table has draws for {self.samples} samples, not more")
         kept = self._kept.get((key, part))
@@ -92,7 +84,7 @@ class DrawTable:
                 self(key, direction, "forward", at),
                 self(key, direction, "backward", at),
             )
-            loss = self(key, direction, "loss", at) if direction.loss else ZERO
-            return Draws(float(forward[0]), float(backward[0]), float(loss[0]))
+            lost = int(self(key, direction, "loss", at)[0]) if direction.lossy else 0
+            return Draws(float(forward[0]), float(backward[0]), lost)
 
         return draws

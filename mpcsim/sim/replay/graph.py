@@ -13,9 +13,9 @@ from mpcsim.protocol import Definition
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
-from mpcsim.sim.replay.chunk import Chunk
+from mpcsim.sim.replay.chunk import simulate
 from mpcsim.sim.replay.draws import ArraySource, Sampled
-from mpcsim.sim.replay.plan import Plan
+from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Replay
 from mpcsim.sim.replay.steps import Packet, Step
 from mpcsim.sim.replay.tally import Tally
@@ -70,15 +70,13 @@ class MessageGraph:
         if not whole(samples, 1):
             raise UsageError(f"samples is {samples}: not a whole number from 1 on")
         plan = Plan(self.steps, self.messages, network, costs or Free())
-        chunk = plan.chunk(explain)
         finished = np.empty(samples)
         ends = {i: np.empty(samples) for i in self.parties} if parties else {}
         tally = Tally(plan) if explain else None
-        for number, first in enumerate(range(0, samples, chunk)):
-            last = min(first + chunk, samples)
+        for number, first in enumerate(range(0, samples, CHUNK)):
+            last = min(first + CHUNK, samples)
             source = draws or Sampled(seed, number)
-            run = Chunk(plan, source, slice(first, last), explain)
-            run.run()
+            run = simulate(plan, source, slice(first, last), explain)
             finished[first:last] = run.finished
             for i, kept in ends.items():
                 kept[first:last] = run.ends[i]

@@ -5,7 +5,7 @@ All times are milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,23 +15,14 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.topology import Direction, Network
-from mpcsim.sim.network.transport import (
-    MAX_WINDOW,
-    SEGMENT_BYTES,
-    Connection,
-    loss_distribution,
-    segments,
-    wire_ms,
-)
-from mpcsim.sim.replay.arrays import Floats
+from mpcsim.sim.network.traffic import connections, idle, links
+from mpcsim.sim.replay.course import EVENT, FLOW, HOP, MESSAGE, STEP
 from mpcsim.sim.replay.steps import Packet, Step
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
 
-CHUNK: Final = 8192
-"""Samples worked on at a time: an array of them takes 64 kB."""
-CHUNK_BYTES: Final = 256 << 20
-"""All arrays of a chunk stay below that; large graphs get smaller chunks."""
+CHUNK: Final = 1024
+"""Samples worked on at a time."""
 
 
 @dataclass(frozen=True)
@@ -41,32 +32,14 @@ class PlannedHop:
     message: int
     key: TransferKey
     direction: Direction
-    pipe: tuple[PartyId, PartyId, int]
-    index: int
-    """Its place among the transfers of the pipe."""
-    steps: tuple[int, ...]
-    """Steps of the sender since the transfer before: none if the same step sent both."""
-    final: bool
-    """Nothing follows on this pipe."""
-    size: int
-    count: int
-    """Segments."""
-    wire_ms: float
-    """Time on the wire if sent in one go."""
-    first_segment_ms: float
     service_ms: float
-    handshakes: int
-    """Round trips to open the connection."""
-    tracked: bool
-    """The window matters for this transfer or a later one of the pipe."""
-    waits: bool
-    """It may have to wait for acknowledgements."""
-    levels: Floats | None
-    """Cumulative probabilities of the recovery levels, or None if nothing gets lost."""
 
 
 class Plan:
-    """A graph on a network: everything that is the same for all samples."""
+    """A graph on a network: everything that is the same for all samples, and the kernel's records.
+
+    The records are changed by every run; one plan serves one thread.
+    """
 
     def __init__(
         self,
@@ -96,61 +69,81 @@ class Plan:
             * network.sites[network.placement[step.party]].cpu_factor
             for step in steps
         ]
-        self.routes: list[tuple[PlannedHop, ...]] = [() for _ in messages]
-        self._lay_out(network)
+        self.hops: list[PlannedHop] = []
+        self.links = links(network)
+        self._records(network)
 
-    def _lay_out(self, network: Network) -> None:
-        """The hops of every message."""
-        flows: dict[tuple[PartyId, PartyId], list[int]] = {}
-        for number, packet in enumerate(self.messages):
-            flows.setdefault((packet.sender, packet.receiver), []).append(number)
-        rank: dict[int, int] = {}  # of a step among those of its party
-        by_party: dict[PartyId, list[int]] = {}
+    def _records(self, network: Network) -> None:
+        """Write the graph down for the kernel."""
+        place_of = {party: place for place, party in enumerate(self.parties)}
+        self.step_records = np.zeros(len(self.steps), STEP)
+        self.step_records["previous"] = self.step_records["following"] = -1
+        self.last_steps = np.full(len(self.parties), -1, np.int64)
+        self.message_records = np.zeros(len(self.messages), MESSAGE)
+        self.message_records["needed_by"] = -1
+        sends: list[int] = []
         for number, step in enumerate(self.steps):
-            mine = by_party.setdefault(step.party, [])
-            rank[number] = len(mine)
-            mine.append(number)
-        connection = self.connection
-        for (sender, receiver), numbers in flows.items():
-            sizes = [self.messages[n].size + connection.overhead_bytes for n in numbers]
-            tracked, waits = _window_plan([segments(size) for size in sizes], connection)
-            route = network.route(sender, receiver)
-            for nth, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
-                mine = by_party[sender]
-                now = rank[self.messages[number].step]
-                before = rank[self.messages[numbers[nth - 1]].step] if nth else now
-                count = segments(size)
-                self.routes[number] = tuple(
-                    PlannedHop(
-                        number,
-                        TransferKey(sender, receiver, nth, hop),
-                        direction,
-                        (sender, receiver, hop),
-                        nth,
-                        tuple(mine[before + 1 : now + 1]),
-                        nth + 1 == len(numbers),
-                        size,
-                        count,
-                        wire_ms(size, count, direction.mbit_per_s),
-                        wire_ms(min(size, SEGMENT_BYTES), 1, direction.mbit_per_s),
-                        network.sites[direction.target].service_ms if hop + 1 < len(route) else 0.0,
-                        connection.handshake_round_trips if connection.cold and not nth else 0,
-                        tracked[nth],
-                        waits[nth],
-                        _levels(count, direction.loss) if direction.loss else None,
-                    )
-                    for hop, direction in enumerate(route)
-                )
+            record, place = self.step_records[number], place_of[step.party]
+            record["party"], record["cost"] = place, self.costs_ms[number]
+            if (before := self.last_steps[place]) >= 0:
+                record["previous"] = before
+                self.step_records[before]["following"] = number
+            self.last_steps[place] = number
+            record["needs"] = len(step.needs)
+            self.message_records["needed_by"][list(step.needs)] = number
+            record["first_send"] = len(sends)
+            sends += step.sends
+            record["last_send"] = len(sends)
+        self.sends = np.array(sends, np.int64)
+        self._route(network)
 
-    def chunk(self, explain: bool) -> int:
-        """Samples to work on at a time: a power of two, as many as the memory allows."""
-        hops = [hop for route in self.routes for hop in route]
-        tracked = sum(hop.tracked for hop in hops)
-        arrays = 4 * sum(hop.final for hop in hops) + 3 * tracked + len(self.parties)
-        if explain:
-            arrays += 3 * len(hops) + 3 * tracked + 2 * len(self.steps)
-        fitting = max(64, CHUNK_BYTES // (8 * arrays))
-        return min(CHUNK, 1 << (fitting.bit_length() - 1))
+    def _route(self, network: Network) -> None:
+        """The hops of every message."""
+        flows: dict[tuple[PartyId, PartyId], int] = {}
+        ends = [{packet.sender, packet.receiver} for packet in self.messages]
+        pairs = sorted({(min(pair), max(pair)) for pair in ends})
+        rows: list[tuple[int, int, int, int, int, int, float]] = []
+        slots: dict[tuple[PartyId, PartyId, int], int] = {}
+        side_of = {
+            (pair[side], pair[1 - side]): (number, side)
+            for number, link in enumerate(network.links)
+            for pair in [(link.a, link.b)]
+            for side in (0, 1)
+        }
+        for number, packet in enumerate(self.messages):
+            flow = packet.sender, packet.receiver
+            nth = flows[flow] = flows.get(flow, -1) + 1
+            route = network.route(*flow)
+            self.message_records[number]["first_hop"] = len(rows)
+            for at, direction in enumerate(route):
+                link, side = side_of[direction.source, direction.target]
+                last = at + 1 == len(route)
+                service = 0.0 if last else network.sites[direction.target].service_ms
+                rows.append(
+                    (
+                        number,
+                        slots.setdefault((*flow, at), len(slots)),
+                        link,
+                        side,
+                        pairs.index((min(flow), max(flow))),
+                        packet.size + self.connection.overhead_bytes,
+                        service,
+                    )
+                )
+                key = TransferKey(*flow, nth, at)
+                self.hops.append(PlannedHop(number, key, direction, service))
+            self.message_records[number]["last_hop"] = len(rows)
+        self.hop_records = np.array(rows, HOP)
+        self.flow_records = np.zeros(len(slots), FLOW)
+        self.event_records = np.zeros(len(rows) + len(self.messages) + 1, EVENT)
+        self.transfers = idle(len(rows))
+        for name in ("link", "side", "pair", "size"):
+            self.transfers[name] = self.hop_records[name]
+        self.transfers["available"] = self.transfers["size"]
+        carried = np.bincount(self.hop_records["link"], minlength=len(network.links))
+        most = np.minimum(carried, 1 if self.connection.http == "2" else self.connection.pool)
+        self.may_wait = bool((carried > most).any()) and self.connection.http != "2"
+        self.connections = connections(network, max(1, int(most.sum())))
 
 
 def _check_cores(parties: Iterable[PartyId], network: Network) -> None:
@@ -165,35 +158,3 @@ def _check_cores(parties: Iterable[PartyId], network: Network) -> None:
                 "take turns, which a replay cannot reproduce; give the site more cores, or run "
                 "the simulation itself"
             )
-
-
-def _levels(count: int, loss: float) -> Floats:
-    return np.maximum.accumulate(np.array(loss_distribution(count, loss), dtype=np.float64))
-
-
-def _window_plan(counts: Sequence[int], connection: Connection) -> tuple[list[bool], list[bool]]:
-    """For the transfers of a pipe: does the window matter still, and may the transfer wait?
-
-    Follows every state (window, segments out) that the pipe can be in, whatever the times are: at
-    each transfer the window may start again, may have opened anew, or neither.
-    """
-    first = {(connection.initial_window, 0)}
-    again = first if connection.slow_start_after_idle else set[tuple[int, int]]()
-    states = first
-    waits = []
-    for index, count in enumerate(counts):
-        if index:
-            grown = {(min(window + used, MAX_WINDOW), 0) for window, used in states}
-            states = again | grown | states
-        waits.append(any(window - used < count for window, used in states))
-        states = {_after(window, used, count) for window, used in states}
-    last = max((index for index, wait in enumerate(waits) if wait), default=-1)
-    return [index <= last for index in range(len(counts))], waits
-
-
-def _after(window: int, used: int, count: int) -> tuple[int, int]:
-    """The window after ``count`` segments."""
-    while count > window - used:
-        count -= window - used
-        window, used = min(2 * window, MAX_WINDOW), 0
-    return window, used + count

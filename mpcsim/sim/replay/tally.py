@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.arrays import PARTS, Bools, Floats
-from mpcsim.sim.replay.chunk import Chunk
+from mpcsim.sim.replay.chunk import SIMULATED, Chunk
 from mpcsim.sim.replay.plan import Plan, PlannedHop
 from mpcsim.sim.replay.results import Explanation, Share
 
@@ -20,23 +20,24 @@ class Tally:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._split = dict.fromkeys(PARTS, 0.0)
-        names = dict.fromkeys(str(hop.direction) for route in plan.routes for hop in route)
+        names = dict.fromkeys(str(hop.direction) for hop in plan.hops)
         self._links = {name: [0.0, 0.0] for name in names}
         self._parties = {i: [0.0, 0.0] for i in plan.parties}
         self._last = dict.fromkeys(plan.parties, 0.0)
 
     def add(self, run: Chunk) -> None:
         """Walk back from the finishes of one chunk."""
-        n, plan = run.n, self._plan
+        plan = self._plan
+        n = len(run.finished)
         on_links: dict[str, Bools] = {}
         on_parties: dict[PartyId, Bools] = {}
         on_steps: dict[int, Bools] = {}
         unclaimed = np.ones(n, dtype=np.bool_)
-        for i, end in run.ends.items():
+        for place, (i, end) in enumerate(run.ends.items()):
             last = unclaimed & (end == run.finished)
             unclaimed &= ~last
             self._last[i] += np.count_nonzero(last)
-            _mark(on_steps, run.last_step[i], last)
+            _mark(on_steps, int(plan.last_steps[place]), last)
         for number in reversed(range(len(plan.steps))):
             on = on_steps.pop(number, None)
             if on is None or not (times := np.count_nonzero(on)):
@@ -46,34 +47,31 @@ class Tally:
             spent = times * self._plan.costs_ms[number]
             self._split["compute"] += spent
             self._parties[step.party][1] += spent
-            previous, joined = run.previous[number], run.joined[number]
-            if previous is not None and joined is not False:
+            previous, joined = int(plan.step_records[number]["previous"]), run.joined[number]
+            if previous >= 0:
                 _mark(on_steps, previous, on & joined)
-                on = on & ~np.asarray(joined)
+                on = on & ~joined
             for need in sorted(step.needs, reverse=True):  # of those that came together, the last
                 via = on & (run.arrivals[need] == run.starts[number])
                 if via.any():
                     on = on & ~via
                     _mark(on_steps, plan.messages[need].step, via)
-                    for hop, parts in run.parts.get(need, ()):
-                        _mark(on_links, str(hop.direction), via)
-                        self._spend(hop, parts, via)
+                    record = plan.message_records[need]
+                    for h in range(record["first_hop"], record["last_hop"]):
+                        _mark(on_links, str(plan.hops[h].direction), via)
+                        self._spend(plan.hops[h], run.parts[h], via)
         for name, on in on_links.items():
             self._links[name][0] += np.count_nonzero(on)
         for i, on in on_parties.items():
             self._parties[i][0] += np.count_nonzero(on)
 
-    def _spend(self, hop: PlannedHop, parts: Mapping[str, Floats | float], via: Bools) -> None:
-        times = int(np.count_nonzero(via))
+    def _spend(self, hop: PlannedHop, parts: Floats, via: Bools) -> None:
         weights = via.astype(np.float64)
-        for part, ms in parts.items():
-            if isinstance(ms, float):
-                spent = times * ms
-            else:
-                spent = times * float(ms[0]) if ms.size == 1 else float(weights @ ms)
+        for part, ms in zip(SIMULATED, parts, strict=True):
+            spent = float(weights @ ms)
             self._split[part] += spent
-            if part != "service":
-                self._links[str(hop.direction)][1] += spent
+            self._links[str(hop.direction)][1] += spent
+        self._split["service"] += float(weights.sum()) * hop.service_ms
 
     def explanation(self, samples: int) -> Explanation:
         """Averages over so many samples."""

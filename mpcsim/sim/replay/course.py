@@ -1,0 +1,232 @@
+"""The course of a session, over and over: the engine's order of events, compiled.
+
+One sample after the other is simulated on the same kernel that carries the engine's messages
+(``mpcsim.sim.network.tcp.traffic``), so both agree to the last bit. All times are milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.sim.network.tcp import traffic
+from mpcsim.sim.network.tcp.compiled import compiled, entry
+from mpcsim.sim.network.tcp.state import Record
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+
+STEP = np.dtype(
+    [
+        ("party", np.int64),
+        ("cost", np.float64),
+        ("previous", np.int64),  # the party's step before, or -1
+        ("following", np.int64),
+        ("needs", np.int64),  # how many messages it waits for
+        ("first_send", np.int64),  # its sends are first_send to last_send - 1 of ``sends``
+        ("last_send", np.int64),
+        # in this sample
+        ("missing", np.int64),
+        ("latest", np.float64),
+        ("start", np.float64),
+        ("end", np.float64),
+        ("done", np.int64),
+        ("joined", np.int64),  # it directly follows the one before
+        ("burst", np.int64),  # the number of the first step of its uninterrupted work
+    ],
+    align=True,
+)
+
+MESSAGE = np.dtype(
+    [
+        ("first_hop", np.int64),  # its hops are first_hop to last_hop - 1
+        ("last_hop", np.int64),
+        ("needed_by", np.int64),  # a step, or -1
+        ("burst", np.int64),
+        ("arrived", np.float64),
+    ],
+    align=True,
+)
+
+HOP = np.dtype(
+    [
+        ("message", np.int64),
+        ("flow", np.int64),  # which hop of which flow: what shares the draws of a burst
+        ("link", np.int64),
+        ("side", np.int64),
+        ("pair", np.int64),
+        ("size", np.int64),
+        ("service", np.float64),
+    ],
+    align=True,
+)
+
+FLOW = np.dtype(
+    [("burst", np.int64), ("forward", np.float64), ("backward", np.float64)], align=True
+)
+
+EVENT = np.dtype([("at", np.float64), ("order", np.int64), ("hop", np.int64)], align=True)
+
+
+@compiled
+def _run_step(
+    steps: Record, sends: Ints, messages: Record, events: Record, waiting: int, order: int, k: int
+) -> tuple[int, int]:
+    """Run step ``k`` if it can, and those that follow; how many events there are then."""
+    while k >= 0:
+        step = steps[k]
+        if step.missing or step.done:
+            break
+        if step.previous >= 0 and not steps[step.previous].done:
+            break
+        before = steps[step.previous].end if step.previous >= 0 else 0.0
+        step.start = max(before, step.latest)
+        step.joined = 1 if step.previous >= 0 and step.start == before else 0
+        step.burst = steps[step.previous].burst if step.joined else k
+        step.end = step.start + step.cost
+        step.done = 1
+        for place in range(step.first_send, step.last_send):
+            m = sends[place]
+            messages[m].burst = step.burst
+            event = events[waiting]
+            event.at = step.end
+            event.order = order
+            event.hop = messages[m].first_hop
+            if messages[m].first_hop == messages[m].last_hop:
+                event.hop = -1 - m
+            waiting += 1
+            order += 1
+        k = step.following
+    return waiting, order
+
+
+@entry
+def run(
+    connections: Record,
+    links: Record,
+    transfers: Record,
+    steps: Record,
+    sends: Ints,
+    messages: Record,
+    hops: Record,
+    flows: Record,
+    events: Record,
+    may_wait: bool,
+    forward: Floats,
+    backward: Floats,
+    keys: Keys,
+    ends: Floats,
+    last_steps: Ints,
+    explain: bool,
+    starts: Floats,
+    joined: Ints,
+    arrivals: Floats,
+    parts: Floats,
+) -> None:
+    """Simulate as many samples as ``ends`` has columns.
+
+    Args:
+        forward: latency of each hop in each sample; ``backward`` of its acknowledgements; ``keys``
+            of its losses.
+        ends: gets when each party finished.
+        last_steps: of each party.
+        explain: whether ``starts`` and ``joined`` (of steps), ``arrivals`` (of messages) and
+            ``parts`` (of hops) are wanted.
+    """
+    for sample in range(ends.shape[1]):
+        for k in range(len(connections)):
+            connections[k].link = -1
+        for k in range(len(links)):
+            for side in range(2):
+                links[k].wire[side].free = -math.inf
+                links[k].wire[side].bad = 0
+        for k in range(len(flows)):
+            flows[k].burst = -1
+        for k in range(len(steps)):
+            steps[k].missing = steps[k].needs
+            steps[k].latest = 0.0
+            steps[k].done = 0
+        waiting = 0
+        order = 0
+        placed = 0
+        for k in range(len(steps)):
+            if steps[k].previous < 0:
+                waiting, order = _run_step(steps, sends, messages, events, waiting, order, k)
+        now = 0.0
+        while True:
+            chosen = -1
+            until = math.inf
+            for k in range(waiting):
+                event = events[k]
+                sooner = event.at < until
+                if sooner or (event.at == until and event.order < events[chosen].order):
+                    chosen = k
+                    until = event.at
+            found, at = traffic.advance(connections, links, transfers, may_wait, now, until)
+            arrived = -1
+            if found >= 0:
+                now = at
+                h = connections[found].told_number
+                m = hops[h].message
+                if explain:
+                    t = transfers[h]
+                    parts[h, 0, sample] = t.queueing
+                    parts[h, 1, sample] = t.handshake
+                    parts[h, 2, sample] = t.window
+                    parts[h, 3, sample] = t.transmission
+                    parts[h, 4, sample] = t.forward
+                    parts[h, 5, sample] = t.recovery
+                if h + 1 == messages[m].last_hop:
+                    arrived = m
+                else:
+                    event = events[waiting]
+                    event.at = now + hops[h].service
+                    event.order = order
+                    event.hop = h + 1
+                    waiting += 1
+                    order += 1
+            elif chosen >= 0:
+                now = until
+                h = events[chosen].hop
+                waiting -= 1
+                last = events[waiting]
+                events[chosen].at = last.at
+                events[chosen].order = last.order
+                events[chosen].hop = last.hop
+                if h < 0:
+                    arrived = -1 - h
+                else:
+                    hop = hops[h]
+                    flow = flows[hop.flow]
+                    if flow.burst != messages[hop.message].burst:
+                        flow.burst = messages[hop.message].burst
+                        flow.forward = forward[h, sample]
+                        flow.backward = backward[h, sample]
+                    t = transfers[h]
+                    t.forward = flow.forward
+                    t.backward = flow.backward
+                    t.key = keys[h, sample]
+                    t.given = now
+                    t.order = placed
+                    placed += 1
+                    traffic.place(connections, links, transfers, h, now)
+            else:
+                break
+            if arrived >= 0:
+                messages[arrived].arrived = now
+                k = messages[arrived].needed_by
+                if k >= 0:
+                    steps[k].missing -= 1
+                    steps[k].latest = max(steps[k].latest, now)
+                    waiting, order = _run_step(steps, sends, messages, events, waiting, order, k)
+        for party in range(len(last_steps)):
+            ends[party, sample] = steps[last_steps[party]].end
+        if explain:
+            for k in range(len(steps)):
+                starts[k, sample] = steps[k].start
+                joined[k, sample] = steps[k].joined
+            for m in range(len(messages)):
+                arrivals[m, sample] = messages[m].arrived
