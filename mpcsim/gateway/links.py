@@ -107,19 +107,21 @@ class Link:
             raise unreachable(party)
         data = body.to_bytes()
         began, compute = self._timer(), 0.0
+        exchange = carrier.exchange(GATEWAY, party)
         try:
             async with asyncio.timeout(self.timeout_s):
-                await carrier.delay(GATEWAY, party, len(data))
+                await exchange.go(len(data))
                 called = self._timer()
                 try:
                     reply = await self._ask(scope, data)
                 finally:
                     compute = self._timer() - called
                     carrier.handled(party)
-                await carrier.delay(party, GATEWAY, len(reply))
+                await exchange.come(len(reply))
         except TimeoutError:
             raise timed_out(party) from None
         finally:
+            exchange.close()
             times.add(ROLES[party], compute * 1000)
             times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
         return reply
@@ -147,9 +149,10 @@ class Link:
         began = self._timer()
         called: list[float] = []
         sent = bytearray()
+        exchange = carrier.exchange(GATEWAY, party)
 
         async def going() -> Pieces:
-            async with aclosing(carrier.stream(GATEWAY, party, body)) as pieces:
+            async with aclosing(exchange.going(body)) as pieces:
                 async for piece in pieces:
                     sent.extend(piece)
                     yield piece
@@ -176,7 +179,7 @@ class Link:
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                aclosing(carrier.stream(party, GATEWAY, coming())) as answer,
+                aclosing(exchange.coming(coming())) as answer,
             ):
                 async for piece in answer:
                     if not called and len(sent) != size:  # nobody answers what is not there yet
@@ -190,6 +193,7 @@ class Link:
         except GrantRefused as refused:
             raise self._at_odds(scope, refused) from None
         finally:
+            exchange.close()
             carrier.handled(party)
             with suppress(RuntimeError):  # whoever was to send it has not let go of it yet
                 await upward.aclose()

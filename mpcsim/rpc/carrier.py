@@ -20,6 +20,30 @@ Pieces = AsyncGenerator[bytes, None]
 """A body, as it comes."""
 
 
+class Exchange(Protocol):
+    """A request and its answer, on the same connection."""
+
+    async def go(self, size: int) -> None:
+        """Take as long as a request of ``size`` bytes needs."""
+        ...
+
+    async def come(self, size: int) -> None:
+        """Take as long as an answer of ``size`` bytes needs."""
+        ...
+
+    def going(self, pieces: Pieces) -> Pieces:
+        """The bytes of a request as they arrive; each piece is put on its way when it comes."""
+        ...
+
+    def coming(self, pieces: Pieces) -> Pieces:
+        """The same of an answer."""
+        ...
+
+    def close(self) -> None:
+        """It is over: others may have the connection."""
+        ...
+
+
 class Carrier(Protocol):
     """What happens to bytes on their way."""
 
@@ -38,13 +62,8 @@ class Carrier(Protocol):
         """Whether messages may be lost, doubled or held back (``apply_faults``), for now."""
         ...
 
-    async def delay(self, source: End, target: End, size: int) -> None:
-        """Take as long as ``size`` bytes need from one end of a link to the other."""
-        ...
-
-    def stream(self, source: End, target: End, pieces: Pieces) -> Pieces:
-        """The bytes of one message, as they arrive at the other end of a link; each piece is put
-        on its way when it comes."""
+    def exchange(self, asking: End, asked: End) -> Exchange:
+        """A request from one end of a link to the other, and its answer."""
         ...
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
@@ -71,14 +90,9 @@ class Direct:
     streams = False
     faulty = False
 
-    async def delay(self, source: End, target: End, size: int) -> None:
+    def exchange(self, asking: End, asked: End) -> Exchange:
         """See ``Carrier``."""
-
-    async def stream(self, source: End, target: End, pieces: Pieces) -> Pieces:
-        """See ``Carrier``."""
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
+        return AtOnce()
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """See ``Carrier``."""
@@ -90,3 +104,24 @@ class Direct:
 
     def handled(self, party: PartyId) -> None:
         """See ``Carrier``."""
+
+
+class AtOnce:
+    """An exchange that takes no time."""
+
+    async def go(self, size: int) -> None:
+        """See ``Exchange``."""
+
+    async def come(self, size: int) -> None:
+        """See ``Exchange``."""
+
+    async def going(self, pieces: Pieces) -> Pieces:
+        """See ``Exchange``."""
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    coming = going
+
+    def close(self) -> None:
+        """See ``Exchange``."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, closing
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.ids import CLIENT
-from mpcsim.rpc.carrier import GATEWAY, Carrier, Pieces
+from mpcsim.rpc.carrier import GATEWAY, Carrier, Exchange, Pieces
 
 _CARRIED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
 """What a node asks for while its own caller waits: methods, and what their paths begin with."""
@@ -36,13 +36,17 @@ class Transit:
         ):
             await self._app(scope, receive, send)
             return
-        back = _Back(self._carrier, send)
+        with closing(self._carrier.exchange(CLIENT, GATEWAY)) as exchange:
+            await self._carry(exchange, scope, receive, send)
+
+    async def _carry(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
+        back = _Back(exchange, send)
         if scope["method"] == "GET":  # nobody reads its body
-            await self._carrier.delay(CLIENT, GATEWAY, 0)
+            await exchange.go(0)
             await back.through(self._app, scope, receive)
         else:
             body = _body(receive)
-            async with aclosing(self._carrier.stream(CLIENT, GATEWAY, body)) as pieces:
+            async with aclosing(exchange.going(body)) as pieces:
                 over = False
 
                 async def arriving() -> Message:
@@ -78,8 +82,8 @@ async def _body(receive: Receive) -> Pieces:
 class _Back:
     """The way back of a reply, whole or in pieces."""
 
-    def __init__(self, carrier: Carrier, send: Send) -> None:
-        self._carrier = carrier
+    def __init__(self, exchange: Exchange, send: Send) -> None:
+        self._exchange = exchange
         self._send = send
         self._start: Message = {}
         self._pieces: asyncio.Queue[Message | None] = asyncio.Queue()
@@ -106,7 +110,7 @@ class _Back:
             self._carrying = asyncio.create_task(self._carry())
         else:
             if self._start["status"] < 400:
-                await self._carrier.delay(GATEWAY, CLIENT, len(message["body"]))
+                await self._exchange.come(len(message["body"]))
             await self._send(self._start)
             await self._send(message)
 
@@ -121,7 +125,7 @@ class _Back:
                 whole = not message.get("more_body", False)
 
         begun = False
-        async with aclosing(self._carrier.stream(GATEWAY, CLIENT, sent())) as pieces:
+        async with aclosing(self._exchange.coming(sent())) as pieces:
             async for piece in pieces:
                 if not begun:
                     await self._send(self._start)

@@ -1,9 +1,9 @@
 """The simulator's networks and faults on the links of a running gateway.
 
 Latency, bandwidth, loss and faults (``mpcsim.sim``) act in the time of the event loop, real or
-virtual. Between two ends there is a pool of kept-alive connections, as HTTP clients have it: a
-message takes one that is idle. Answers come back over the connection of their request. A message
-may come in pieces (``stream``), each put on the connection when it comes.
+virtual. Over each link there is a pool of connections, as HTTP clients have it, the same for both
+directions: a request takes one that is idle, or waits for one, and its answer comes back over it. A
+message may come in pieces, each put on the connection when it comes.
 
 Where connections are cold, every session opens its own, as in ``mpcsim.sim.run.engine``: the first
 request over each pays the handshakes of TCP and TLS, what follows in the session does not. What a
@@ -15,21 +15,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary, finalize
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
-from mpcsim.rpc.carrier import GATEWAY, End, Pieces
-from mpcsim.sim.network.draws import SeededDraws, TransferKey
+from mpcsim.rpc.carrier import GATEWAY, AtOnce, End, Exchange, Pieces
+from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
-from mpcsim.sim.network.transport import Burst, Connection, Draws, Pipe
+from mpcsim.sim.network.traffic import Arrival, Traffic
+from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
+from mpcsim.sim.run.live import LiveTraffic
 
 _KINDS: Final = {
     definition.number: tuple(sends.kind for _, sends in definition.kinds())
@@ -40,15 +44,19 @@ _KINDS: Final = {
 _NO_KEY: Final = TransferKey(CLIENT, CLIENT, 0, 0)
 """Here draws come in the order of transfers, whatever they are of."""
 
-_OPENED: Final[ContextVar[defaultdict[_Pool, list[_Line]] | None]] = ContextVar(
-    "_OPENED", default=None
-)
-"""The connections of the present session."""
+
+class _Session:
+    """Whose connections are its own."""
+
+
+_EVERYBODY: Final = _Session()
+_SESSION: Final[ContextVar[_Session]] = ContextVar("_SESSION", default=_EVERYBODY)
+"""The present one."""
 
 
 def begin_session() -> None:
     """From now on, what this task and those it starts ask for is a session of its own."""
-    _OPENED.set(defaultdict(list))
+    _SESSION.set(_Session())
 
 
 @dataclass(frozen=True)
@@ -91,15 +99,14 @@ class SimulatedNetwork:
             UsageError: a share holder has no site in the network, or a site has a setting that
                 has no effect here: ``cpu_factor`` or ``cores``.
         """
-        pools = {} if network is None else _pools(network)
+        ways = {} if network is None else _ways(network)
         self.model = network
         self.faults = tuple(faults)
         self.seed = seed
         self.crashes = [fault for fault in self.faults if isinstance(fault, Crash)]
         self._partitions = [fault for fault in self.faults if isinstance(fault, Partition)]
         self._plan = FaultPlan(self.faults, seed)
-        self._draws = SeededDraws(seed)
-        self._pools = pools
+        self._links = None if network is None else _Links(network, ways, SeededDraws(seed), self)
         self._since: float | None = None
         self._handled: defaultdict[PartyId, int] = defaultdict(int)
         self._back_ms: dict[int, float] = {}
@@ -127,87 +134,14 @@ class SimulatedNetwork:
         """See ``Carrier``."""
         return bool(self.faults)
 
-    async def delay(self, source: End, target: End, size: int) -> None:
-        """Take as long as ``size`` bytes need from one end of a link to the other."""
-        pool = self._pools.get((source, target))
-        if pool is None or self.model is None:
-            return
-        now = self.now_ms()
-        draws = self._draws(_NO_KEY, pool.direction)
-        due = pool.send(now, size + self.model.connection.overhead_bytes, draws)
-        self._tell(source, target, size, now, due)
-        await asyncio.sleep((due - now) / 1000)
-
-    async def stream(self, source: End, target: End, pieces: Pieces) -> Pieces:
+    def exchange(self, asking: End, asked: End) -> Exchange:
         """See ``Carrier``. What is under way when conditions change arrives by the old ones."""
-        pool = self._pools.get((source, target))
-        if pool is None:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    yield piece
-            return
-        loop = asyncio.get_running_loop()
-        arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
-        sending = loop.create_task(self._send((source, target), pieces, arriving))
-        try:
-            while (found := await arriving.get()) is not None:
-                at_s, piece = found
-                await asyncio.sleep(max(0.0, at_s - loop.time()))
-                yield piece
-            await sending
-        finally:
-            sending.cancel()
-            await asyncio.wait([sending])
+        if self._links is None or (asking, asked) not in self._links.ways:
+            return AtOnce()
+        return _Carried(self._links, asking, asked)
 
-    async def _send(
-        self,
-        ends: tuple[End, End],
-        pieces: Pieces,
-        arriving: asyncio.Queue[tuple[float, bytes] | None],
-    ) -> None:
-        """Put the pieces of a message on a connection; say when what of them is there."""
-        pool, loop = self._pools[ends], asyncio.get_running_loop()
-        began_ms = loop.time() * 1000 - self.now_ms()
-        draw = self._draws
-        line = pool.take(loop.time() * 1000 - began_ms)
-        line.busy = True
-        overhead = pool.connection.overhead_bytes  # leaves first
-        latencies: Draws | None = None
-        size, given_ms, arrived_ms = 0, 0.0, 0.0
-
-        def put(piece: bytes) -> None:
-            nonlocal overhead, latencies, size, given_ms, arrived_ms
-            draws, now_ms = draw(_NO_KEY, pool.direction), loop.time() * 1000 - began_ms
-            if latencies is None:
-                given_ms = now_ms
-            else:  # the parts of a message meet the same queues
-                draws = Draws(latencies.forward_ms, latencies.backward_ms, draws.loss)
-            latencies = draws
-            bursts: list[Burst] = []
-            line.pipe.transfer(now_ms, overhead + len(piece), draws, bursts)
-            start = -overhead
-            for burst in bursts:
-                end = start + burst.size
-                at_s = (began_ms + burst.at_ms + pool.service_ms) / 1000
-                arriving.put_nowait((at_s, piece[max(0, start) : max(0, end)]))
-                start = end
-            overhead = 0
-            size, arrived_ms = size + len(piece), bursts[-1].at_ms + pool.service_ms
-
-        try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    if piece:
-                        put(piece)
-            if latencies is None:
-                put(b"")
-        finally:
-            line.busy = False
-            arriving.put_nowait(None)
-            if latencies is not None:
-                self._tell(*ends, size, given_ms, arrived_ms)
-
-    def _tell(self, source: End, target: End, size: int, given: float, arrived: float) -> None:
+    def tell(self, source: End, target: End, size: int, given: float, arrived: float) -> None:
+        """Tell the listener of a message."""
         if self.listener is not None:
             self.listener(Carried(source, target, size, given, arrived))
 
@@ -249,65 +183,223 @@ class SimulatedNetwork:
         self._handled[party] += 1
 
 
-@dataclass(eq=False)
-class _Line:
-    """A connection of a pool."""
-
-    pipe: Pipe
-    busy: bool = False
-    """Something of a message is still to come."""
-
-
-@dataclass(eq=False)
-class _Pool:
-    """One direction of a link, and its pool of connections."""
+class _Way(NamedTuple):
+    """One direction of a link."""
 
     direction: Direction
     service_ms: float
-    connection: Connection
-    answers: bool
-    """Answers find their connection open."""
-    lines: list[_Line] = field(default_factory=list)
-
-    def send(self, now_ms: float, size: int, draws: Draws) -> float:
-        """When a message handed over now has arrived and been forwarded."""
-        pipe = self.take(now_ms).pipe
-        return pipe.transfer(now_ms, size, draws).arrived_ms + self.service_ms
-
-    def take(self, now_ms: float) -> _Line:
-        """An idle connection, or a new one."""
-        opened = _OPENED.get() if self.connection.cold else None
-        lines = self.lines if opened is None else opened[self]
-        for line in lines:
-            if not line.busy and line.pipe.arrived_ms <= now_ms:
-                return line
-        lines.append(_Line(self._open()))
-        return lines[-1]
-
-    def _open(self) -> Pipe:
-        kept = replace(self.connection, cold=self.connection.cold and not self.answers)
-        return kept.pipe(self.direction.mbit_per_s, self.direction.loss)
+    """At its end, before a message goes on."""
 
 
-def _pools(network: Network) -> dict[tuple[End, End], _Pool]:
+class _Links:
+    """The links of one network, and what is under way on them."""
+
+    def __init__(
+        self,
+        network: Network,
+        ways: Mapping[tuple[End, End], _Way],
+        draws: DrawSource,
+        clock: SimulatedNetwork,
+    ) -> None:
+        self.ways = ways
+        self.overhead_bytes = network.connection.overhead_bytes
+        self.cold = network.connection.cold
+        self.tell = clock.tell
+        self._draws = draws
+        self._began_ms: float | None = None
+        self._live = LiveTraffic(Traffic(network), self.now_ms, self._told)
+        self._waiting: dict[int, Callable[[Arrival], None]] = {}
+        self._pairs = count()
+        self._numbers = count(1)
+        self._sessions: WeakKeyDictionary[_Session, int] = WeakKeyDictionary()
+
+    def now_ms(self) -> float:
+        """Since something was first asked of it."""
+        now = asyncio.get_running_loop().time() * 1000
+        if self._began_ms is None:
+            self._began_ms = now
+        return now - self._began_ms
+
+    def pair(self) -> int:
+        """A number for an exchange."""
+        return next(self._pairs)
+
+    def session(self) -> int:
+        """The number of the present session; only cold connections have owners."""
+        session = _SESSION.get()
+        if not self.cold or session is _EVERYBODY:
+            return 0
+        number = self._sessions.get(session)
+        if number is None:
+            number = self._sessions[session] = next(self._numbers)
+            finalize(session, self._live.forget, number)
+        return number
+
+    def draw(self, way: _Way) -> Draws:
+        """What a message meets."""
+        return self._draws(_NO_KEY, way.direction)
+
+    def put(
+        self,
+        way: _Way,
+        size: int,
+        draws: Draws,
+        pair: int,
+        session: int,
+        told: Callable[[Arrival], None],
+    ) -> None:
+        """Put a message, or a piece of one, on the connection of its exchange.
+
+        Args:
+            told: is called for every part that arrives.
+        """
+        number = self._live.send(
+            way.direction,
+            self.now_ms(),
+            size,
+            draws,
+            pair=pair,
+            session=session,
+            exclusive=True,
+            stream=True,
+        )
+        self._waiting[number] = told
+
+    def release(self, pair: int) -> None:
+        """An exchange is over."""
+        with suppress(RuntimeError):  # the event loop is over, too
+            self._live.release(pair, self.now_ms())
+
+    def _told(self, arrival: Arrival) -> None:
+        told = self._waiting[arrival.number]
+        if arrival.whole:
+            del self._waiting[arrival.number]
+            self._live.finish(arrival.number)
+        told(arrival)
+
+
+class _Carried:
+    """An exchange over a link."""
+
+    def __init__(self, links: _Links, asking: End, asked: End) -> None:
+        self._links = links
+        self._there = asking, asked
+        self._pair = links.pair()
+        self._session = links.session()
+
+    async def go(self, size: int) -> None:
+        """See ``Exchange``."""
+        await self._take_time(self._there, size)
+
+    async def come(self, size: int) -> None:
+        """See ``Exchange``."""
+        await self._take_time(self._there[::-1], size)
+
+    def going(self, pieces: Pieces) -> Pieces:
+        """See ``Exchange``."""
+        return self._carry(self._there, pieces)
+
+    def coming(self, pieces: Pieces) -> Pieces:
+        """See ``Exchange``."""
+        return self._carry(self._there[::-1], pieces)
+
+    def close(self) -> None:
+        """See ``Exchange``."""
+        self._links.release(self._pair)
+
+    async def _take_time(self, ends: tuple[End, End], size: int) -> None:
+        async def one() -> Pieces:
+            yield bytes(size)
+
+        async for _ in self._carry(ends, one()):
+            pass
+
+    async def _carry(self, ends: tuple[End, End], pieces: Pieces) -> Pieces:
+        loop = asyncio.get_running_loop()
+        arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+        sending = loop.create_task(self._send(ends, pieces, arriving))
+        try:
+            while (found := await arriving.get()) is not None:
+                at_s, piece = found
+                await asyncio.sleep(max(0.0, at_s - loop.time()))
+                if piece:
+                    yield piece
+            await sending
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    async def _send(
+        self,
+        ends: tuple[End, End],
+        pieces: Pieces,
+        arriving: asyncio.Queue[tuple[float, bytes] | None],
+    ) -> None:
+        """Put the pieces of a message on the connection; say when what of them is there."""
+        loop, links = asyncio.get_running_loop(), self._links
+        way = links.ways[ends]
+        overhead = links.overhead_bytes  # leaves first
+        latencies: Draws | None = None
+        size, given_ms, arrived_ms = 0, 0.0, 0.0
+        under_way = 0
+        all_there = asyncio.Event()
+
+        def put(piece: bytes) -> None:
+            nonlocal overhead, latencies, size, given_ms, under_way
+            draws = links.draw(way)
+            if latencies is None:
+                given_ms = links.now_ms()
+            else:  # the parts of a message meet the same queues
+                draws = Draws(latencies.forward_ms, latencies.backward_ms, draws.key)
+            latencies = draws
+            start = -overhead
+
+            def told(arrival: Arrival) -> None:
+                nonlocal start, under_way, arrived_ms
+                end = arrival.size - before
+                at_s = loop.time() + way.service_ms / 1000
+                arriving.put_nowait((at_s, piece[max(0, start) : max(0, end)]))
+                start = end
+                arrived_ms = arrival.at_ms + way.service_ms
+                if arrival.whole:
+                    under_way -= 1
+                    if not under_way:
+                        all_there.set()
+
+            before = overhead
+            under_way += 1
+            all_there.clear()
+            links.put(way, overhead + len(piece), draws, self._pair, self._session, told)
+            overhead = 0
+            size += len(piece)
+
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if piece:
+                        put(piece)
+            if latencies is None:
+                put(b"")
+            await all_there.wait()
+        finally:
+            arriving.put_nowait(None)
+            if latencies is not None:
+                links.tell(*ends, size, given_ms, arrived_ms)
+
+
+def _ways(network: Network) -> dict[tuple[End, End], _Way]:
     """Each holder's link to the site in the middle, as its routes have it."""
     _check_sites(network)
-    pools: dict[tuple[End, End], _Pool] = {}
-
-    def pool(source: End, target: End, direction: Direction, *, forwarded: bool) -> None:
-        service_ms = network.sites[direction.target].service_ms if forwarded else 0.0
-        answers = target == CLIENT or source in MPC_NODES
-        pools[source, target] = _Pool(direction, service_ms, network.connection, answers)
-
+    ways: dict[tuple[End, End], _Way] = {}
     for party in MPC_NODES:
         there, back = network.route(CLIENT, party), network.route(party, CLIENT)
         if there:
-            pool(GATEWAY, party, there[-1], forwarded=False)
-            pool(party, GATEWAY, back[0], forwarded=True)
+            ways[GATEWAY, party] = _Way(there[-1], 0.0)
+            ways[party, GATEWAY] = _Way(back[0], network.sites[back[0].target].service_ms)
         if len(there) > 1:
-            pool(CLIENT, GATEWAY, there[0], forwarded=True)
-            pool(GATEWAY, CLIENT, back[-1], forwarded=False)
-    return pools
+            ways[CLIENT, GATEWAY] = _Way(there[0], network.sites[there[0].target].service_ms)
+            ways[GATEWAY, CLIENT] = _Way(back[-1], 0.0)
+    return ways
 
 
 def _check_sites(network: Network) -> None:

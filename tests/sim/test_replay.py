@@ -32,13 +32,7 @@ from mpcsim.sim.network.latency import (
     Uniform,
 )
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
-from mpcsim.sim.network.transport import (
-    Connection,
-    loss_distribution,
-    recovery_ms,
-    segments,
-    wire_ms,
-)
+from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, plan, record
 from mpcsim.sim.replay.arrays import PARTS
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
@@ -158,6 +152,11 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "kept while idle": {"connection": Connection(initial_window=2, slow_start_after_idle=False)},
     "lossy": {"loss": 0.02},
     "slow": {"mbit_per_s": 1.0},
+    "one at a time": {"connection": Connection(pool=1), "loss": 0.01},
+    "http2": {"connection": Connection(http="2"), "loss": 0.02},
+    "reno": {"connection": Connection(congestion="reno"), "loss": 0.05},
+    "ns3": {"connection": Connection(profile="ns3", cold=True, tls_round_trips=0), "loss": 0.05},
+    "0-RTT": {"connection": Connection(cold=True, resumption=True, early_data=True), "loss": 0.02},
     "all at once": {
         "connection": Connection(cold=True, tls_round_trips=2, overhead_bytes=900),
         "loss": 0.1,
@@ -265,6 +264,11 @@ connections = st.builds(
     st.sampled_from([0, 300, 20_000]),
     st.sampled_from([1, 3, 10, 40]),
     st.booleans(),
+    profile=st.sampled_from(["linux", "ns3"]),
+    congestion=st.sampled_from(["cubic", "reno"]),
+    http=st.sampled_from(["1.1", "2"]),
+    pool=st.sampled_from([1, 2, 8]),
+    resumption=st.booleans(),
 )
 
 

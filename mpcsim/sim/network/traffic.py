@@ -160,6 +160,11 @@ class Traffic:
         """An exchange is over: others may have its connection."""
         kernel.release(self._connections, self._links, self._transfers, pair, now_ms)
 
+    def forget(self, session: int) -> None:
+        """A session is over: its connections are closed."""
+        over = (self._connections["session"] == session) & (self._connections["link"] >= 0)
+        self._connections["link"][over] = -1
+
     def save(self) -> State:
         """What it is like now."""
         used = np.flatnonzero(self._connections["link"] >= 0)

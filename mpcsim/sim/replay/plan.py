@@ -142,7 +142,7 @@ class Plan:
         self.transfers["available"] = self.transfers["size"]
         carried = np.bincount(self.hop_records["link"], minlength=len(network.links))
         most = np.minimum(carried, 1 if self.connection.http == "2" else self.connection.pool)
-        self.may_wait = bool((carried > most).any()) and self.connection.http != "2"
+        self.may_wait = bool((carried > most).any())
         self.connections = connections(network, max(1, int(most.sum())))
 
 

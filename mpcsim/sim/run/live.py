@@ -45,6 +45,7 @@ class LiveTraffic:
         """What the traffic was like then; None if nobody looked further."""
         self._next: Arrival | None = None
         self._handle: asyncio.Handle | None = None
+        self._forgotten: list[int] = []
 
     def send(
         self,
@@ -87,6 +88,10 @@ class LiveTraffic:
         self.traffic.release(pair, self._simulated_ms)
         self._look_ahead()
 
+    def forget(self, session: int) -> None:
+        """As ``Traffic.forget``, when the traffic is touched next."""
+        self._forgotten.append(session)
+
     def finish(self, number: int) -> Transfer:
         """As ``Traffic.finish``; only for what was just told of."""
         return self.traffic.finish(number)
@@ -111,6 +116,8 @@ class LiveTraffic:
             self._simulated_ms = arrival.at_ms
             self._told(arrival)
         self._simulated_ms = max(self._simulated_ms, now_ms)
+        while self._forgotten:
+            self.traffic.forget(self._forgotten.pop())
 
     def _look_ahead(self) -> None:
         """Find the next arrival, and be woken when it is due."""

@@ -15,7 +15,7 @@ import math
 
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.state import Record
+from mpcsim.sim.network.tcp.state import MESSAGES, Record
 
 
 @compiled
@@ -74,7 +74,8 @@ def choose(connections: Record, links: Record, t: Record) -> int:
             continue
         count += 1
         if link.http2:
-            return k
+            s = c.half[t.side ^ c.flip]
+            return k if s.given - s.delivered < MESSAGES else -1
         if c.owner >= 0:
             if c.owner == t.pair:
                 return k
