@@ -114,6 +114,23 @@ def send_syn_ack(c: Record, now: float) -> None:
 
 
 @compiled
+def send_ack(c: Record, now: float, sent: float) -> None:
+    """The opener's answer to a SYN-ACK that was sent at ``sent``."""
+    m = c.half[0].message[0]
+    slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.syn_acks, 5)
+    if slot >= 0:
+        packet = c.half[0].packet[slot]
+        packet.kind = ACK
+        packet.ack = c.half[1].rcv_nxt
+        packet.count = c.half[1].rcv_count
+        packet.holes = 0
+        packet.echo = sent
+        packet.sent = now
+        packet.next = c.half[0].nxt
+        packet.duplicate = 0
+
+
+@compiled
 def answered(c: Record, now: float, sent: float) -> None:
     """A SYN-ACK is there: the opener's part is done; its ACK goes, then what waits."""
     if c.state != OPENING:
@@ -122,17 +139,7 @@ def answered(c: Record, now: float, sent: float) -> None:
     c.resend_syn = math.inf
     if c.linux and c.syns > 2:
         c.half[0].cwnd = 1  # RFC 5681, section 3.1
-    m = c.half[0].message[0]
-    slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.syn_acks, 5)
-    if slot >= 0:
-        packet = c.half[0].packet[slot]
-        packet.kind = ACK
-        packet.ack = 0
-        packet.holes = 0
-        packet.echo = sent
-        packet.sent = now
-        packet.next = 0
-        packet.duplicate = 0
+    send_ack(c, now, sent)
     c.half[1].rcv_echo = sent
     c.half[0].gate = 1 if c.flights and not c.early_data else ALL
     c.ready_ms = now

@@ -113,7 +113,7 @@ def take(c: Record, d: int, now: float) -> None:
         if opening:
             push(c, 0, now)
         elif c.linux:
-            receiver.send_ack(c, d, now, 0, 0, 0)
+            handshake.send_ack(c, now, packet.sent)
         return
     if d == 0 and not c.accepted:
         if not c.linux:
