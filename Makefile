@@ -50,6 +50,7 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	$(BIN)/python -m mpcsim.smart_account.install
+	$(BIN)/python -m mpcsim.sim.compile
 	@touch $@
 
 # Ports: GATEWAY_PORT (9090), APP_PORT (9091), OPERATOR_PORT (9092), INSTITUTION_PORT (9093),

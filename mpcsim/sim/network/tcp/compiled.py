@@ -7,6 +7,7 @@ itself looks only at the file of the function that is called, not at those that 
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -43,13 +44,19 @@ def entry(function: F) -> F:
 
 @cache
 def _folder() -> Path:
-    """Where compiled code is kept: beside the sources, or among temporary files."""
+    """Where compiled code is kept: beside the sources, or where only this user can write.
+
+    It is loaded as it is found, so it must not lie in a folder that all users share.
+    """
     sources = sorted(HERE.glob("*.py")) + sorted((HERE.parent.parent / "replay").glob("*.py"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    folder = HERE / "__pycache__" / f"compiled-{digest}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"mpcsim-compiled-{digest}"
-        folder.mkdir(exist_ok=True)
-    return folder
+    own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for parent in (HERE / "__pycache__", own / "mpcsim"):
+        folder = parent / f"compiled-{digest}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="mpcsim-compiled-"))

@@ -1,8 +1,8 @@
 """Opening a connection: SYN, SYN-ACK, ACK, then the flights of TLS. All of it is on the wire.
 
 A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, sections 2.1 and
-5.5); so does a SYN-ACK. The flights of TLS are messages like others; what may be sent before, between and
-after them, ``gate`` says.
+5.5); so does a SYN-ACK. The flights of TLS are messages like others; what may be sent before,
+between and after them, ``gate`` says.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The sender of ns-3 3.37: RFC 6675 recovery with its own rules, RFC 6937 (PRR), RFC 6298.
 
 What is said of ns-3 here was read in ``src/internet/model/tcp-socket-base.cc``,
-``tcp-tx-buffer.cc`` and ``tcp-prr-recovery.cc`` of release 3.37 and checked against its times (``tests/vectors/ns3``).
-Oddities are kept: they are what the comparison is with.
+``tcp-tx-buffer.cc`` and ``tcp-prr-recovery.cc`` of release 3.37 and checked against its times
+(``tests/vectors/ns3``). Oddities are kept: they are what the comparison is with.
 """
 
 from __future__ import annotations

@@ -1,0 +1,32 @@
+"""Compile what simulates TCP, ahead of its first use: ``python -m mpcsim.sim.compile``.
+
+It takes half a minute, once for every version of it. Without it, whatever needs it first waits.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.traffic import Traffic
+from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.replay import record
+from mpcsim.sim.simulation import Simulation
+
+
+def main() -> None:
+    """Do everything once that is compiled."""
+    network = Network.star()
+    [first, *_] = network.links
+    traffic = Traffic(network)
+    number = traffic.send(
+        first.direction(first.a), 0.0, 200, Draws(1.0, 1.0), pair=0, exclusive=True, available=0
+    )
+    traffic.more(number, 0.0, 200)
+    traffic.advance(0.0, math.inf)
+    traffic.release(0, 0.0)
+    record(Simulation(network).generate("ed25519").trace).replay(network, 1)
+
+
+if __name__ == "__main__":
+    main()
