@@ -10,7 +10,7 @@
     [links.client-gateway]      # any name; it is what errors say
     a = "client"
     b = "gateway"
-    latency = "office line"     # one way: a distribution's name, milliseconds, or a table of its own
+    latency = "office line"     # one way: milliseconds, a distribution's name, or a table
     mbit_per_s = 40.0
     loss = 0.001
 

@@ -58,7 +58,7 @@ def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
     kind = value.get("kind")
     if kind is None:
         raise UsageError(f"{inside(at, 'kind')}: missing (known: {', '.join(KINDS)})")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"{inside(at, 'kind')}: {unknown('kind', str(kind), KINDS)}")
     own = {key: each for key, each in value.items() if key != "kind"}
     return tables.decode(KINDS[kind].of, own, at, {})
@@ -80,6 +80,6 @@ def _constant(value: object, at: str) -> Constant:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UsageError(f"{at}: {value!r} is neither milliseconds, nor a name, nor a table")
     try:
-        return Constant(float(value))
+        return Constant(value)
     except UsageError as error:
         raise UsageError(f"{at}: {error}") from None

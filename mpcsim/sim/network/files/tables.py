@@ -14,7 +14,7 @@ from mpcsim.sim.network.files.toml import inside
 
 T = TypeVar("T")
 
-Special = Mapping[type, Callable[[object, str], Any]]
+Special = Mapping[Any, Callable[[Any, str], Any]]
 """Types that are read in a way of their own: from what a file has, and the path to it."""
 
 _SCALARS: Final[Mapping[type, tuple[tuple[type, ...], str]]] = {
@@ -98,12 +98,15 @@ def _read(hint: Any, value: object, at: str, special: Special) -> Any:
             raise UsageError(f"{at}: {value!r} is not a list")
         item = get_args(hint)[0]
         return tuple(_read(item, each, f"{at}[{i}]", special) for i, each in enumerate(value))
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return decode(hint, value, at, special)
     fitting, complaint = _SCALARS[hint]
     if not isinstance(value, fitting) or (isinstance(value, bool) and hint is not bool):
         raise UsageError(f"{at}: {value!r} is {complaint}")
-    return hint(value)
+    try:
+        return hint(value)
+    except OverflowError:  # a whole number beyond any float
+        raise UsageError(f"{at}: {value} is too large") from None
 
 
 def _choice(options: list[Any], value: object) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Empirical, Latency
+from mpcsim.sim.network.transport import whole
 from mpcsim.sim.rich_display import counted
 
 __all__ = ["Bursts"]
@@ -30,8 +31,8 @@ class Bursts(Latency):
     them: samples that were taken a second apart do for messages of the same call, too. Moments are
     those of ``Empirical``.
 
-    Runs on the engine use it (``Simulation``, sweeps, ``LocalService``, ``serve``); the replay draws
-    many independent samples for each message, which it does not have, and is refused.
+    Runs on the engine use it (``Simulation``, sweeps, ``LocalService``, ``serve``); a replay draws
+    independent samples for each message, which it does not have, and is refused.
     """
 
     samples_ms: tuple[float, ...]
@@ -43,7 +44,7 @@ class Bursts(Latency):
     def __post_init__(self) -> None:
         plain = Empirical(self.samples_ms)
         block = self.block
-        if isinstance(block, bool) or not isinstance(block, int) or block < 1:
+        if not whole(block, 1):
             raise UsageError(f"latency block is {block}: not a whole number from 1 on")
         if block > len(plain.samples_ms):
             raise UsageError(
