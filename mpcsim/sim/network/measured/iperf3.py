@@ -11,12 +11,14 @@ Source: iperf 3.16 (``src/iperf_api.c``, ``src/iperf_tcp.c``).
 
 from __future__ import annotations
 
+from typing import Final
+
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.measured import located
 from mpcsim.sim.network.measured.located import Node
 from mpcsim.sim.network.measured.series import Draft, Probe, Series
 
-MSS: int = 1448
+MSS: Final = 1448
 """Bytes of a segment, if the report does not say (``start.tcp_mss_default``)."""
 
 
@@ -66,8 +68,8 @@ def read(text: str, path: str) -> list[Series]:
     segments = sent_bytes / (mss.number() if mss is not None and mss.number() > 0 else MSS)
     loss = min(retransmits / segments, 0.99) if segments else 0.0
     draft.understood += [
-        f"{mbit:.4g} Mbit/s {'from server to client' if reverse else 'from client to server'}: what "
-        "TCP got through, a lower bound of the link's rate",
+        f"{mbit:.4g} Mbit/s {'to' if reverse else 'from'} the client: TCP's throughput, a lower "
+        "bound of the link's rate",
         f"{retransmits:g} of about {segments:.0f} segments sent again: at most {loss:.2%} lost, "
         "for a retransmission may be spurious",
         f"round trips are TCP's smoothed ones, {len(draft.rtt_ms)} readings under load",
@@ -80,6 +82,7 @@ def read(text: str, path: str) -> list[Series]:
         draft.warnings.append("both ways at once: rates are those of the client's sending")
     return [
         draft.series(
+            sent=0,  # readings, not probes
             segment_loss=loss,
             **{"back_mbit_per_s" if reverse else "mbit_per_s": mbit},
         )

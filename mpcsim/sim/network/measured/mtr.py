@@ -1,8 +1,8 @@
 """The report of ``mtr --json``: for each hop a summary, no samples.
 
 ``report.mtr`` has ``src`` and ``dst``; ``report.hubs`` the hops in order, each with ``host``,
-``Loss%``, ``Snt`` and, in milliseconds, ``Last``, ``Avg``, ``Best``, ``Wrst`` and ``StDev``. The last
-hop is taken for the destination. Up to version 0.92 ``count`` is a text.
+``Loss%``, ``Snt`` and, in milliseconds, ``Last``, ``Avg``, ``Best``, ``Wrst`` and ``StDev``. The
+last hop is taken for the destination. Up to version 0.92 ``count`` is a text.
 
 Source: mtr 0.95 (``ui/report.c``).
 """

@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
@@ -182,7 +182,7 @@ def _when(row: Row, column: int, separator: str, draft: Draft) -> float | None:
         at = datetime.fromisoformat(cell)
     except ValueError:
         raise draft.wrong(row.line, f"{cell!r} is no time: seconds, or ISO 8601") from None
-    return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _layout(found: Sequence[Row], separator: str, path: str, column: str | None) -> _Layout:
@@ -235,5 +235,6 @@ def _round_trips(
         if fits:
             break
     raise UsageError(
-        f"{path}: which of the columns {listed} has the round trips? Call it rtt_ms, or say --column"
+        f"{path}: which of the columns {listed} has the round trips? Call it "
+        "rtt_ms, or say --column"
     )

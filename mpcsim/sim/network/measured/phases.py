@@ -15,7 +15,6 @@ from typing import Final
 from mpcsim.sim.network.measured.series import Draft, Series
 from mpcsim.sim.rich_display import counted
 
-
 CLEAR_RTT_MS: Final = 8.0
 """Below it, computing may take as long as a round trip."""
 

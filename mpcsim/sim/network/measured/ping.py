@@ -1,4 +1,4 @@
-"""The text that ``ping`` prints: Linux (iputils, busybox), BSD and macOS; with times of ``-D``, too.
+"""The text that ``ping`` prints: Linux (iputils), BSD and macOS; with the times of ``-D``, too.
 
 What it looks like::
 
@@ -72,9 +72,7 @@ def read(text: str, path: str) -> list[Series]:
         elif (found := _NONE.match(line) or _REFUSED.match(line)) is not None:
             silent[int(found["seq"]) + turn] = number
             if "what" in found.groupdict():
-                draft.warnings.append(
-                    f"line {number}: {found['host']} says {found['what'].strip()}"
-                )
+                draft.warnings.append(f"line {number}: {found['host']}: {found['what'].strip()}")
         elif "bytes from" in line and "time" in line:
             raise draft.wrong(number, f"{line.strip()!r} is not as ping writes it")
     missing = set(range(min(seen), max(seen) + 1)) - seen if seen else set()
@@ -85,9 +83,7 @@ def read(text: str, path: str) -> list[Series]:
             f"{counted(len(missing), 'number')} of icmp_seq without a reply: lost"
         )
     if twice:
-        draft.warnings.append(
-            f"{counted(twice, 'reply')[:-1] if twice == 1 else f'{twice} replies'} came twice: left out"
-        )
+        draft.warnings.append(f"{counted(twice, 'answer')} came twice: left out")
     if not draft.sent:
         draft.warnings.append("ping's statistics are missing at the end: the text is not whole")
     return [draft.series()]

@@ -49,7 +49,7 @@ class Reading:
 
 def read(
     path: str | Path,
-    format: str | None = None,  # noqa: A002: what else
+    format_name: str | None = None,
     *,
     unit: str | None = None,
     column: str | None = None,
@@ -57,7 +57,7 @@ def read(
     """What a file of measurements says.
 
     Args:
-        format: a name in ``FORMATS``; by default what the file's content looks like.
+        format_name: a name in ``FORMATS``; by default what the file's content looks like.
         unit: of the numbers of a CSV file: ``ns``, ``us``, ``ms`` or ``s``. The other formats say
             it themselves.
         column: heading of the round trips in a CSV file.
@@ -67,9 +67,9 @@ def read(
             has something in it that cannot be: says what, in which line, and how it was understood.
     """
     text = _text(path)
-    if format is not None and format not in FORMATS:
-        raise UsageError(unknown("format", format, FORMATS))
-    name = format or _recognised(text, path)
+    if format_name is not None and format_name not in FORMATS:
+        raise UsageError(unknown("format", format_name, FORMATS))
+    name = format_name or _recognised(text, path)
     try:
         if name == "csv":
             found = pairs.read(text, str(path), unit, column)
@@ -83,10 +83,10 @@ def read(
             found = FORMATS[name].read(text, str(path))
     except UsageError as error:
         others = [each for each, kind in FORMATS.items() if kind.recognises(text)]
-        if format is None or format in others:
+        if format_name is None or format_name in others:
             raise
         hint = f" It looks like {others[0]}." if others else ""
-        raise UsageError(f"{error}; it does not look like {format}.{hint}") from None
+        raise UsageError(f"{error}; it does not look like {format_name}.{hint}") from None
     return Reading(str(path), name, tuple(found))
 
 
@@ -118,6 +118,6 @@ def _recognised(text: str, path: str | Path) -> str:
         raise UsageError(f"{path} is empty")
     raise UsageError(
         f"{path} is in no format that is known ({', '.join(FORMATS)}): its first line is "
-        f"{first[:60]!r}. Programs must speak English (LC_ALL=C ping ...); a CSV file has headings, "
-        "such as from,to,rtt_ms"
+        f"{first[:60]!r}. Programs must speak English (LC_ALL=C ping ...); a CSV file has "
+        "headings, such as from,to,rtt_ms"
     )

@@ -38,7 +38,7 @@ class Probe(Enum):
     ICMP = "ICMP echo"
     TCP = "TCP"
     HTTP = "HTTP over TCP"
-    UNKNOWN = "unknown"
+    UNKNOWN = "of what kind is not said"
 
 
 ICMP_WARNING: Final = (

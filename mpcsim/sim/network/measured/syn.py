@@ -4,14 +4,14 @@ What they look like::
 
     HPING host (eth0 192.0.2.1): S set, 40 headers + 0 data bytes
     len=44 ip=192.0.2.1 ttl=57 DF id=0 sport=443 flags=SA seq=0 win=29200 rtt=12.3 ms
-    DUP! len=44 ip=192.0.2.1 ttl=57 DF id=0 sport=443 flags=SA seq=0 win=29200 rtt=1012.4 ms
+    DUP! len=44 ip=192.0.2.1 ttl=57 DF id=0 sport=443 flags=SA seq=0 win=0 rtt=712.4 ms
     --- host hping statistic ---
     2 packets transmitted, 1 packets received, 50% packet loss      # hping3 writes "tramitted"
 
     seq 0: tcp response from host (192.0.2.1) [open]  12.345 ms
     seq 1: no response (timeout)
 
-Source: hping3 3.a2 (``waitpacket.c``, ``statistics.c``); tcpping 2.6, a script around tcptraceroute.
+Source: hping3 3.a2 (``waitpacket.c``, ``statistics.c``); tcpping 2.6 (tcptraceroute).
 """
 
 from __future__ import annotations
