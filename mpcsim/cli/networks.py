@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.cli.network import SUFFIX, load
 from mpcsim.errors import UsageError
+from mpcsim.ids import ROLES
 from mpcsim.sim.network.measured import assembly, reading
 from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, Fit, fit
 from mpcsim.sim.network.measured.series import Series
@@ -82,7 +84,25 @@ def add(subparsers: Any) -> None:
 
 def run_show(options: argparse.Namespace) -> int:
     """Print the network."""
-    sys.stdout.write(f"{load(options.file)}\n")
+    network = load(options.file)
+    directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
+    links = [(str(d), str(d.forward), f"{d.mbit_per_s:g}", f"{d.loss:.2%}") for d in directions]
+    head = ("link", "one way", "Mbit/s", "loss")
+    parties = ", ".join(
+        f"{ROLES.get(party, party)} at {site}" for party, site in network.placement.items()
+    )
+    connection = ", ".join(
+        f"{each.name} {getattr(network.connection, each.name)}"
+        for each in fields(network.connection)
+    )
+    lines = [
+        f"Network: {network.name or 'unnamed'}",
+        Table(head, links, frozenset(head[2:])).text(),
+        f"  sites: {', '.join(network.sites)}",
+        f"  parties: {parties}",
+        f"  connections: {connection}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

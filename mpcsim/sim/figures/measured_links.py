@@ -60,7 +60,8 @@ def measured_links(fits: Sequence[Fit]) -> Chart:
 def _title(figure: Figure, fit: Fit, top: float) -> None:
     width, height = figure.get_size_inches()
     distance = "" if fit.chosen.ks is None else f", KS {fit.chosen.ks:.3f}"
-    text = f"{fit.series.a} - {fit.series.b}, {fit.series.format}: one way {fit.chosen}{distance}"
+    series = fit.series
+    text = f"{series.a} - {series.b}, {series.format}: {fit.chosen.name}{distance}"
     figure.text(
         0.15 / width, top / height, text, fontsize=9, fontweight="bold", color=BLACK, va="top"
     )
@@ -106,15 +107,12 @@ def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
     share = (np.arange(len(simulated)) + 0.5) / len(simulated)
     axes.plot(simulated, share, color=VERMILLION, linewidth=1.4, label=fit.chosen.name)
     moments = fit.series.moments
-    for ms, name in (
-        (moments.least_ms, "least"),
-        (moments.mean_ms, "mean"),
-        (moments.most_ms, "most"),
-    ):
+    known = {"least": moments.least_ms, "mean": moments.mean_ms, "most": moments.most_ms}
+    if moments.count == 1:
+        known = {"measured": moments.mean_ms}
+    for name, ms in known.items():
         axes.axvline(ms, color=SKY, linewidth=1.2)
         axes.text(ms, 0.02, f" {name}", fontsize=FONT, color=DARK, rotation=90)
-        if moments.least_ms == moments.most_ms:
-            break
     _label(axes, "round trip, ms", "share below")
 
 

@@ -71,7 +71,8 @@ def ping_linux() -> str:
         f"--- {HOST} ping statistics ---",
         f"600 packets transmitted, {len(got)} received, +1 duplicates, {share:.6g}% packet loss, "
         "time 599940ms",
-        f"rtt min/avg/max/mdev = {got.min():.3f}/{got.mean():.3f}/{got.max():.3f}/{got.std():.3f} ms",
+        f"rtt min/avg/max/mdev = {got.min():.3f}/{got.mean():.3f}/{got.max():.3f}/"
+        f"{got.std():.3f} ms",
     ]
     return _text(lines)
 
@@ -87,7 +88,8 @@ def ping_macos() -> str:
     lines += [
         "",
         f"--- {HOST} ping statistics ---",
-        f"60 packets transmitted, {len(got)} packets received, {100 * lost.mean():.1f}% packet loss",
+        f"60 packets transmitted, {len(got)} packets received, {100 * lost.mean():.1f}% packet "
+        "loss",
         f"round-trip min/avg/max/stddev = {got.min():.3f}/{got.mean():.3f}/{got.max():.3f}/"
         f"{got.std():.3f} ms",
     ]

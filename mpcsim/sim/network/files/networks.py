@@ -64,7 +64,7 @@ def text(parts: Parts[Any, Any], note: str = "") -> str:
     def written(value: Any) -> Any:
         if not isinstance(value, Latency):
             return tables.encode(value) if is_dataclass(value) else value
-        if isinstance(value, Constant):
+        if type(value) is Constant:
             return value.ms
         names = [name for name, each in shared.items() if each == value]
         return names[0] if names else latencies.encode(value)
