@@ -12,8 +12,8 @@ Source: curl's manual, ``--write-out``, https://curl.se/docs/manpage.html
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from mpcsim.sim.network.measured import located
 from mpcsim.sim.network.measured.phases import Phases
@@ -32,8 +32,18 @@ _LINE: Final = re.compile(
     r"\s*[:=]\s*(\S+?)(ms|us|s)?,?\s*$"
 )
 
-Call = tuple[int, dict[str, float], float]
-"""Line, seconds by name, connections that it opened (-1: not said)."""
+
+class Call(NamedTuple):
+    """One call's times."""
+
+    line: int
+    """Where it begins."""
+    times: dict[str, float]
+    """Seconds by name."""
+    lines: Mapping[str, int] = {}
+    """Where they stand, if not all in one line."""
+    opened: float = -1.0
+    """Connections that it opened; -1: it does not say."""
 
 
 def recognises(text: str) -> bool:
@@ -57,17 +67,19 @@ def read(text: str, path: str) -> list[Series]:
     draft = Draft(path, "curl -w", Probe.HTTP)
     phases = Phases(draft)
     calls = _json(text, path) if '"time_' in text else _lines(text, draft)
-    for line, times, opened in calls:
-        _check(times, line, draft)
+    for call in calls:
+        _check(call, draft)
+        line, times = call.line, call.times
         if "time_connect" not in times:
             raise draft.wrong(line, "time_connect is missing: there is no round trip without it")
         looked_up = times.get("time_namelookup", 0.0)
+        at = call.lines.get("time_connect", line)
         connect = times["time_connect"] - looked_up
         before = times.get("time_pretransfer") or times.get("time_appconnect")
         before = before or times["time_connect"]
         if first := times.get("time_starttransfer"):
             phases.first_byte_ms.append((first - before) * 1000)
-        if opened == 0 or (connect == 0 and first):
+        if call.opened == 0 or (connect == 0 and first):
             phases.reused += 1
             continue
         if connect == 0:
@@ -76,7 +88,7 @@ def read(text: str, path: str) -> list[Series]:
             continue
         if times["time_connect"] > 0 and "time_namelookup" not in times:
             _once(draft, "time_namelookup is not there: looking up the name is in the round trips")
-        draft.add(connect * 1000, line)
+        draft.add(connect * 1000, at)
         if tls := times.get("time_appconnect"):
             phases.tls_ms.append((tls - times["time_connect"]) * 1000)
     return [phases.series()]
@@ -87,10 +99,11 @@ def _once(draft: Draft, warning: str) -> None:
         draft.warnings.append(warning)
 
 
-def _check(times: dict[str, float], line: int, draft: Draft) -> None:
+def _check(call: Call, draft: Draft) -> None:
     """Times follow each other; 0 says that a phase was not reached, or that there was none."""
-    before = ""
+    before, times = "", call.times
     for name in NAMES:
+        line = call.lines.get(name, call.line)
         value = times.get(name, 0.0)
         if value < 0 or value != value or value == float("inf"):
             raise draft.wrong(line, f"{name} is {value:g} s: a time cannot be")
@@ -101,7 +114,7 @@ def _check(times: dict[str, float], line: int, draft: Draft) -> None:
         before = name
     if times.get("time_connect", 0.0) > 300:
         raise draft.wrong(
-            line,
+            call.lines.get("time_connect", call.line),
             f"time_connect is {times['time_connect']:g} s, more than five minutes: curl gives "
             "seconds; are these milliseconds?",
         )
@@ -117,27 +130,27 @@ def _json(text: str, path: str) -> Iterator[Call]:
     for call in located.parse(whole, path).items():
         times = {name: found.number() for name in NAMES if (found := call.get(name)) is not None}
         opened = call.get("num_connects")
-        yield call.line, times, -1.0 if opened is None else opened.number()
+        yield Call(call.line, times, opened=-1.0 if opened is None else opened.number())
 
 
 def _lines(text: str, draft: Draft) -> Iterator[Call]:
     times: dict[str, float] = {}
-    begun = 0
+    lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         found = _LINE.match(line)
         name = f"time_{found[1]}" if found else ""
         if times and (name in times or not line.strip()):
-            yield begun, times, -1.0
-            times = {}
+            yield Call(min(lines.values()), times, lines)
+            times, lines = {}, {}
         if found is None:
             if re.match(r"\s*time_\w+\s*[:=]", line) and "time_posttransfer" not in line:
                 raise draft.wrong(number, f"{line.strip()!r} is no time of curl's")
             continue
-        begun = number if not times else begun
         try:
             value = float(found[2].replace(",", "."))
         except ValueError:
             raise draft.wrong(number, f"{name} is {found[2]!r}, not a number") from None
+        lines[name] = number
         times[name] = value * {"ms": 1e-3, "us": 1e-6}.get(found[3] or "s", 1.0)
     if times:
-        yield begun, times, -1.0
+        yield Call(min(lines.values()), times, lines)

@@ -54,7 +54,7 @@ def read(text: str, path: str) -> list[Series]:
             if _flag(stream, "omitted"):
                 continue
             rtt = stream.get("rtt")
-            if rtt is not None and rtt.number() > 0:
+            if rtt is not None and rtt.number() != 0:  # 0: a receiver's
                 draft.add(rtt.number() / 1000, stream.line)
     if not draft.rtt_ms:
         raise report["intervals"].wrong(

@@ -97,10 +97,12 @@ def recognises(text: str) -> bool:
             return False
         if number(found[0].cells[0], separator) is not None:
             return all(number(row.cells[0], separator) is not None for row in found[:5])
-        _layout(found, separator, "", None)
+        layout = _layout(found, separator, "", None)
     except UsageError:
         return False
-    return len(found) > 1
+    words = set(Column("", found[0].cells[layout.rtt], {}).words)
+    cells = [row.cells[layout.rtt] for row in found[1:6] if layout.rtt < len(row.cells)]
+    return bool(words & _LATENCY) or any(number(cell, separator) is not None for cell in cells)
 
 
 def read(text: str, path: str, unit: str | None = None, column: str | None = None) -> list[Series]:

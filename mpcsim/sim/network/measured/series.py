@@ -27,6 +27,7 @@ LONGEST_MS: Final = 60_000.0
 """No round trip takes a minute: a larger number is in another unit."""
 OUTLIER: Final = 10.0
 """A sample that is so many times the median is pointed out."""
+SLOW_MS: Final = 3000.0
 LINES_SHOWN: Final = 5
 SYN_TIMEOUT_MS: Final = 1000.0
 """After which a SYN that got lost is sent again (RFC 6298)."""
@@ -235,6 +236,11 @@ class Draft:
                 f"all round trips are below 1 ms (median {middle:g}) and no unit is said: taken "
                 f"for milliseconds; if they are seconds, that is {middle * 1000:g} ms: name the "
                 "column rtt_s, or say --unit=s"
+            )
+        if middle > SLOW_MS:
+            warn(
+                f"the median is {middle / 1000:.3g} s: slower than a geostationary satellite (0.6 "
+                "s); is the unit right?"
             )
         far = [
             line for ms, line in zip(self.rtt_ms, self.lines, strict=True) if ms > OUTLIER * middle
