@@ -52,7 +52,11 @@ def recognises(text: str) -> bool:
         re.search(r'"time_(starttransfer|connect)"', text)
         or (
             re.search(r"^\s*(time_)?connect\s*[:=]", text, re.MULTILINE)
-            and re.search(r"^\s*(time_)?(starttransfer|namelookup)\s*[:=]", text, re.MULTILINE)
+            and re.search(
+                r"^\s*(time_)?(starttransfer|namelookup|appconnect|total)\s*[:=]",
+                text,
+                re.MULTILINE,
+            )
         )
     )
 
@@ -79,10 +83,10 @@ def read(text: str, path: str) -> list[Series]:
         before = before or times["time_connect"]
         if first := times.get("time_starttransfer"):
             phases.first_byte_ms.append((first - before) * 1000)
-        if call.opened == 0 or (connect == 0 and first):
+        if call.opened == 0 or (connect <= 0 and first):
             phases.reused += 1
             continue
-        if connect == 0:
+        if not times["time_connect"]:
             draft.warnings.append(f"line {line}: the call failed before it had a connection")
             draft.lose(line)
             continue

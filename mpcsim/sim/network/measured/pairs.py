@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -40,6 +41,7 @@ _WHEN: Final = {
 }
 _LATENCY: Final = {"latency", "delay", "ms", "rtt", "ping"}
 _ONE_WAY: Final = {"oneway", "owd"}
+_HEADING: Final = re.compile(r"[\w ()/µ-]{1,40}")
 _LOST: Final = {"", "*", "-", "timeout", "lost", "nan", "none", "null", "na", "n/a"}
 
 
@@ -95,14 +97,17 @@ def recognises(text: str) -> bool:
         found, separator = rows(text)
         if not found:
             return False
-        if number(found[0].cells[0], separator) is not None:
+        first = found[0].cells
+        if number(first[0], separator) is not None:
             return all(number(row.cells[0], separator) is not None for row in found[:5])
-        layout = _layout(found, separator, "", None)
+        headings = [Column("", cell, {}) for cell in first if _HEADING.fullmatch(cell)]
+        if any(set(each.words) & _LATENCY or each.round_trips for each in headings):
+            return True
+        at = _layout(found, separator, "", None).rtt
     except UsageError:
         return False
-    words = set(Column("", found[0].cells[layout.rtt], {}).words)
-    cells = [row.cells[layout.rtt] for row in found[1:6] if layout.rtt < len(row.cells)]
-    return bool(words & _LATENCY) or any(number(cell, separator) is not None for cell in cells)
+    cells = [row.cells[at] for row in found[1:6] if at < len(row.cells)]
+    return any(number(cell, separator) is not None for cell in cells)
 
 
 def read(text: str, path: str, unit: str | None = None, column: str | None = None) -> list[Series]:

@@ -69,7 +69,7 @@ def read(
     text = _text(path)
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
-    name = format_name or _recognised(text, path)
+    name = format_name or ("csv" if column is not None else _recognised(text, path))
     try:
         if name == "csv":
             found = pairs.read(text, str(path), unit, column)
