@@ -130,8 +130,8 @@ def assemble(
             assumed.append(f"{role} - gateway has {links[-1].mbit_per_s:g} Mbit/s")
         if found.series.tls_round_trips is not None:
             connection = replace(connection, tls_round_trips=found.series.tls_round_trips)
-    if len(used) > 1 or len(fits) > 1:
-        name = name or ", ".join(f"{role} {at[role]}" for role in ROLES)
+    elsewhere = ", ".join(f"{role} {at[role]}" for role in ROLES if at[role] not in ROLES)
+    name = ": ".join(filter(None, (name, elsewhere)))
     network = Network(
         {role: Site(role) for role in ROLES}, tuple(links), PLACEMENT, connection, name
     )
