@@ -29,11 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Here, because they import what is not on every platform.
-    from mpcsim.cli import attacks, bench, demo, events, gateway, mpc_node, serve, token
+    from mpcsim.cli import (
+        attacks,
+        bench,
+        demo,
+        events,
+        gateway,
+        mpc_node,
+        networks,
+        serve,
+        token,
+    )
 
     parser = argparse.ArgumentParser(prog="mpcsim", description="MPC wallet workbench")
     parser.add_argument("--version", action="version", version=__version__)
     subparsers = parser.add_subparsers(dest="command", required=True)
-    for command in (serve, gateway, mpc_node, token, demo, bench, attacks, events):
+    for command in (serve, gateway, mpc_node, token, demo, bench, attacks, events, networks):
         command.add(subparsers)
     return parser

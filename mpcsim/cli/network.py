@@ -1,8 +1,9 @@
-"""``--network``: a network from the command line."""
+"""``--network``: a network from the command line, a preset or a file."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.errors import UsageError, unknown
@@ -11,8 +12,12 @@ from mpcsim.sim.network.topology import Network
 
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
 
+SUFFIX: Final = ".toml"
+"""What makes it a file."""
+
 HELP: Final = (
-    "latency preset on all links: REGION[,SETTING=VALUE...], e.g. "
+    "latencies, rates and losses on all links, from a network file (FILE.toml; see mpcsim network) "
+    "or a preset: REGION[,SETTING=VALUE...], e.g. "
     "seoul,institution=frankfurt,access=lte,loss=0.01; settings: "
     + ", ".join(SETTINGS)
     + "; regions: "
@@ -24,17 +29,20 @@ HELP: Final = (
 
 def add_network(parser: argparse.ArgumentParser) -> None:
     """Declare the option."""
-    parser.add_argument("--network", metavar="PRESET", help=HELP)
+    parser.add_argument("--network", metavar="NETWORK", help=HELP)
 
 
 def parse(text: str | None) -> Network | None:
     """The network that ``--network`` names.
 
     Raises:
-        UsageError: unknown region, access network or setting.
+        UsageError: unknown region, access network or setting; a file that is none, or that cannot
+            be read.
     """
     if not text:
         return None
+    if text.endswith(SUFFIX):
+        return load(text)
     region, *settings = text.split(",")
     chosen: dict[str, Any] = {}
     for setting in settings:
@@ -48,3 +56,15 @@ def parse(text: str | None) -> Network | None:
         except ValueError:
             raise UsageError(f"--network: loss is {value!r}, not a number") from None
     return Network.preset(region, **chosen)
+
+
+def load(path: str | Path) -> Network:
+    """The network in a file.
+
+    Raises:
+        UsageError: it cannot be read, or is none: says where.
+    """
+    try:
+        return Network.load(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from None

@@ -1,4 +1,5 @@
-"""Pictures of a trace: sequence diagram, Gantt chart, critical path. Needs matplotlib.
+"""Pictures of a trace: sequence diagram, Gantt chart, critical path; and of measured links. Needs
+matplotlib.
 
 Every function returns a figure of its own and touches no global state of matplotlib, so they work
 in scripts, servers and notebooks alike. ``style`` and ``canvas`` are for further figures.
@@ -25,6 +26,7 @@ from mpcsim.sim.colours import (
 from mpcsim.sim.figures.canvas import Chart, html, new_chart, svg
 from mpcsim.sim.figures.critical_path import critical_path
 from mpcsim.sim.figures.gantt import gantt
+from mpcsim.sim.figures.measured_links import measured_links
 from mpcsim.sim.figures.sequence import sequence_diagram
 from mpcsim.sim.figures.style import FILLS
 
@@ -49,6 +51,7 @@ __all__ = [
     "critical_path",
     "gantt",
     "html",
+    "measured_links",
     "new_chart",
     "party_colour",
     "sequence_diagram",

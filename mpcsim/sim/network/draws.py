@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -65,9 +66,12 @@ class _Stream:
     def next(self) -> Draws:
         for drawn in self._block:
             return Draws(*drawn)
-        n, generator, direction = SeededDraws.BLOCK, self._generator, self._direction
-        forward = direction.forward.sample(generator, n).tolist()
-        backward = direction.backward.sample(generator, n).tolist()
+        generator, direction = self._generator, self._direction
+        # Whole runs of both ways, so that none is cut short.
+        runs = math.lcm(direction.forward.run, direction.backward.run)
+        n = runs * math.ceil(SeededDraws.BLOCK / runs)
+        forward = direction.forward.series(generator, n).tolist()
+        backward = direction.backward.series(generator, n).tolist()
         keys = loss_keys(generator, n).tolist() if direction.lossy else [0] * n
         self._block = iter(zip(forward, backward, keys, strict=True))
         return self.next()

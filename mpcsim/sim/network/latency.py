@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network import measurements
+from mpcsim.sim.network.measured import columns
 from mpcsim.sim.rich_display import counted
 
 __all__ = [
@@ -63,6 +63,18 @@ class Latency(ABC):
         if n < 0:
             raise UsageError(f"cannot draw {n} latencies")
         return self._sample(generator, n)
+
+    def series(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Latencies of ``n`` successive messages: independent, unless they come in bursts.
+
+        Args, returns and raises as for ``sample``.
+        """
+        return self.sample(generator, n)
+
+    @property
+    def run(self) -> int:
+        """Latencies of a series that belong together; 1: they are independent."""
+        return 1
 
     @abstractmethod
     def _sample(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]: ...
@@ -473,10 +485,10 @@ class Empirical(Latency):
             OSError: the file cannot be read.
         """
         if isinstance(rtts, str | Path):
-            return cls._from(measurements.read(rtts, column), unit).scaled(0.5)
+            return cls._from(columns.read(rtts, column), unit).scaled(0.5)
         if column is not None:
             raise UsageError(f"column {column!r}: columns are of files")
-        return cls.of(rtts).scaled(measurements.unit_in_ms(unit or "ms") / 2)
+        return cls.of(rtts).scaled(columns.unit_in_ms(unit or "ms") / 2)
 
     @classmethod
     def from_csv(
@@ -496,7 +508,7 @@ class Empirical(Latency):
                 or a cell is no latency: names the line.
             OSError: the file cannot be read.
         """
-        found = measurements.read(path, column)
+        found = columns.read(path, column)
         if found.round_trips:
             raise UsageError(
                 f"column {found.name!r} of {path} holds round trips by its name, but a latency is "
@@ -505,7 +517,7 @@ class Empirical(Latency):
         return cls._from(found, unit)
 
     @classmethod
-    def _from(cls, column: measurements.Column, unit: str | None) -> Empirical:
+    def _from(cls, column: columns.Column, unit: str | None) -> Empirical:
         in_ms = column.unit_in_ms(unit)
         for line, value in column.values.items():
             _time(f"in {column.path}, line {line},", value)

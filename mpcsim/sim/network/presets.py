@@ -46,6 +46,7 @@ __all__ = [
     "region",
     "region_latency",
     "round_trip_ms",
+    "scattered",
 ]
 
 INTRA_REGION_ROUND_TRIP_MS: Final = 0.8
@@ -254,7 +255,16 @@ def region_latency(a: str, b: str) -> Latency:
     Raises:
         UsageError: unknown region.
     """
-    median_ms = round_trip_ms(a, b) / 2
+    return scattered(round_trip_ms(a, b))
+
+
+def scattered(median_round_trip_ms: float) -> Latency:
+    """One-way latency that scatters around half a round trip as between regions.
+
+    Raises:
+        UsageError: negative or not finite.
+    """
+    median_ms = median_round_trip_ms / 2
     return LogNormal(median_ms, REGION_SIGMA, floor_ms=REGION_FLOOR * median_ms)
 
 

@@ -12,11 +12,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Never, TypeVar
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
+from mpcsim.sim.network.files import networks
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.transport import Connection, whole
 from mpcsim.sim.rich_display import Table, counted, document
@@ -307,6 +309,33 @@ class Network:
             connection or Connection(),
             f"{described}, institution {institution or home}",
         )
+
+    # ------------------------------------------------------------------ files
+
+    @classmethod
+    def load(cls, path: str | Path) -> Network:
+        """The network in a TOML file (``mpcsim.sim.network.files`` says what it looks like).
+
+        Raises:
+            UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
+            OSError: the file cannot be read.
+        """
+        return cls(*networks.read(path, Site, Link))
+
+    def save(self, path: str | Path, note: str = "") -> None:
+        """Write a file that ``load`` reads as this network.
+
+        Args:
+            note: comes first, as a comment: where the figures are from, say.
+
+        Raises:
+            UsageError: a latency is of a class that files do not know.
+            OSError: the file cannot be written.
+        """
+        parts = networks.Parts(self.sites, self.links, self.placement, self.connection, self.name)
+        Path(path).write_text(networks.text(parts, note), encoding="utf-8")
+
+    # ------------------------------------------------------------------ changes
 
     def with_connection(self, **changes: object) -> Network:
         """The same network with other connection settings, e.g. ``cold=True`` or

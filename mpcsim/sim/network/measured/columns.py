@@ -45,7 +45,7 @@ class Column:
     @property
     def round_trips(self) -> bool:
         """Whether its name says so: ``rtt_ms``, ``ping``, ``Round trip (s)``."""
-        words = self._words()
+        words = self.words
         return "round trip" in " ".join(words) or any(
             "rtt" in word or word in ("ping", "pings") for word in words
         )
@@ -58,7 +58,7 @@ class Column:
                 none is asked for.
         """
         where = f"column {self.name!r} of {self.path}"
-        words = [_WORDS.get(word, word) for word in self._words()]
+        words = [_WORDS.get(word, word) for word in self.words]
         named = UNITS.get(words[-1]) if words else None
         if unit is None:
             for word in words[:-1]:
@@ -70,7 +70,14 @@ class Column:
             raise UsageError(f"{where} is not in {unit} by its name")
         return asked
 
-    def _words(self) -> list[str]:
+    @property
+    def unit_in_name(self) -> bool:
+        """Whether its name ends in a unit."""
+        return bool(self.words) and _WORDS.get(self.words[-1], self.words[-1]) in UNITS
+
+    @property
+    def words(self) -> list[str]:
+        """Of its name, in lower case."""
         return [word.lower() for word in _WORD.findall(self.name)]
 
 

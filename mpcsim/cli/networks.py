@@ -1,0 +1,203 @@
+"""``mpcsim network``: networks from measurements, and what is in a network file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.cli.network import SUFFIX, load
+from mpcsim.errors import UsageError
+from mpcsim.ids import ROLES
+from mpcsim.sim.network.measured import assembly, reading
+from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, Fit, fit
+from mpcsim.sim.network.measured.series import Series
+from mpcsim.sim.rich_display import Table
+
+IN_FULL: Final = 4
+"""So many pairs of sites are shown one by one; more, as a table."""
+PICTURES: Final = (".png", ".svg", ".pdf")
+
+EPILOG: Final = """\
+FILE is what one of these has written, recognised by its content:
+  ping, mtr --json, hping3 -S, tcpping, iperf3 --json,
+  curl -w '%{json}\\n' (or lines of time_connect: 0.0123), a browser's HAR file,
+  a CSV with the columns from, to, rtt_ms (and time), a CSV matrix of regions.
+
+The network is the wallet's: nodes of the caller, the operator and the institution around the
+gateway. A file of one pair measures the caller's link, unless --site says otherwise.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser("network", help="networks from measurements")
+    actions = parser.add_subparsers(dest="action", required=True)
+    fitting = actions.add_parser(
+        "fit",
+        help="show what was measured and the distributions that fit, and write a network file",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+    )
+    fitting.add_argument("file", metavar="FILE")
+    fitting.add_argument(
+        "--format", choices=list(reading.FORMATS), help="of FILE (default: by its content)"
+    )
+    fitting.add_argument("--unit", help="of the numbers of a CSV: ns, us, ms or s")
+    fitting.add_argument("--column", help="heading of the round trips in a CSV")
+    fitting.add_argument(
+        "--site",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="given twice: the ends of the pair that was measured, or which pair of FILE is meant",
+    )
+    for role in assembly.ROLES:
+        fitting.add_argument(f"--{role}", metavar="SITE", help=f"at which site the {role} is")
+    fitting.add_argument(
+        "--distribution", choices=DISTRIBUTIONS, help="to take (default: the nearest)"
+    )
+    fitting.add_argument(
+        "--blocks",
+        type=int,
+        metavar="N",
+        help="keep the order of the samples in blocks of N: round trips come in bursts",
+    )
+    fitting.add_argument(
+        "--mbit",
+        type=float,
+        metavar="RATE",
+        help="rate of the measured links in Mbit/s, where FILE does not say it",
+    )
+    fitting.add_argument("--output", metavar=f"NET{SUFFIX}", help="network file to write")
+    fitting.add_argument(
+        "--figure", metavar="FIT.png", help="picture of round trips and fit to write"
+    )
+    fitting.set_defaults(run=run_fit)
+    showing = actions.add_parser("show", help="what a network file says")
+    showing.add_argument("file", metavar=f"NET{SUFFIX}")
+    showing.set_defaults(run=run_show)
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """Print the network."""
+    network = load(options.file)
+    directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
+    links = [(str(d), str(d.forward), f"{d.mbit_per_s:g}", f"{d.loss:.2%}") for d in directions]
+    head = ("link", "one way", "Mbit/s", "loss")
+    parties = ", ".join(
+        f"{ROLES.get(party, party)} at {site}" for party, site in network.placement.items()
+    )
+    connection = ", ".join(
+        f"{each.name} {getattr(network.connection, each.name)}"
+        for each in fields(network.connection)
+    )
+    lines = [
+        f"Network: {network.name or 'unnamed'}",
+        Table(head, links, frozenset(head[2:])).text(),
+        f"  sites: {', '.join(network.sites)}",
+        f"  parties: {parties}",
+        f"  connections: {connection}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def run_fit(options: argparse.Namespace) -> int:
+    """Read, fit, say, and write what is asked for."""
+    _check_outputs(options)
+    found = reading.read(options.file, options.format, unit=options.unit, column=options.column)
+    series = _sites(found.series, options.site)
+    fits = [fit(each, options.distribution, options.blocks) for each in series]
+    sys.stdout.write(f"{found.path}: read as {series[0].format}\n{_told(fits)}\n")
+    asked = {role: site for role in assembly.ROLES if (site := getattr(options, role)) is not None}
+    if options.output is None and not asked:
+        if options.figure is not None:
+            _draw(fits[:IN_FULL], options.figure)
+        return 0
+    made = assembly.assemble(fits, asked, mbit_per_s=options.mbit, name=Path(options.file).name)
+    lines = ["", str(made.network), *(f"  assumed: {text}" for text in made.assumptions)]
+    sys.stdout.write("\n".join(lines) + "\n")
+    if options.output is not None:
+        try:
+            made.network.save(options.output, made.note(found.path))
+        except OSError as error:
+            raise UsageError(f"--output: {options.output}: {error.strerror or error}") from None
+        sys.stdout.write(
+            f"\nwritten: {options.output}  (mpcsim serve --network={options.output})\n"
+        )
+    if options.figure is not None:
+        _draw(made.fits, options.figure)
+    return 0
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse what would only be found out at the end."""
+    if options.output is not None and not options.output.endswith(SUFFIX):
+        raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
+    if options.figure is not None and Path(options.figure).suffix not in PICTURES:
+        raise UsageError(f"--figure: {options.figure} ends in none of {', '.join(PICTURES)}")
+    if len(options.site) not in (0, 2):
+        raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
+    if options.mbit is not None and not 0 < options.mbit < float("inf"):
+        raise UsageError(f"--mbit is {options.mbit}: not above 0, or not finite")
+
+
+def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
+    """The pair that is meant, or all of them.
+
+    Raises:
+        UsageError: the names are alike; the file has several pairs, and not this one.
+    """
+    if not names:
+        return list(series)
+    a, b = names
+    if a == b:
+        raise UsageError(f"--site: {a} twice: a link needs two sites")
+    meant = [each for each in series if {each.a, each.b} == {a, b}]
+    if meant:
+        return meant
+    if len(series) > 1:
+        pairs = ", ".join(f"{each.a} - {each.b}" for each in series[:20])
+        raise UsageError(f"--site: {a} - {b} is not among the measured pairs: {pairs}")
+    return [series[0].between(a, b)]
+
+
+def _told(fits: Sequence[Fit]) -> str:
+    if len(fits) <= IN_FULL:
+        return "\n".join(
+            "\n".join(["", *assembly.about(each), "", each.table().text()]) for each in fits
+        )
+    rows = []
+    for each in fits:
+        series, moments = each.series, each.series.moments
+        rows.append(
+            (
+                f"{series.a} - {series.b}",
+                str(moments.count),
+                f"{moments.least_ms:.4g}",
+                f"{moments.mean_ms:.4g}",
+                f"{series.loss:.2%}",
+                str(each.chosen),
+            )
+        )
+    head = ("pair", "samples", "least ms", "mean ms", "loss", "one way")
+    said = dict.fromkeys(
+        f"  Warning: {text}" for each in fits for text in (*each.series.warnings, *each.warnings)
+    )
+    return "\n".join(["", Table(head, rows, frozenset(head[1:5])).text(), *said])
+
+
+def _draw(fits: Sequence[Fit], path: str) -> None:
+    try:
+        from mpcsim.sim.figures import measured_links
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
+    try:
+        measured_links(fits).savefig(path)
+    except OSError as error:
+        raise UsageError(f"--figure: {path}: {error.strerror or error}") from None
+    sys.stdout.write(f"written: {path}\n")

@@ -1,0 +1,121 @@
+"""Measured round trips and the distributions fitted to them, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.colours import BLACK, DARK, GREY, ORANGE, SKY, VERMILLION
+from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart
+from mpcsim.sim.figures.style import FONT
+from mpcsim.sim.network.measured.fit import Fit, Times
+
+WIDTH: Final = 9.0
+ROW: Final = 2.9
+"""Height of a link's row, in inches."""
+TITLE: Final = 0.3
+DRAWS: Final = 20_000
+BINS: Final = 40
+SHOWN: Final = 0.998
+"""Share of the round trips that the left picture has room for; the right one has all of them."""
+POINTS: Final = 200
+
+
+def measured_links(fits: Sequence[Fit]) -> Chart:
+    """A row for each link: its round trips and those of its fit on the left, and on the right the
+    quantiles of both against each other, on the diagonal where they agree.
+
+    Of a link without samples there is only the fit, with what is known of the measurement as lines.
+
+    Raises:
+        UsageError: there is nothing to show.
+    """
+    if not fits:
+        raise UsageError("no fit to show")
+    height = ROW * len(fits) + 0.1
+    figure = new_chart(WIDTH, height)
+    for row, fit in enumerate(fits):
+        top = 0.1 + row * ROW
+        bottom = height - top - ROW
+        simulated = fit.chosen.round_trips(DRAWS)
+        _title(figure, fit, height - top)
+        left = add_axes(figure, 0.6, WIDTH / 2 + 0.2, top + TITLE, bottom + 0.5)
+        right = add_axes(figure, WIDTH / 2 + 0.6, 0.2, top + TITLE, bottom + 0.5)
+        measured = np.sort(np.array(fit.series.rtt_ms))
+        if len(measured) > 1:
+            _densities(left, measured, simulated, fit.chosen.name)
+            _quantiles(right, measured, simulated)
+        else:
+            _known(left, fit, simulated)
+            right.set_axis_off()
+            right.text(0.5, 0.5, "no samples to compare with", ha="center", fontsize=FONT)
+    return figure
+
+
+def _title(figure: Figure, fit: Fit, top: float) -> None:
+    width, height = figure.get_size_inches()
+    distance = "" if fit.chosen.ks is None else f", KS {fit.chosen.ks:.3f}"
+    series = fit.series
+    text = f"{series.a} - {series.b}, {series.format}: {fit.chosen.name}{distance}"
+    figure.text(
+        0.15 / width, top / height, text, fontsize=9, fontweight="bold", color=BLACK, va="top"
+    )
+
+
+def _densities(axes: Axes, measured: Times, simulated: Times, name: str) -> None:
+    low = min(measured[0], simulated[0])
+    high = max(np.quantile(measured, SHOWN), np.quantile(simulated, SHOWN))
+    if high <= low:
+        low, high = 0.9 * low, 1.1 * high
+    edges = np.linspace(low, high, BINS + 1).tolist()
+    for times, label, style in (
+        (measured, f"measured ({len(measured)})", {"color": SKY}),
+        (simulated, name, {"color": VERMILLION, "histtype": "step", "linewidth": 1.4}),
+    ):
+        weights = np.full(len(times), 1 / len(times) / (edges[1] - edges[0]))
+        axes.hist(times, edges, weights=weights, label=label, **style)
+    _label(axes, "round trip, ms", "share per ms")
+    axes.legend(fontsize=FONT, labelcolor=DARK, frameon=False)
+
+
+def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
+    at = (np.arange(POINTS) + 0.5) / POINTS
+    x, y = np.quantile(simulated, at), np.quantile(measured, at)
+    ends = [min(x[0], y[0]), max(x[-1], y[-1])]
+    axes.plot(ends, ends, color=GREY, linewidth=1)
+    axes.plot(x, y, ".", markersize=4, color=ORANGE, gid="quantiles")
+    for percent in (50, 95, 99):
+        point = np.percentile(simulated, percent), np.percentile(measured, percent)
+        axes.plot(*point, "o", markersize=5, color=VERMILLION)
+        axes.annotate(
+            f"{percent} %",
+            point,
+            xytext=(5, -8),
+            textcoords="offset points",
+            fontsize=FONT,
+            color=DARK,
+        )
+    _label(axes, "fit, ms", "measured, ms")
+
+
+def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
+    share = (np.arange(len(simulated)) + 0.5) / len(simulated)
+    axes.plot(simulated, share, color=VERMILLION, linewidth=1.4, label=fit.chosen.name)
+    moments = fit.series.moments
+    known = {"least": moments.least_ms, "mean": moments.mean_ms, "most": moments.most_ms}
+    if moments.count == 1:
+        known = {"measured": moments.mean_ms}
+    for name, ms in known.items():
+        axes.axvline(ms, color=SKY, linewidth=1.2)
+        axes.text(ms, 0.02, f" {name}", fontsize=FONT, color=DARK, rotation=90)
+    _label(axes, "round trip, ms", "share below")
+
+
+def _label(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x, fontsize=FONT, color=DARK)
+    axes.set_ylabel(y, fontsize=FONT, color=DARK)

@@ -1,0 +1,85 @@
+"""Latencies in network files: a number, the name of a distribution, or a table with its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.files import tables
+from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.latency import (
+    Constant,
+    Empirical,
+    Gamma,
+    Latency,
+    LogNormal,
+    Normal,
+    Pareto,
+    Uniform,
+)
+from mpcsim.sim.network.measured.bursts import Bursts
+
+
+class _Kind(NamedTuple):
+    of: type[Latency]
+    attributes: Mapping[str, str] = {}
+    """Those that are not called as the parameters."""
+
+
+KINDS: Final[Mapping[str, _Kind]] = {
+    "constant": _Kind(Constant),
+    "uniform": _Kind(Uniform),
+    "normal": _Kind(Normal, {"mean_ms": "centre_ms", "std_ms": "spread_ms"}),
+    "log-normal": _Kind(LogNormal),
+    "gamma": _Kind(Gamma),
+    "pareto": _Kind(Pareto),
+    "empirical": _Kind(Empirical),
+    "bursts": _Kind(Bursts),
+}
+"""The distributions by the names that they have in files."""
+
+
+def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
+    """A latency from a file.
+
+    Args:
+        named: the file's distributions.
+
+    Raises:
+        UsageError: unknown name, kind or parameter, or one out of range: names its path.
+    """
+    if isinstance(value, str):
+        if value not in named:
+            raise UsageError(f"{at}: {unknown('distribution', value, named)}")
+        return named[value]
+    if not isinstance(value, Mapping):
+        return _constant(value, at)
+    kind = value.get("kind")
+    if kind is None:
+        raise UsageError(f"{inside(at, 'kind')}: missing (known: {', '.join(KINDS)})")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UsageError(f"{inside(at, 'kind')}: {unknown('kind', str(kind), KINDS)}")
+    own = {key: each for key, each in value.items() if key != "kind"}
+    return tables.decode(KINDS[kind].of, own, at, {})
+
+
+def encode(latency: Latency) -> dict[str, Any]:
+    """Its table.
+
+    Raises:
+        UsageError: it is of a class that is not in ``KINDS``.
+    """
+    for name, kind in KINDS.items():
+        if type(latency) is kind.of:
+            return {"kind": name, **tables.encode(latency, names=kind.attributes)}
+    raise UsageError(f"a latency of the class {type(latency).__name__} has no kind in files")
+
+
+def _constant(value: object, at: str) -> Constant:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{at}: {value!r} is neither milliseconds, nor a name, nor a table")
+    try:
+        return Constant(value)
+    except UsageError as error:
+        raise UsageError(f"{at}: {error}") from None

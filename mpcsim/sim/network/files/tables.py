@@ -1,0 +1,124 @@
+"""Values as tables and back, by the parameters of their class: a new field needs nothing here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from inspect import Parameter, signature
+from types import NoneType, UnionType
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.files.toml import inside
+
+T = TypeVar("T")
+
+Special = Mapping[Any, Callable[[Any, str], Any]]
+"""Types that are read in a way of their own: from what a file has, and the path to it."""
+
+_SCALARS: Final[Mapping[type, tuple[tuple[type, ...], str]]] = {
+    str: ((str,), "not a text"),
+    bool: ((bool,), "neither true nor false"),
+    int: ((int,), "not a whole number"),
+    float: ((int, float), "not a number"),
+}
+
+
+def decode(cls: type[T], table: object, at: str, special: Special, **given: object) -> T:
+    """A value from its table.
+
+    Args:
+        at: path of the table in the file, for errors.
+        given: arguments that are not in the table.
+
+    Raises:
+        UsageError: an unknown key, one that is missing, or a bad value: names its path.
+    """
+    hints = get_type_hints(cls.__init__)
+    known = [name for name in signature(cls).parameters if name not in given]
+    arguments = dict(given)
+    for key, value in entries(table, at).items():
+        if key not in known:
+            raise UsageError(f"{inside(at, key)}: {unknown('key', key, known)}")
+        arguments[key] = _read(hints[key], value, inside(at, key), special)
+    for name, parameter in signature(cls).parameters.items():
+        if parameter.default is Parameter.empty and name not in arguments:
+            raise UsageError(f"{inside(at, name)}: missing")
+    try:
+        return cls(**arguments)
+    except UsageError as error:
+        raise UsageError(f"{_blamed(str(error), known, at)}: {error}") from None
+
+
+def encode(
+    value: object,
+    write: Callable[[Any], Any] | None = None,
+    *,
+    names: Mapping[str, str] | None = None,
+    leave_out: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """The table of a value: its parameters, without those that are None.
+
+    Args:
+        write: what becomes of each; by default values of dataclasses become tables, too.
+        names: attributes that are not called as their parameters.
+        leave_out: parameters that are not in the table.
+    """
+    attributes = {
+        name: getattr(value, (names or {}).get(name, name))
+        for name in signature(type(value)).parameters
+        if name not in leave_out
+    }
+    write = write or _written
+    return {name: write(each) for name, each in attributes.items() if each is not None}
+
+
+def _written(value: Any) -> Any:
+    return encode(value) if is_dataclass(value) else value
+
+
+def entries(table: object, at: str) -> Mapping[str, Any]:
+    """
+    Raises:
+        UsageError: it is no table.
+    """
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{at}: {table!r} is not a table")
+    return table
+
+
+def _read(hint: Any, value: object, at: str, special: Special) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        hint = _choice([each for each in get_args(hint) if each is not NoneType], value)
+    if hint in special:
+        return special[hint](value, at)
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            raise UsageError(f"{at}: {value!r} is not a list")
+        item = get_args(hint)[0]
+        return tuple(_read(item, each, f"{at}[{i}]", special) for i, each in enumerate(value))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return decode(hint, value, at, special)
+    fitting, complaint = _SCALARS[hint]
+    if not isinstance(value, fitting) or (isinstance(value, bool) and hint is not bool):
+        raise UsageError(f"{at}: {value!r} is {complaint}")
+    try:
+        return hint(value)
+    except OverflowError:  # a whole number beyond any float
+        raise UsageError(f"{at}: {value} is too large") from None
+
+
+def _choice(options: list[Any], value: object) -> Any:
+    """Of several types, the one that the value may be: tables are values of classes."""
+    of_classes = [each for each in options if each not in _SCALARS]
+    scalars = [each for each in options if each in _SCALARS]
+    fitting = of_classes if isinstance(value, Mapping | list) else scalars
+    return (fitting or options)[0]
+
+
+def _blamed(message: str, names: list[str], at: str) -> str:
+    """The path of what a constructor complains about: ``sigma is 20`` is the entry's ``sigma``."""
+    pattern = re.compile(rf"\b({'|'.join(names) or '(?!)'})(\[\d+\])? is\b")
+    found = pattern.search(message)
+    return inside(at, found[1]) + (found[2] or "") if found else at

@@ -1,0 +1,154 @@
+"""A network of measured links: the wallet's star around the gateway, each link with its fit.
+
+Nodes of the caller, the operator and the institution talk to the gateway alone (as in
+``Network.preset``), so a network has three links. What was not measured is assumed, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from mpcsim.errors import UsageError, unknown
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.sim.network.latency import Latency
+from mpcsim.sim.network.measured.fit import Fit
+from mpcsim.sim.network.presets import INTRA_REGION_ROUND_TRIP_MS, scattered
+from mpcsim.sim.network.topology import Link, Network, Site
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.rich_display import counted
+
+__all__ = ["ROLES", "Assembled", "assemble", "places"]
+
+ROLES: Final = ("client", "gateway", "operator", "institution")
+HUB: Final = "gateway"
+PLACEMENT: Final = {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"}
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A network, and what of it nobody has measured."""
+
+    network: Network
+    fits: tuple[Fit, ...]
+    """Those that it uses."""
+    assumptions: tuple[str, ...]
+
+    def note(self, source: str) -> str:
+        """What the network file says at its top."""
+        lines = [f"Measured: {Path(source).name}, read as {self.fits[0].series.format}."]
+        for each in self.fits:
+            lines += about(each)
+        lines += [f"Assumed: {text}." for text in self.assumptions]
+        return "\n".join(lines)
+
+
+def about(fit: Fit) -> list[str]:
+    """What a fit is of, with everything that its reader and it have to say."""
+    series = fit.series
+    count = counted(series.moments.count, "round trip")
+    lost = f", {series.lost} of {series.sent} lost" if series.sent else ""
+    lines = [f"{series.a} - {series.b}: {count}{lost} ({series.probe.value})."]
+    lines += [f"  {text}." for text in series.understood]
+    lines += [f"  Warning: {text}." for text in (*series.warnings, *fit.warnings)]
+    return lines
+
+
+def places(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[str, str]:
+    """At which measured site each role is.
+
+    As asked; or at the site of that name; the operator and the institution, if neither, with the
+    gateway. Of a single pair the client is at the first end and the gateway at the second.
+
+    Raises:
+        UsageError: no such site or role, or no way to tell where client and gateway are.
+    """
+    sites = list(dict.fromkeys(site for pair in pairs for site in pair))
+    for role, site in asked.items():
+        if role not in ROLES:
+            raise UsageError(unknown("role", role, ROLES))
+        if site not in sites:
+            raise UsageError(f"{role}: {unknown('site', site, sites)}")
+    at = {role: role for role in ROLES if role in sites} | dict(asked)
+    if len(pairs) == 1:
+        free = [site for site in pairs[0] if site not in at.values()]
+        at.setdefault(HUB, free[-1] if free else pairs[0][1])
+        free = [site for site in free if site != at[HUB]]
+        at.setdefault("client", free[0] if free else at[HUB])
+    for role in ("client", HUB):
+        if role not in at:
+            raise UsageError(
+                f"where is the {role}? There are several pairs: say --{role}=SITE "
+                f"(sites: {', '.join(sites)})"
+            )
+    for role in ("operator", "institution"):
+        at.setdefault(role, at[HUB])
+    return at
+
+
+def assemble(
+    fits: Sequence[Fit],
+    asked: Mapping[str, str] | None = None,
+    *,
+    mbit_per_s: float | None = None,
+    name: str = "",
+) -> Assembled:
+    """The network of these links.
+
+    Args:
+        asked: at which site a role is (``places``).
+        mbit_per_s: rate of the measured links, where the measurement has none.
+
+    Raises:
+        UsageError: as ``places``; no link was measured between a role's site and the gateway's.
+    """
+    by_pair = {frozenset((fit.series.a, fit.series.b)): fit for fit in fits}
+    at = places([(fit.series.a, fit.series.b) for fit in fits], asked or {})
+    links: list[Link] = []
+    used: dict[int, Fit] = {}
+    assumed = ["each way takes half of a round trip"]
+    connection = Connection()
+    for role in PLACEMENT.values():
+        found = by_pair.get(frozenset((at[role], at[HUB])))
+        if found is None and at[role] != at[HUB]:
+            raise UsageError(
+                f"no link: nothing was measured between {at[role]} ({role}) and {at[HUB]} ({HUB})"
+            )
+        if found is None:
+            links.append(Link(role, HUB, _within_region()))
+            assumed.append(
+                f"{role} - gateway is within a region: {INTRA_REGION_ROUND_TRIP_MS} ms there and "
+                "back, nothing lost"
+            )
+            continue
+        used[id(found)] = found
+        links.append(_link(role, at[role], found, mbit_per_s))
+        rates = (found.series.mbit_per_s, found.series.back_mbit_per_s, mbit_per_s)
+        if rates == (None, None, None):
+            assumed.append(f"{role} - gateway has {links[-1].mbit_per_s:g} Mbit/s")
+        if found.series.tls_round_trips is not None:
+            connection = replace(connection, tls_round_trips=found.series.tls_round_trips)
+    elsewhere = ", ".join(f"{role} {at[role]}" for role in ROLES if at[role] not in ROLES)
+    name = ": ".join(filter(None, (name, elsewhere)))
+    network = Network(
+        {role: Site(role) for role in ROLES}, tuple(links), PLACEMENT, connection, name
+    )
+    return Assembled(network, tuple(used.values()), tuple(assumed))
+
+
+def _link(role: str, site: str, fit: Fit, mbit_per_s: float | None) -> Link:
+    series = fit.series
+    there, back = series.mbit_per_s, series.back_mbit_per_s
+    latency, back_latency = fit.chosen.one_way, fit.chosen.back
+    if series.a != site:
+        there, back = back, there
+        latency, back_latency = back_latency or latency, back_latency and latency
+    link = Link(role, HUB, latency, loss=series.loss, back_latency=back_latency)
+    rate = there or back or mbit_per_s or link.mbit_per_s
+    return replace(link, mbit_per_s=rate, back_mbit_per_s=back if there and back else None)
+
+
+def _within_region() -> Latency:
+    return scattered(INTRA_REGION_ROUND_TRIP_MS)

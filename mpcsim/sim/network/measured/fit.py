@@ -1,0 +1,392 @@
+"""Distributions for measured round trips: which there are, how well they fit, which is taken.
+
+A link needs one-way latencies, and a round trip cannot tell how it divides. **Assumed is half of it
+each way.** Of the families with parameters both ways have the same distribution, independent of
+each other, such that the sum of two draws is distributed as the round trips are. The samples
+themselves (``empirical``, ``Bursts``) have no such half; there the least round trip divides in
+half, and what exceeds it is put on the way from a to b. So round trips, and exchanges of a question
+and an answer, are as measured, bursts included; what goes one way only meets too much from a to b
+and too little back.
+
+The nearest family is taken, or the samples if none is near.
+
+A family's parameters are those of least Wasserstein distance, found from the moments on; the floor
+is never above the least measured. The distance is the area between the distribution functions of
+measured and simulated round trips, in milliseconds: how far a time is off on average. The
+Kolmogorov-Smirnov distance is the greatest difference between them.
+
+Times are milliseconds. The same series gives the same fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.latency import (
+    Constant,
+    Empirical,
+    Gamma,
+    Latency,
+    LogNormal,
+    Normal,
+    Pareto,
+)
+from mpcsim.sim.network.measured.bursts import Bursts
+from mpcsim.sim.network.measured.series import Series, Summary
+from mpcsim.sim.network.presets import scattered
+from mpcsim.sim.rich_display import Table, counted
+
+__all__ = ["DISTRIBUTIONS", "Candidate", "Fit", "Times", "fit"]
+
+FEW: Final = 30
+"""Samples; with fewer, a 95th percentile is one or two of them."""
+POOR_KS: Final = 0.1
+"""More than that is poor, unless chance alone gives as much: 1.36 / sqrt(n), one time in twenty."""
+HARDLY_A_TAIL: Final = 100.0
+"""Of a Pareto distribution's exponent."""
+DRAWS: Final = 40_000
+SEARCH_DRAWS: Final = 3_000
+QUANTILES: Final = (np.arange(500) + 0.5) / 500
+WORTHWHILE: Final = 0.999
+"""A step of the search makes the distance this much shorter, or none."""
+SEED: Final = 1
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A distribution, and how its round trips compare with the measured ones."""
+
+    name: str
+    one_way: Latency
+    """From a to b, and back, unless ``back`` is."""
+    back: Latency | None = None
+    ks: float | None = None
+    """Kolmogorov-Smirnov distance, 0 to 1; None: there are no samples to compare with."""
+    distance_ms: float | None = None
+    """Wasserstein distance."""
+
+    @property
+    def round_trip_mean_ms(self) -> float:
+        """Of both ways."""
+        return self.one_way.mean_ms + (self.back or self.one_way).mean_ms
+
+    def round_trips(self, n: int) -> Times:
+        """Simulated round trips, in ascending order: one draw each way."""
+        generator = np.random.default_rng(SEED)
+        found = self.one_way.series(generator, n)
+        found = found + (self.back or self.one_way).series(generator, n)
+        found.sort()
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.one_way}" + (f"; back {self.back}" if self.back is not None else "")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was measured between two sites, and the distributions for it."""
+
+    series: Series
+    candidates: tuple[Candidate, ...]
+    """The nearest first."""
+    chosen: Candidate
+    neighbours: float = 0.0
+    """Correlation of one sample with the next."""
+    memory: int = 0
+    """Samples after which the correlation is gone."""
+    warnings: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """Measured round trips and those of each distribution."""
+        moments = self.series.moments
+        head = ("distribution", "one way", "KS", "off by ms", "mean", "50 %", "95 %", "99 %")
+        rows = []
+        if self.series.rtt_ms:
+            times = np.array(self.series.rtt_ms)
+            rows.append(("measured", "", "", "", *_shown(moments.mean_ms, times)))
+        else:
+            rows.append(("measured", "", "", "", _plain(moments.mean_ms), "", "", ""))
+        for each in self.candidates:
+            taken = " *" if each is self.chosen else ""
+            simulated = each.round_trips(DRAWS)
+            rows.append(
+                (
+                    each.name + taken,
+                    str(each),
+                    "" if each.ks is None else f"{each.ks:.3f}",
+                    "" if each.distance_ms is None else _plain(each.distance_ms),
+                    *_shown(each.round_trip_mean_ms, simulated),
+                )
+            )
+        return Table(head, rows, frozenset(head[2:]))
+
+
+def fit(series: Series, distribution: str | None = None, blocks: int | None = None) -> Fit:
+    """Distributions for a series.
+
+    Args:
+        distribution: a name in ``DISTRIBUTIONS``: that one is taken; by default the nearest.
+        blocks: keep the order of the samples in blocks of so many (``Bursts``).
+
+    Raises:
+        UsageError: unknown distribution, one that does not go with such samples, both arguments;
+            blocks of samples whose order is not known, or longer than half of them.
+    """
+    if distribution is not None and blocks is not None:
+        raise UsageError(f"blocks are of the samples themselves, not of a {distribution}")
+    if distribution is not None and distribution not in DISTRIBUTIONS:
+        raise UsageError(unknown("distribution", distribution, DISTRIBUTIONS))
+    if blocks is not None:
+        _check_blocks(series, blocks)
+    warnings = []
+    times = np.array(series.rtt_ms)
+    if len(times) > 1:
+        candidates = _compared(times)
+        neighbours, memory = _memory(times)
+        if len(times) < FEW:
+            warnings.append(f"only {counted(len(times), 'round trip')}: the tail is a guess")
+    else:
+        candidates = _without_samples(series)
+        neighbours, memory = 0.0, 0
+    if blocks is not None:
+        there, back = _divided(times)
+        chosen = _candidate("bursts", Bursts(there, blocks), times, back)
+        candidates = (chosen, *candidates)
+    elif distribution is not None:
+        named = [each for each in candidates if each.name == distribution]
+        if not named:
+            raise UsageError(
+                f"{series.a} - {series.b}: these round trips allow no {distribution} (only "
+                + ", ".join(each.name for each in candidates)
+                + ")"
+            )
+        chosen = named[0]
+    else:
+        chosen = next((each for each in candidates if each.name in _FAMILIES), candidates[0])
+        if chosen.ks is not None and chosen.ks > _poor(times):
+            nearest, chosen = chosen, next(e for e in candidates if e.name == "empirical")
+            warnings.append(
+                f"no family fits (the nearest, {nearest.name}, is off by up to {nearest.ks:.0%} of "
+                "the round trips): the samples themselves are taken"
+            )
+    if chosen.ks is not None and chosen.ks > _poor(times):
+        warnings.append(
+            f"{chosen.name} fits poorly: shares of round trips below a time are off by up to "
+            f"{chosen.ks:.0%}"
+        )
+    if memory and blocks is None and series.in_order:
+        block = min(2 * memory, len(times) // 4)
+        warnings.append(
+            f"round trips come in bursts (correlation of neighbours {neighbours:.2f}, gone after "
+            f"{counted(memory, 'sample')}), which independent draws forget: --blocks={block} keeps "
+            "them"
+        )
+    return Fit(series, candidates, chosen, neighbours, memory, tuple(warnings))
+
+
+# ------------------------------------------------------------------ families
+
+
+def _log_normal(mean: float, std: float, floor: float) -> Latency:
+    return LogNormal.with_mean(mean, std, floor)
+
+
+def _gamma(mean: float, std: float, floor: float) -> Latency:
+    return Gamma(mean, ((mean - floor) / std) ** 2, floor)
+
+
+def _normal(mean: float, std: float, floor: float) -> Latency:
+    return Normal(mean, std, floor)
+
+
+def _pareto(mean: float, std: float, floor: float) -> Latency:
+    ratio = (std / (mean - floor)) ** 2
+    if ratio <= 1:
+        raise UsageError("its standard deviation exceeds its mean")
+    alpha = 2 * ratio / (ratio - 1)
+    if alpha > HARDLY_A_TAIL:
+        raise UsageError("it is an exponential distribution, and gamma has that")
+    return Pareto((mean - floor) * (alpha - 1), alpha, floor)
+
+
+_FAMILIES: Final[Mapping[str, Callable[[float, float, float], Latency]]] = {
+    "log-normal": _log_normal,
+    "gamma": _gamma,
+    "pareto": _pareto,
+    "normal": _normal,
+}
+"""One-way latencies by mean, standard deviation and floor; ``UsageError`` where there is none."""
+
+DISTRIBUTIONS: Final = (*_FAMILIES, "empirical", "constant")
+"""What can be asked for by name."""
+
+
+def _compared(times: Times) -> tuple[Candidate, ...]:
+    """All that these round trips allow, the nearest first."""
+    mean, std, least = float(times.mean()), float(times.std()), float(times.min())
+    made: list[tuple[str, Latency]] = [("constant", Constant(mean / 2))]
+    if std > 1e-9 * mean:
+        for name, family in _FAMILIES.items():
+            best = _search(family, times, mean, std, least)
+            if best is not None:
+                made.append((name, best))
+    there, back = _divided(times)
+    compared = [_candidate("empirical", Empirical(there), times, back)]
+    compared += [_candidate(name, latency, times) for name, latency in made]
+    return tuple(sorted(compared, key=lambda each: each.distance_ms or 0.0))
+
+
+def _candidate(name: str, one_way: Latency, times: Times, back: Latency | None = None) -> Candidate:
+    simulated = Candidate(name, one_way, back).round_trips(DRAWS)
+    return Candidate(name, one_way, back, _ks(times, simulated), _distance(times, simulated))
+
+
+def _divided(times: Times) -> tuple[tuple[float, ...], Constant]:
+    """Samples of the way there, and the way back: half of the least."""
+    half = float(times.min()) / 2
+    return tuple((times - half).tolist()), Constant(half)
+
+
+def _poor(times: Times) -> float:
+    return max(POOR_KS, 1.36 / math.sqrt(len(times)))
+
+
+def _search(
+    family: Callable[[float, float, float], Latency],
+    times: Times,
+    mean: float,
+    std: float,
+    least: float,
+) -> Latency | None:
+    """The nearest of a family: a compass search over mean, standard deviation and floor.
+
+    It begins at the measured moments, with the floor just below the least, and halves its steps
+    until they are a percent.
+    """
+    gap = max(mean - least, 1e-6 * mean)
+    measured = np.quantile(times, QUANTILES)
+
+    def made(factors: tuple[float, float, float]) -> tuple[float, Latency | None]:
+        floor = max(0.0, least - 0.05 * factors[2] * gap)
+        centre = floor + (mean - floor) * factors[0]
+        try:
+            latency = family(centre / 2, factors[1] * std / math.sqrt(2), floor / 2)
+        except UsageError:
+            return math.inf, None
+        return _apart(measured, Candidate("", latency).round_trips(SEARCH_DRAWS)), latency
+
+    at = (1.0, 1.0, 1.0)
+    distance, best = made(at)
+    step = 0.4
+    while step > 0.01:
+        better = False
+        for near in _around(at, step):
+            far, latency = made(near)
+            if far < WORTHWHILE * distance:
+                distance, best, at, better = far, latency, near, True
+        if not better:
+            step /= 2
+    return best
+
+
+def _around(at: tuple[float, float, float], step: float) -> Iterator[tuple[float, float, float]]:
+    for axis in range(3):
+        # The floor's distance spans magnitudes; mean and standard deviation do not.
+        factor = 1 + step * (4 if axis == 2 else 1)
+        for by in (factor, 1 / factor):
+            moved = list(at)
+            moved[axis] *= by
+            yield moved[0], moved[1], moved[2]
+
+
+def _without_samples(series: Series) -> tuple[Candidate, ...]:
+    """From a summary, or from one number."""
+    moments = series.moments
+    if series.summary is None or moments.std_ms == 0 or moments.mean_ms <= moments.least_ms:
+        return (
+            Candidate("log-normal", scattered(moments.mean_ms)),
+            Candidate("constant", Constant(moments.mean_ms / 2)),
+        )
+    made = [Candidate("log-normal", _by_moments(_log_normal, moments))]
+    made.append(Candidate("gamma", _by_moments(_gamma, moments)))
+    made.append(Candidate("constant", Constant(moments.mean_ms / 2)))
+    return tuple(made)
+
+
+def _by_moments(family: Callable[[float, float, float], Latency], moments: Summary) -> Latency:
+    return family(moments.mean_ms / 2, moments.std_ms / math.sqrt(2), moments.least_ms / 2)
+
+
+# ------------------------------------------------------------------ goodness
+
+
+def _ks(times: Times, simulated: Times) -> float:
+    """Greatest difference of the distribution functions, at the measured times."""
+    values, counts = np.unique(times, return_counts=True)
+    upto = np.cumsum(counts) / len(times)
+    before = upto - counts / len(times)
+    right = np.searchsorted(simulated, values, side="right") / len(simulated)
+    left = np.searchsorted(simulated, values, side="left") / len(simulated)
+    return float(max(np.abs(upto - right).max(), np.abs(before - left).max()))
+
+
+def _distance(times: Times, simulated: Times) -> float:
+    return _apart(np.quantile(times, QUANTILES), simulated)
+
+
+def _apart(quantiles: Times, simulated: Times) -> float:
+    """Mean difference of quantiles; the simulated times are in ascending order, and many."""
+    return float(np.abs(quantiles - simulated[(QUANTILES * len(simulated)).astype(int)]).mean())
+
+
+def _memory(times: Times) -> tuple[float, int]:
+    """Correlation of neighbours, and the lag from which on it is within its noise."""
+    n = len(times)
+    # Ranks: a single outlier would hide the rest.
+    ranks = np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.float64)
+    ranks -= ranks.mean()
+    power = float(ranks @ ranks)
+    if n < FEW or power == 0 or len(np.unique(times)) < 3:
+        return 0.0, 0
+    noise = 2 / math.sqrt(n)
+
+    def correlation(lag: int) -> float:
+        return float(ranks[:-lag] @ ranks[lag:]) / power
+
+    neighbours = correlation(1)
+    if neighbours < 1.5 * noise:
+        return neighbours, 0
+    lag = next((lag for lag in range(2, n // 2) if correlation(lag) < noise), n // 2)
+    return neighbours, lag
+
+
+def _check_blocks(series: Series, blocks: int) -> None:
+    where = f"{series.a} - {series.b}"
+    if len(series.rtt_ms) < 2:
+        raise UsageError(f"{where}: blocks need the samples one by one, and there are none")
+    if not series.in_order:
+        raise UsageError(
+            f"{where}: blocks keep the samples' order, but time goes backwards in the file: sort it"
+        )
+    if not 1 <= blocks <= len(series.rtt_ms) // 2:
+        raise UsageError(
+            f"{where}: blocks of {blocks} from {counted(len(series.rtt_ms), 'sample')}: from 1 to "
+            f"{len(series.rtt_ms) // 2}"
+        )
+
+
+def _shown(mean: float, times: Times) -> tuple[str, ...]:
+    return tuple(map(_plain, (mean, *np.percentile(times, (50, 95, 99)))))
+
+
+def _plain(ms: float) -> str:
+    return f"{ms:.3g}" if ms < 100 else f"{ms:.0f}"

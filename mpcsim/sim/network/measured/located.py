@@ -1,0 +1,113 @@
+"""JSON whose objects know in which line they begin, so that errors can say it."""
+
+from __future__ import annotations
+
+import json
+from json import decoder, scanner
+from typing import Any
+
+from mpcsim.errors import UsageError
+
+__all__ = ["Entry", "Node", "parse"]
+
+
+class Entry(dict[str, Any]):
+    """An object of a JSON text."""
+
+    line: int = 0
+    """Where it begins, from 1."""
+
+
+class _Decoder(json.JSONDecoder):
+    """The standard one, with its scanner in Python, which asks this for every object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        plain = decoder.JSONObject  # type: ignore[attr-defined]
+        line, counted_to = 1, 0
+
+        def located(text_and_place: tuple[str, int], *more: Any) -> tuple[Entry, int]:
+            nonlocal line, counted_to
+            text, place = text_and_place
+            line += text.count("\n", counted_to, place)
+            counted_to = place
+            here = line
+            found, end = plain(text_and_place, *more)
+            entry = Entry(found)
+            entry.line = here
+            return entry, end
+
+        self.parse_object = located
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+
+
+class Node:
+    """A value of a JSON text with its path: asks for what it should have, and says what is wrong.
+
+    Every question raises ``UsageError`` with file, line and path if the answer is not there or of
+    another kind.
+    """
+
+    def __init__(self, value: Any, file: str, path: str = "", line: int = 1) -> None:
+        self.value = value
+        self.file = file
+        self.path = path
+        self.line = value.line if isinstance(value, Entry) else line
+
+    def __getitem__(self, key: str) -> Node:
+        found = self.get(key)
+        if found is None:
+            raise self.wrong(f"{key!r} is missing")
+        return found
+
+    def get(self, key: str) -> Node | None:
+        """What is under the key; None: nothing is."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("is not an object")
+        if self.value.get(key) is None:
+            return None
+        inner = f"{self.path}.{key}" if self.path else key
+        return Node(self.value[key], self.file, inner, self.line)
+
+    def items(self) -> list[Node]:
+        """The elements of a list."""
+        if not isinstance(self.value, list):
+            raise self.wrong("is not a list")
+        return [
+            Node(each, self.file, f"{self.path}[{i}]", self.line)
+            for i, each in enumerate(self.value)
+        ]
+
+    def number(self) -> float:
+        """A number; one in quotation marks will do: mtr has had both."""
+        value = self.value
+        try:
+            if not isinstance(value, bool):
+                return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        raise self.wrong(f"is {value!r}, not a number")
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.wrong(f"is {self.value!r}, not a text")
+        return self.value
+
+    def wrong(self, what: str) -> UsageError:
+        """An error here."""
+        return UsageError(f"{self.file}, line {self.line}: {self.path or 'the text'}: {what}")
+
+
+def parse(text: str, file: str) -> Node:
+    """The whole text.
+
+    Raises:
+        UsageError: it is not JSON: names the line.
+    """
+    try:
+        return Node(_Decoder().decode(text), file)
+    except json.JSONDecodeError as error:
+        cut = " (the text ends too early)" if error.pos >= len(text.rstrip()) else ""
+        raise UsageError(f"{file}, line {error.lineno}: not JSON: {error.msg}{cut}") from None
+    except RecursionError:
+        raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None

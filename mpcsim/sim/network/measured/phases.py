@@ -1,0 +1,88 @@
+"""Calls split into phases: what a browser's HAR and curl's timings have in common.
+
+To open a TCP connection takes one round trip. A TLS handshake takes one (TLS 1.3) or two (TLS 1.2)
+and some computing. From the request to the first byte of the answer it is a round trip and the
+server's time. So the round trips are those of the connects; the rest tells the handshake, and how
+long the server took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from mpcsim.sim.network.measured.series import Draft, Series
+from mpcsim.sim.rich_display import counted
+
+CLEAR_RTT_MS: Final = 8.0
+"""Below it, computing may take as long as a round trip."""
+
+
+@dataclass
+class Phases:
+    """The phases of calls to one server, in milliseconds."""
+
+    draft: Draft
+    """Its round trips are those of connects."""
+    tls_ms: list[float] = field(default_factory=list)
+    first_byte_ms: list[float] = field(default_factory=list)
+    """From the request to the first byte."""
+    server_ms: list[float] = field(default_factory=list)
+    """What servers themselves said that they took (``Server-Timing``)."""
+    reused: int = 0
+    """Calls over a connection that was there."""
+
+    def series(self) -> Series:
+        """The connects as round trips, with what the other phases say.
+
+        Raises:
+            UsageError: no call opened a connection.
+        """
+        draft, tls_round_trips = self.draft, None
+        if not draft.rtt_ms and self.reused:
+            raise draft.wrong(
+                1,
+                f"{counted(self.reused, 'call')} over connections that were open before: only a "
+                "call that opens one shows a round trip",
+            )
+        calls = counted(len(draft.rtt_ms), "connect")
+        draft.understood.append(f"{calls}: one round trip each")
+        if self.reused:
+            draft.understood.append(
+                f"{counted(self.reused, 'call')} over open connections: no round trip in them"
+            )
+        if draft.rtt_ms:
+            rtt = median(draft.rtt_ms)
+            if self.tls_ms:
+                tls = median(self.tls_ms)
+                tls_round_trips = _tls(tls, rtt)
+                version = f"TLS 1.{4 - tls_round_trips}" if tls_round_trips else "too short to tell"
+                draft.understood.append(
+                    f"TLS handshake: median {tls:.3g} ms, {tls / rtt:.2f} round trips: {version}"
+                )
+            self._say_servers_time(rtt)
+        return draft.series(tls_round_trips=tls_round_trips)
+
+    def _say_servers_time(self, rtt: float) -> None:
+        if not self.first_byte_ms:
+            return
+        first = median(self.first_byte_ms)
+        text = f"first byte after the request: median {first:.3g} ms"
+        if self.server_ms:
+            text += f", of which the server says it took {median(self.server_ms):.3g} ms"
+        else:
+            text += f": a round trip, and about {max(0.0, first - rtt):.3g} ms of the server's time"
+        self.draft.understood.append(text + ", which is no part of the link")
+        if first < 0.7 * rtt:
+            self.draft.warnings.append(
+                f"the first byte comes after {first:.3g} ms, before a round trip of {rtt:.3g} ms "
+                "has passed: a proxy in between, or one that answers from a cache?"
+            )
+
+
+def _tls(tls_ms: float, rtt_ms: float) -> int | None:
+    """Round trips of a handshake: its computing, a few milliseconds, must not matter."""
+    if rtt_ms < CLEAR_RTT_MS:
+        return None
+    return 2 if tls_ms > 1.75 * rtt_ms else 1

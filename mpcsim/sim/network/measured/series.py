@@ -1,0 +1,281 @@
+"""What every reader makes of a file: round trips between two sites, in order, and what got lost.
+
+Times are milliseconds. A reader collects into a ``Draft``; ``Draft.series`` looks at it as a whole
+and says what is odd.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import pairwise
+from statistics import fmean, median, pstdev
+from typing import Final
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.rich_display import counted
+
+__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary"]
+
+CLIENT_SITE: Final = "client"
+GATEWAY_SITE: Final = "gateway"
+"""The sites of a measurement that names none: from a caller to its node or gateway."""
+
+LONGEST_MS: Final = 60_000.0
+"""No round trip takes a minute: a larger number is in another unit."""
+OUTLIER: Final = 10.0
+"""A sample that is so many times the median is pointed out."""
+SLOW_MS: Final = 3000.0
+LINES_SHOWN: Final = 5
+SYN_TIMEOUT_MS: Final = 1000.0
+"""After which a SYN that got lost is sent again (RFC 6298)."""
+
+
+class Probe(Enum):
+    """What was sent to measure with."""
+
+    ICMP = "ICMP echo"
+    TCP = "TCP"
+    HTTP = "HTTP over TCP"
+    UNKNOWN = "of what kind is not said"
+
+
+ICMP_WARNING: Final = (
+    "ICMP, not TCP: routers answer it in their spare time and limit its rate, and queues may treat "
+    "it in another way, so neither its loss nor its round trip is TCP's; and TCP hides a loss "
+    "behind a retransmission. Measure with hping3, tcpping, curl or iperf3 to be sure"
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a program says of round trips that it does not list."""
+
+    count: int
+    least_ms: float
+    mean_ms: float
+    most_ms: float
+    std_ms: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """Round trips between two sites."""
+
+    a: str
+    b: str
+    """From where to where; the names of sites, or of hosts."""
+    format: str
+    """Of the file, in words: ``ping (Linux)``."""
+    probe: Probe
+    rtt_ms: tuple[float, ...]
+    """In the order of the file; empty where there is only a summary."""
+    lines: tuple[int, ...] = ()
+    """Where they stand."""
+    sent: int = 0
+    """Probes; 0: not known."""
+    lost: int = 0
+    """Probes without an answer."""
+    segment_loss: float | None = None
+    """Share of the segments that were sent again; an upper bound of what was lost."""
+    mbit_per_s: float | None = None
+    """From a to b; ``back_mbit_per_s`` from b to a."""
+    back_mbit_per_s: float | None = None
+    summary: Summary | None = None
+    """In place of samples."""
+    tls_round_trips: int | None = None
+    """Of a TLS handshake, as its duration tells."""
+    in_order: bool = True
+    """Whether the samples follow each other in time as they do in the file."""
+    understood: tuple[str, ...] = ()
+    """What else the file says, in sentences."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def moments(self) -> Summary:
+        """Number, extremes, mean and standard deviation of the round trips."""
+        if self.summary is not None:
+            return self.summary
+        times = self.rtt_ms
+        return Summary(len(times), min(times), fmean(times), max(times), pstdev(times))
+
+    @property
+    def round_trip_loss(self) -> float:
+        """Share of the probes without an answer."""
+        return self.lost / self.sent if self.sent else 0.0
+
+    @property
+    def loss(self) -> float:
+        """Of one way: half of what is lost on a round trip, in the sense that both ways of that
+        loss lose what was measured; or the share of the segments that TCP sent again."""
+        if self.segment_loss is not None:
+            return self.segment_loss
+        return 1 - math.sqrt(1 - self.round_trip_loss)
+
+    def between(self, a: str, b: str) -> Series:
+        """The same, as between these sites."""
+        return replace(self, a=a, b=b)
+
+
+@dataclass
+class Draft:
+    """What a reader has so far. Lines count from 1."""
+
+    path: str
+    format: str
+    probe: Probe
+    a: str = CLIENT_SITE
+    b: str = GATEWAY_SITE
+    unit_known: bool = True
+    """Whether the file says in which unit its times are."""
+    rtt_ms: list[float] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    lost_in: list[int] = field(default_factory=list)
+    """Lines that speak of, or show, a probe without an answer."""
+    zeros: list[int] = field(default_factory=list)
+    sent: int = 0
+    """Probes, if the file says so itself."""
+    times_s: list[tuple[float, int]] = field(default_factory=list)
+    """When samples were taken, and in which lines."""
+    understood: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, ms: float, line: int, at_s: float | None = None) -> None:
+        """A round trip.
+
+        Raises:
+            UsageError: it is negative, not finite, or longer than a minute.
+        """
+        if not math.isfinite(ms) or ms < 0:
+            raise self.wrong(line, f"a round trip of {ms:g} ms cannot be")
+        if ms > LONGEST_MS:
+            raise self.wrong(
+                line,
+                f"a round trip of {ms:g} ms is longer than a minute: is it in another unit (us, "
+                "ns)? Say so in the heading (rtt_us), or with --unit",
+            )
+        if at_s is not None:
+            self.times_s.append((at_s, line))
+        if ms == 0:
+            self.zeros.append(line)
+            return
+        self.rtt_ms.append(ms)
+        self.lines.append(line)
+
+    def lose(self, line: int) -> None:
+        """A probe without an answer."""
+        self.lost_in.append(line)
+
+    def wrong(self, line: int, what: str) -> UsageError:
+        """An error in a line, and what was understood before it."""
+        so_far = counted(len(self.rtt_ms), "round trip")
+        return UsageError(
+            f"{self.path}, line {line}: {what} (read as {self.format}, {so_far} before)"
+        )
+
+    def series(self, **more: object) -> Series:
+        """All of it, with warnings of what is odd.
+
+        Raises:
+            UsageError: nothing is left.
+        """
+        if not self.rtt_ms:
+            raise UsageError(
+                f"{self.path}: read as {self.format}, but there is no round trip in it"
+                + (f", only 0 ms {_in(self.zeros)}" if self.zeros else "")
+                + (
+                    f"; {counted(len(self.lost_in), 'probe')} without an answer"
+                    * bool(self.lost_in)
+                )
+            )
+        self._lost_syns()
+        in_order = self._warn()
+        answered = len(self.rtt_ms) + len(self.zeros)
+        sent = max(self.sent, answered + (0 if self.sent else len(self.lost_in)))
+        made = Series(
+            self.a,
+            self.b,
+            self.format,
+            self.probe,
+            tuple(self.rtt_ms),
+            tuple(self.lines),
+            sent=sent,
+            lost=sent - answered,
+            in_order=in_order,
+            understood=tuple(self.understood),
+            warnings=tuple(self.warnings),
+        )
+        return replace(made, **more)  # type: ignore[arg-type]
+
+    def _lost_syns(self) -> None:
+        """Connections whose SYN was sent again took its timeout longer: losses, not round trips."""
+        if self.probe is not Probe.HTTP or median(self.rtt_ms) > SYN_TIMEOUT_MS / 2:
+            return
+        again = [at for at, ms in enumerate(self.rtt_ms) if ms > SYN_TIMEOUT_MS]
+        if again:
+            lines = [self.lines[at] for at in again]
+            self.warnings.append(
+                f"{counted(len(again), 'connection')} took more than a second to open "
+                f"({_in(lines)}): taken for a lost SYN that was sent again, not for a round trip"
+            )
+            self.lost_in += lines
+            for at in reversed(again):
+                del self.rtt_ms[at], self.lines[at]
+
+    def _warn(self) -> bool:
+        """Say what is odd; returns whether times go forward."""
+        middle, warn = median(self.rtt_ms), self.warnings.append
+        if self.probe is Probe.ICMP:
+            warn(ICMP_WARNING)
+        if self.zeros:
+            warn(f"0 ms is no round trip ({_in(self.zeros)}): left out")
+        if not self.unit_known and max(self.rtt_ms) < 1:
+            warn(
+                f"all round trips are below 1 ms (median {middle:g}) and no unit is said: taken "
+                f"for milliseconds; if they are seconds, that is {middle * 1000:g} ms: name the "
+                "column rtt_s, or say --unit=s"
+            )
+        if middle > SLOW_MS:
+            warn(
+                f"the median is {middle / 1000:.3g} s: slower than a geostationary satellite (0.6 "
+                "s); is the unit right?"
+            )
+        far = [
+            line for ms, line in zip(self.rtt_ms, self.lines, strict=True) if ms > OUTLIER * middle
+        ]
+        if far:
+            warn(
+                f"{counted(len(far), 'round trip')} of more than {OUTLIER:g} times the median of "
+                f"{middle:.3g} ms ({_in(far)}): kept"
+            )
+        return self._warn_of_times()
+
+    def _warn_of_times(self) -> bool:
+        times = self.times_s
+        steps = [(later[0] - before[0], later[1]) for before, later in pairwise(times)]
+        back = [line for step, line in steps if step < 0]
+        if back:
+            self.warnings.append(
+                f"time goes backwards {_in(back)}: samples are kept in the file's order, which "
+                "was not that of the measurement"
+            )
+        forward = [step for step, _ in steps if step > 0]
+        if forward:
+            usual = median(forward)
+            gaps = [line for step, line in steps if step > 5 * usual]
+            if gaps:
+                self.warnings.append(
+                    f"gaps in time before what stands {_in(gaps)}: usually {usual:.3g} s pass from "
+                    "one sample to the next; bursts do not reach across a gap"
+                )
+        return not back
+
+
+def _in(lines: Iterable[int]) -> str:
+    """``in line 3``, ``in lines 3, 4 and 7 more``."""
+    found = sorted(set(lines))
+    shown = ", ".join(map(str, found[:LINES_SHOWN]))
+    more = f" and {len(found) - LINES_SHOWN} more" if len(found) > LINES_SHOWN else ""
+    return f"in {'line' if len(found) == 1 else 'lines'} {shown}{more}"

@@ -1,0 +1,129 @@
+"""``mpcsim network``, and network files where presets may be."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mpcsim import Network
+from mpcsim.cli import gateway as gateway_command
+from mpcsim.cli import main
+from mpcsim.cli.network import parse
+from mpcsim.cli.token import credentials
+from mpcsim.sim.network.measured.bursts import Bursts
+from mpcsim.system import access_token, backend, free_port, node_program, running
+from tests.vectors.network import make
+
+FOLDER = Path(make.__file__).parent
+LOADED = FOLDER / "network.toml"
+
+
+def fit(name: str, *options: str) -> int:
+    return main(["network", "fit", str(FOLDER / name), *options])
+
+
+def test_what_was_measured_its_fit_and_files(tmp_path: Path, capsys) -> None:
+    out, picture = tmp_path / "net.toml", tmp_path / "fit.png"
+    assert fit("ping_linux.txt", f"--output={out}", f"--figure={picture}", "--blocks=24") == 0
+    said = capsys.readouterr().out
+    for text in (
+        "read as ping (Linux)",
+        "593 round trips, 7 of 600 lost (ICMP echo)",
+        "Warning: ICMP, not TCP",
+        "distribution ",
+        "bursts *",
+        "assumed: each way takes half of a round trip",
+        f"mpcsim serve --network={out}",
+    ):
+        assert text in said
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    network = parse(str(out))
+    assert network == Network.load(out)
+    assert isinstance(network.links[0].latency, Bursts)
+    assert out.read_text().startswith("# Measured: ping_linux.txt, read as ping (Linux).\n")
+    assert str(tmp_path) not in out.read_text()
+    assert main(["network", "show", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert re.search("client → gateway +bursts of 24", said)
+    assert re.search("gateway → client +constant", said)
+    assert "congestion cubic" in said
+
+
+def test_pairs_and_roles(tmp_path: Path, capsys) -> None:
+    assert fit("regions.csv") == 0
+    assert "seoul - virginia" in capsys.readouterr().out
+    out = tmp_path / "net.toml"
+    where = ("--client=seoul", "--gateway=virginia", "--institution=frankfurt")
+    assert fit("regions.csv", *where, f"--output={out}", f"--figure={tmp_path / 'x.svg'}") == 0
+    assert "client seoul, gateway virginia, operator virginia" in Network.load(out).name
+    capsys.readouterr()
+    assert (
+        fit("pairs.csv", "--site=operator", "--site=gateway", "--figure=" + str(out) + ".pdf") == 0
+    )
+    said = capsys.readouterr().out
+    assert "operator - gateway: 400 round trips" in said
+    assert "institution" not in said
+    assert fit("hping3.txt", "--site=home", "--site=node", "--mbit=20", "--client=home") == 0
+    assert "home - node: 193 round trips" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.txt"], "none.txt: No such file or directory"),
+        (["README.md"], "is in no format that is known"),
+        (["mtr.json", "--blocks=3"], "blocks need the samples one by one"),
+        (["hping3.txt", "--site=x"], "--site: a pair has two of them"),
+        (["hping3.txt", "--site=x", "--site=x"], "--site: x twice"),
+        (["pairs.csv", "--site=x", "--site=y"], "x - y is not among the measured pairs: client - "),
+        (["hping3.txt", "--mbit=0"], "--mbit is 0.0: not above 0"),
+        (["hping3.txt", "--unit=s"], "which says the unit of its times itself"),
+        (["hping3.txt", "--output=x.txt"], "--output: x.txt does not end in .toml"),
+        (["hping3.txt", "--output=/no/such/x.toml"], "--output: /no/such/x.toml: No such file"),
+        (["hping3.txt", "--figure=x.gif"], "--figure: x.gif ends in none of .png, .svg, .pdf"),
+        (["hping3.txt", "--figure=/no/such/x.png"], "--figure: /no/such/x.png: No such file"),
+        (["hping3.txt", "--client=moon"], "client: unknown site 'moon'"),
+        (["regions.csv", "--client=seoul"], "where is the gateway? There are several pairs"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], message: str, capsys) -> None:
+    assert fit(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_files_where_presets_may_be(tmp_path: Path, capsys) -> None:
+    assert parse(str(LOADED)) == Network.load(LOADED)
+    bad = tmp_path / "bad.toml"
+    bad.write_text(LOADED.read_text().replace('b = "gateway"', 'b = "gatway"', 1))
+    for command in (["serve", "--network"], ["demo", "--network"], ["network", "show"]):
+        assert main([*command, str(bad)]) == 2
+        assert "links.client-gateway.b: unknown site 'gatway'" in capsys.readouterr().err
+        assert main([*command, str(tmp_path / "none.toml")]) == 2
+        assert "none.toml: No such file or directory" in capsys.readouterr().err
+
+
+def test_the_service_over_a_measured_network(tmp_path: Path) -> None:
+    """As ``mpcsim serve --network=FILE`` starts it: a call takes at least the measured floors."""
+    parser = argparse.ArgumentParser()
+    gateway_command.add_options(parser)
+    options = parser.parse_args([f"--network={LOADED}"])
+    *mpc_nodes, at = backend(tmp_path / "data", gateway_command.given(options))
+    node = node_program(free_port(), at)
+    with running() as processes:
+        processes.start(*mpc_nodes, at, node)
+        known = credentials(tmp_path / "data")
+        token = access_token(at.address, known.api_key, known.api_secret, "alice")
+        answer = httpx.post(
+            f"{node.address}/v3/wallet/generate",
+            json={"curve": "ed25519", "password": "correct horse"},
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=60,
+            trust_env=False,
+        )
+    assert answer.status_code == 200
+    # At least once to the gateway and back, and once on to the institution and back.
+    assert answer.elapsed.total_seconds() * 1000 > 27 + 228

@@ -1,0 +1,147 @@
+"""The wallet's network out of measured links: which link goes where, and what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mpcsim import Network, Simulation
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, INSTITUTION
+from mpcsim.sim.experiments import signing_point
+from mpcsim.sim.network.latency import Constant, Empirical
+from mpcsim.sim.network.measured.assembly import Assembled, assemble, places
+from mpcsim.sim.network.measured.fit import Fit, fit
+from mpcsim.sim.network.measured.reading import read
+from mpcsim.sim.replay import record
+from mpcsim.sim.run.compute import Free
+from mpcsim.sim.sweep import sweep
+from tests.vectors.network import make
+
+FOLDER = Path(make.__file__).parent
+LOADED = FOLDER / "network.toml"
+
+
+def fits(name: str, **how: object) -> Sequence[Fit]:
+    return [fit(each, **how) for each in read(FOLDER / name).series]  # type: ignore[arg-type]
+
+
+def assembled(name: str, **asked: str) -> Assembled:
+    return assemble(fits(name), asked)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "asked", "expected"),
+    [
+        ([("client", "gateway")], {}, "client gateway gateway gateway"),
+        ([("home", "node")], {}, "home node node node"),
+        ([("home", "node")], {"client": "node", "gateway": "home"}, "node home home home"),
+        ([("home", "node")], {"client": "node"}, "node home home home"),
+        ([("operator", "gateway")], {}, "gateway gateway operator gateway"),
+        ([("x", "y"), ("y", "z")], {"client": "x", "gateway": "y"}, "x y y y"),
+        (
+            [("x", "y"), ("y", "z")],
+            {"client": "x", "gateway": "y", "institution": "z"},
+            "x y y z",
+        ),
+    ],
+)
+def test_places(pairs: list[tuple[str, str]], asked: dict[str, str], expected: str) -> None:
+    found = places(pairs, asked)
+    roles = ("client", "gateway", "operator", "institution")
+    assert " ".join(found[role] for role in roles) == expected
+
+
+def test_places_that_are_not_clear() -> None:
+    pairs = [("x", "y"), ("y", "z")]
+    with pytest.raises(UsageError, match=r"where is the client\? There are several pairs: say --c"):
+        places(pairs, {"gateway": "y"})
+    with pytest.raises(UsageError, match="client: unknown site 'w'"):
+        places(pairs, {"client": "w", "gateway": "y"})
+    with pytest.raises(UsageError, match="unknown role 'gatway'; did you mean gateway"):
+        places(pairs, {"gatway": "x"})
+
+
+def test_a_link_that_nobody_measured() -> None:
+    pairs = fits("regions.csv")
+    some = [each for each in pairs if {each.series.a, each.series.b} != {"seoul", "virginia"}]
+    with pytest.raises(UsageError, match=r"nothing was measured between seoul \(client\) and virg"):
+        assemble(some, {"client": "seoul", "gateway": "virginia"})
+
+
+def test_regions() -> None:
+    made = assembled("regions.csv", client="seoul", gateway="virginia", institution="frankfurt")
+    means = {link.a: link.latency.mean_ms for link in made.network.links}
+    assert means == pytest.approx({"client": 90, "operator": 0.45, "institution": 46.5}, rel=0.02)
+    assert len(made.fits) == 3
+
+
+def test_rates_losses_and_handshakes() -> None:
+    link = assembled("iperf3.json").network.links[0]
+    assert (link.mbit_per_s, link.loss) == pytest.approx((43.1, 40 / 75449), rel=1e-4)
+    assert assembled("calls.har").network.connection.tls_round_trips == 1
+    made = assemble(fits("hping3.txt"), mbit_per_s=20)
+    assert made.network.links[0].mbit_per_s == 20
+    assert not any("Mbit/s" in text for text in made.assumptions)
+
+
+def test_the_way_back_is_that_of_the_measurement() -> None:
+    """Measured from the gateway: what exceeds the floor is on the way to the client."""
+    measured = read(FOLDER / "hping3.txt").series[0].between("gateway", "client")
+    made = assemble([fit(measured, "empirical")], {"client": "client", "gateway": "gateway"})
+    (link, *_) = made.network.links
+    assert isinstance(link.latency, Constant)
+    assert isinstance(link.back_latency, Empirical)
+
+
+def test_what_the_file_says_of_itself() -> None:
+    note = assembled("ping_linux.txt").note("some/where/ping_linux.txt")
+    assert note.startswith("Measured: ping_linux.txt, read as ping (Linux).")
+    assert "where/" not in note
+    for text in ("7 of 600 lost", "Warning: ICMP, not TCP", "Assumed: each way takes half"):
+        assert text in note
+
+
+# ------------------------------------------------------------------ the network in the repository
+
+
+def test_the_network_is_what_its_program_makes() -> None:
+    committed, made = Network.load(LOADED), assemble(fits("pairs.csv")).network
+    assert [(link.a, link.b, link.loss) for link in made.links] == [
+        (link.a, link.b, link.loss) for link in committed.links
+    ]
+    for ours, theirs in zip(made.links, committed.links, strict=True):
+        assert ours.latency.mean_ms == pytest.approx(theirs.latency.mean_ms, rel=1e-3)
+        assert ours.latency.std_ms == pytest.approx(theirs.latency.std_ms, rel=0.02)
+
+
+def test_the_network_in_a_simulation() -> None:
+    sim = Simulation(network=Network.load(LOADED), seed=1)
+    sim.generate("secp256k1")
+    near, far = (sim.sign(signers=(CLIENT, other)).trace.finished_ms for other in (2, INSTITUTION))
+    # The institution is 230 ms away, the operator 0.8.
+    assert far > near + 200
+
+
+def test_bursts_in_a_simulation_and_its_replay() -> None:
+    network = assemble(fits("ping_linux.txt", blocks=24)).network
+    sims = [Simulation(network=network, seed=1, compute=Free()) for _ in range(2)]
+    times = []
+    for sim in sims:
+        sim.generate("ed25519")
+        times.append(sim.sign().trace.finished_ms)
+    assert times[0] == times[1] > 27
+    graph = record(sims[0].sign().trace)
+    with pytest.raises(UsageError, match="no independent samples, which the replay needs"):
+        graph.replay(network, 10)
+
+
+def test_the_network_in_a_sweep() -> None:
+    grid = {"network": {"measured": Network.load(LOADED), "none": Network.star()}}
+    with ThreadPoolExecutor(1) as executor:
+        table = sweep(grid, signing_point, executor=executor, progress=False)
+    times = dict(zip(table["network"], table["duration_ms"], strict=True))
+    assert times["measured"] > times["none"] + 27

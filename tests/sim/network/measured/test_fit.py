@@ -1,0 +1,145 @@
+"""Distributions for round trips: they come near what the round trips were drawn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.latency import Constant, Gamma, Latency, LogNormal, Normal
+from mpcsim.sim.network.measured.bursts import Bursts
+from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, Fit, fit
+from mpcsim.sim.network.measured.reading import read
+from mpcsim.sim.network.measured.series import Probe, Series
+from tests.vectors.network import make
+
+FOLDER = Path(make.__file__).parent
+
+
+def series(times: np.ndarray | list[float], **more: object) -> Series:
+    return Series("x", "y", "test", Probe.TCP, tuple(map(float, times)), **more)  # type: ignore[arg-type]
+
+
+def both_ways(one_way: Latency, n: int = 2000) -> Series:
+    generator = np.random.default_rng(5)
+    return series(one_way.sample(generator, n) + one_way.sample(generator, n))
+
+
+@pytest.mark.parametrize(
+    ("name", "one_way"),
+    [
+        ("log-normal", LogNormal(15, 0.8, 10)),
+        ("gamma", Gamma(15, 2.0, 10)),
+        ("normal", Normal(15, 2, 11)),
+    ],
+)
+def test_the_family_that_it_was(name: str, one_way: Latency) -> None:
+    found = fit(both_ways(one_way), name).chosen
+    assert found.name == name
+    assert found.ks is not None
+    assert found.ks < 0.04
+    assert found.one_way.mean_ms == pytest.approx(one_way.mean_ms, rel=0.02)
+    assert found.one_way.std_ms == pytest.approx(one_way.std_ms, rel=0.15)
+
+
+def test_the_floor_is_never_above_the_least() -> None:
+    found = fit(read(FOLDER / "ping_linux.txt").series[0])
+    least = min(found.series.rtt_ms)
+    for each in found.candidates:
+        if isinstance(floor := getattr(each.one_way, "floor_ms", None), float):
+            assert 2 * floor <= least
+
+
+def test_a_summary_keeps_its_moments() -> None:
+    measured = read(FOLDER / "mtr.json").series[0]
+    assert measured.summary is not None
+    found = fit(measured).chosen
+    assert found.ks is None
+    assert 2 * found.one_way.mean_ms == pytest.approx(measured.summary.mean_ms)
+    assert found.one_way.std_ms * 2**0.5 == pytest.approx(measured.summary.std_ms)
+    assert isinstance(found.one_way, LogNormal)
+    assert 2 * found.one_way.floor_ms == measured.summary.least_ms
+
+
+def test_the_samples_themselves_give_the_measured_round_trips() -> None:
+    measured = read(FOLDER / "ping_linux.txt").series[0]
+    for found in (fit(measured, "empirical").chosen, fit(measured, blocks=24).chosen):
+        assert isinstance(found.back, Constant)
+        assert found.back.ms == min(measured.rtt_ms) / 2
+        assert found.round_trip_mean_ms == pytest.approx(np.mean(measured.rtt_ms))
+        assert set(np.round(found.round_trips(5000), 9)) <= set(np.round(measured.rtt_ms, 9))
+        assert found.ks is not None
+        assert found.ks < 0.02
+
+
+def test_no_family_for_two_routes() -> None:
+    generator = np.random.default_rng(2)
+    times = np.where(generator.random(500) < 0.5, 20, 90) + generator.random(500)
+    found = fit(series(times))
+    assert found.chosen.name == "empirical"
+    assert "no family fits (the nearest" in found.warnings[0]
+
+
+def test_bursts_are_noticed() -> None:
+    found = fit(read(FOLDER / "ping_linux.txt").series[0])
+    # The logarithms remember 0.8; a correlation of 0.8^n is in the noise of 2 / sqrt(593) at 11.
+    assert found.neighbours == pytest.approx(0.8, abs=0.06)
+    assert found.memory == pytest.approx(11, abs=5)
+    assert f"--blocks={2 * found.memory} keeps them" in found.warnings[-1]
+    independent = fit(both_ways(LogNormal(15, 0.8, 10), 500))
+    assert (independent.memory, independent.warnings) == (0, ())
+
+
+def test_blocks() -> None:
+    measured = read(FOLDER / "ping_linux.txt").series[0]
+    found = fit(measured, blocks=24)
+    assert isinstance(found.chosen.one_way, Bursts)
+    assert found.chosen.one_way.block == 24
+    assert found.warnings == ()
+
+
+def test_few_samples_and_one() -> None:
+    assert "only 5 round trips" in fit(series([20, 21, 25, 20.5, 22])).warnings[0]
+    # As between regions: the median of one way is half of the round trip.
+    one = fit(series([20.0])).chosen
+    assert isinstance(one.one_way, LogNormal)
+    assert one.one_way.median_ms == 10.0
+    alike = fit(series([20.0] * 40))
+    assert alike.chosen.one_way.mean_ms == 10.0
+
+
+def test_the_same_samples_give_the_same_fit() -> None:
+    measured = both_ways(LogNormal(15, 0.8, 10), 200)
+    assert fit(measured) == fit(measured)
+
+
+def test_the_table() -> None:
+    text = fit(read(FOLDER / "hping3.txt").series[0]).table().text()
+    for name in ("measured", *DISTRIBUTIONS):
+        assert f"  {name}" in text
+    assert text.count(" *") == 1
+
+
+def refused(message: str, measured: Series, *args: object, **more: object) -> None:
+    with pytest.raises(UsageError, match=message):
+        fit(measured, *args, **more)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be() -> None:
+    some = series([20, 21, 25, 20.5, 22])
+    refused("unknown distribution 'gama'; did you mean gamma", some, "gama")
+    refused("blocks are of the samples themselves, not of a gamma", some, "gamma", 2)
+    refused("blocks of 0 from 5 samples: from 1 to 2", some, blocks=0)
+    refused("blocks of 3 from 5 samples", some, blocks=3)
+    refused("time goes backwards in the file: sort it", series([20, 21], in_order=False), blocks=1)
+    refused("these round trips allow no gamma", series([20, 20, 20]), "gamma")
+    refused("blocks need the samples one by one", read(FOLDER / "mtr.json").series[0], blocks=2)
+
+
+def test_a_fit_of_every_file() -> None:
+    for name in make.FILES:
+        if name != "network.toml":
+            for each in read(FOLDER / name).series:
+                assert isinstance(fit(each), Fit)

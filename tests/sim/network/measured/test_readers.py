@@ -1,0 +1,231 @@
+"""Each format is recognised by its content, and read into what its program measured."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.measured.reading import FORMATS, read
+from mpcsim.sim.network.measured.series import Probe, Series
+from tests.vectors.network import make
+
+FOLDER = Path(make.__file__).parent
+
+
+def alone(name: str) -> Series:
+    (series,) = read(FOLDER / name).series
+    return series
+
+
+def said(series: Series) -> str:
+    return "\n".join((*series.understood, *series.warnings))
+
+
+@pytest.mark.parametrize("name", [name for name in make.FILES if name != "network.toml"])
+def test_the_files_are_what_their_program_makes(name: str) -> None:
+    assert (FOLDER / name).read_text() == make.FILES[name]()
+
+
+@pytest.mark.parametrize(
+    ("name", "format_name"),
+    [
+        ("ping_linux.txt", "ping"),
+        ("ping_macos.txt", "ping"),
+        ("hping3.txt", "hping3"),
+        ("tcpping.txt", "tcpping"),
+        ("mtr.json", "mtr"),
+        ("iperf3.json", "iperf3"),
+        ("calls.har", "har"),
+        ("curl.txt", "curl"),
+        ("curl.jsonl", "curl"),
+        ("pairs.csv", "csv"),
+        ("regions.csv", "matrix"),
+    ],
+)
+def test_recognised_by_content(name: str, format_name: str) -> None:
+    text = (FOLDER / name).read_text()
+    assert read(FOLDER / name).format == format_name
+    assert next(e for e, kind in FORMATS.items() if kind.recognises(text)) == format_name
+    named, found = read(FOLDER / name, format_name), read(FOLDER / name)
+    assert named == found
+
+
+def test_ping_of_linux() -> None:
+    series = alone("ping_linux.txt")
+    lost = make.losses(600, 0.01, of=1)
+    drawn = make.series(600, 27, 31, 0.7, 0.8, of=1)[~lost]
+    assert series.probe is Probe.ICMP
+    assert (series.sent, series.lost) == (600, int(lost.sum()))
+    # One digit after the point is what ping shows.
+    assert series.rtt_ms == pytest.approx(drawn, abs=0.0501)
+    assert series.in_order
+    assert "1 answer came twice" in said(series)
+    assert "ICMP, not TCP" in said(series)
+    # Both ways of this loss lose as many: (1 - loss)^2 of the probes come back.
+    assert (1 - series.loss) ** 2 == pytest.approx(1 - lost.mean())
+    line = (FOLDER / "ping_linux.txt").read_text().splitlines()[series.lines[3] - 1]
+    assert f"time={series.rtt_ms[3]:g}" in line
+
+
+def test_ping_of_bsd() -> None:
+    series = alone("ping_macos.txt")
+    assert "BSD" in series.format
+    assert (series.sent, series.lost) == (60, int(make.losses(60, 0.05, of=2).sum()))
+
+
+def test_numbers_of_pings_begin_anew_after_65535(tmp_path: Path) -> None:
+    lines = [
+        f"64 bytes from 192.0.2.1: icmp_seq={seq % 65536} ttl=54 time=20.0 ms"
+        for seq in range(65530, 65545)
+        if seq != 65540
+    ]
+    (tmp_path / "ping").write_text("\n".join(lines))
+    (series,) = read(tmp_path / "ping").series
+    assert (len(series.rtt_ms), series.lost, series.sent) == (14, 1, 15)
+
+
+def test_hping3_and_tcpping() -> None:
+    for name, n, share, of in (("hping3.txt", 200, 0.02, 3), ("tcpping.txt", 100, 0.03, 4)):
+        series = alone(name)
+        assert series.probe is Probe.TCP
+        assert "ICMP" not in said(series)
+        assert (series.sent, series.lost) == (n, int(make.losses(n, share, of=of).sum()))
+
+
+def test_mtr_has_a_summary_of_the_last_hop() -> None:
+    series = alone("mtr.json")
+    assert series.rtt_ms == ()
+    assert series.summary is not None
+    times = make.series(100, 27, 1.15 * 27, 0.6, 0.0, of=13)
+    assert series.summary.mean_ms == pytest.approx(times.mean(), abs=1e-3)
+    assert series.summary.count == 99
+    assert "hops on the way lose more" in said(series)
+    assert "ICMP" in said(series)
+
+
+def test_iperf3_in_microseconds() -> None:
+    series = alone("iperf3.json")
+    assert series.rtt_ms == pytest.approx(make.series(20, 29, 36, 0.4, 0.6, of=5), abs=1e-3)
+    assert series.mbit_per_s == pytest.approx(43.1)
+    assert series.back_mbit_per_s is None
+    # 40 segments again, of 20 s of 43.7 Mbit/s in segments of 1448 bytes.
+    assert series.loss == pytest.approx(40 / (20 * 43.7e6 / 8 / 1448), rel=1e-3)
+    assert "under load" in said(series)
+
+
+def test_iperf3_the_other_way(tmp_path: Path) -> None:
+    report = json.loads((FOLDER / "iperf3.json").read_text())
+    report["start"]["test_start"]["reverse"] = 1
+    report["intervals"][0]["streams"][0]["omitted"] = True
+    (tmp_path / "report").write_text(json.dumps(report))
+    (series,) = read(tmp_path / "report").series
+    assert (series.mbit_per_s, series.back_mbit_per_s) == (None, pytest.approx(43.1))
+    assert len(series.rtt_ms) == 19
+
+
+def test_calls_in_a_browser_s_log() -> None:
+    series = alone("calls.har")
+    assert (series.a, series.b) == ("client", "gateway.example")
+    connects = make.series(120, 28, 33, 0.3, 0.0, of=6).reshape(40, 3)[::2, 0]
+    assert series.rtt_ms == pytest.approx(connects, abs=2e-3)
+    assert series.tls_round_trips == 1
+    assert "20 calls over open connections" in said(series)
+    assert "the server says it took 12 ms" in said(series)
+
+
+@pytest.mark.parametrize("name", ["curl.txt", "curl.jsonl"])
+def test_calls_of_curl(name: str) -> None:
+    series = alone(name)
+    connects = make.series(150, 28, 33, 0.3, 0.0, of=7).reshape(50, 3)[:, 0]
+    assert series.rtt_ms == pytest.approx(np.delete(connects, 17), abs=2e-3)
+    assert (series.sent, series.lost) == (50, 1)
+    assert "taken for a lost SYN" in said(series)
+    assert "of the server's time" in said(series)
+    assert series.tls_round_trips == 1
+
+
+def test_calls_of_curl_over_tls_1_2_and_open_connections(tmp_path: Path) -> None:
+    calls = [
+        {"time_namelookup": 0.001, "time_connect": 0.021, "time_appconnect": 0.063}
+        | {"time_pretransfer": 0.064, "time_starttransfer": 0.1, "num_connects": 1},
+        {"time_namelookup": 0.001, "time_connect": 0.001, "time_pretransfer": 0.002}
+        | {"time_starttransfer": 0.04, "num_connects": 0},
+        {"time_namelookup": 0.001, "time_connect": 0.0, "time_starttransfer": 0.0},
+    ]
+    for text in ("\n".join(map(json.dumps, calls)), json.dumps(calls)):
+        (tmp_path / "calls").write_text(text)
+        (series,) = read(tmp_path / "calls").series
+        assert series.rtt_ms == pytest.approx((20.0,))
+        assert (series.tls_round_trips, series.lost) == (2, 1)
+        assert "1 call over open connections" in said(series)
+        # 36 and 38 ms after the request, a round trip of them on the way.
+        assert "about 17 ms of the server's time" in said(series)
+
+
+def test_a_csv_of_pairs() -> None:
+    found = read(FOLDER / "pairs.csv").series
+    assert [(each.a, each.b) for each in found] == [
+        (site, "gateway") for site in ("client", "operator", "institution")
+    ]
+    lost = make.losses(400, 0.004, of=8)
+    drawn = make.series(400, 27, 31, 0.7, 0.8, of=8)[~lost]
+    assert found[0].rtt_ms == pytest.approx(drawn, abs=1e-3)
+    assert (found[0].sent, found[0].lost) == (400, int(lost.sum()))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("20\n30\n", {("client", "gateway"): (20.0, 30.0)}),
+        ("rtt_us\n20000\n", {("client", "gateway"): (20.0,)}),
+        ("\ufeffPing (s)\n0.02\n", {("client", "gateway"): (20.0,)}),
+        ("rtt_ms,rate\n20,7\n", {("client", "gateway"): (20.0,)}),
+        ("latency_ms\n20\n", {("client", "gateway"): (20.0,)}),
+        ("owd_ms\n10\n", {("client", "gateway"): (20.0,)}),
+        ("from;to;rtt_ms\nx;y;20,5\ny;x;21\n", {("x", "y"): (20.5, 21.0)}),
+        ("src\tdst\trtt\nx\ty\t20\nx\tz\t30\n", {("x", "y"): (20.0,), ("x", "z"): (30.0,)}),
+        (
+            "timestamp,source,destination,rtt\n2026-01-02T03:04:05Z,x,y,20\n"
+            "2026-01-02T03:04:06Z,x,y,*\n",
+            {("x", "y"): (20.0,)},
+        ),
+    ],
+)
+def test_shapes_of_csv(
+    text: str, expected: dict[tuple[str, str], tuple[float, ...]], tmp_path: Path
+) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    found = read(tmp_path / "x.csv").series
+    assert {(each.a, each.b): each.rtt_ms for each in found} == expected
+
+
+def test_the_unit_and_the_column_can_be_said(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("rtt,rtt_tcp\n90000,2\n")
+    (series,) = read(path, unit="us", column="rtt").series
+    assert series.rtt_ms == pytest.approx((90.0,))
+    with pytest.raises(UsageError, match="which of the columns 'rtt', 'rtt_tcp'"):
+        read(path)
+
+
+def test_a_matrix_of_regions() -> None:
+    found = {frozenset((each.a, each.b)): each for each in read(FOLDER / "regions.csv").series}
+    # Four regions: six pairs, and four links within a region.
+    assert Counter(map(len, found)) == {2: 6, 1: 4}
+    assert found[frozenset(("seoul", "virginia"))].rtt_ms == pytest.approx((180,), abs=0.7)
+
+
+def test_a_triangle_with_directions_that_differ(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("ms,x,y,z\nx,,10,20\ny,15,,\nz,20,,0\n")
+    found = {(each.a, each.b): each for each in read(tmp_path / "x.csv").series}
+    assert {pair: each.rtt_ms for pair, each in found.items()} == {
+        ("x", "y"): (12.5,),
+        ("x", "z"): (20.0,),
+    }
+    assert "10 ms one way round and 15 ms the other" in said(found["x", "y"])
+    assert "1 pairs have no round trip" in said(found["x", "y"])

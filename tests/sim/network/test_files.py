@@ -1,0 +1,270 @@
+"""Networks in TOML files: what is written is read again, and errors name the entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from mpcsim import Network
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.sim.network.files import latencies, tables, toml
+from mpcsim.sim.network.latency import (
+    Constant,
+    Empirical,
+    Gamma,
+    Latency,
+    LogNormal,
+    Normal,
+    Pareto,
+    Uniform,
+)
+from mpcsim.sim.network.measured.bursts import Bursts
+
+EACH = [
+    Constant(3),
+    Uniform(1, 2.5),
+    Normal(5, 2, 4),
+    LogNormal(9.5, 0.8, 7),
+    Gamma(4, 2.5, 1),
+    Pareto(3, 2.5, 1),
+    Empirical((1.5, 2.0, 0.1)),
+    Bursts(tuple(i / 7 for i in range(60)), 5),
+]
+
+
+def saved(network: Network, folder: Path) -> str:
+    network.save(folder / "network.toml", "where it is from\nand how")
+    return (folder / "network.toml").read_text()
+
+
+@pytest.mark.parametrize("latency", EACH, ids=lambda each: type(each).__name__)
+def test_every_latency_comes_back(latency: Latency, tmp_path: Path) -> None:
+    network = Network.star(1.0).with_link("client", "gateway", latency=latency)
+    saved(network, tmp_path)
+    assert Network.load(tmp_path / "network.toml") == network
+
+
+def test_every_latency_has_a_kind() -> None:
+    assert {type(each) for each in EACH} == {kind.of for kind in latencies.KINDS.values()}
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01),
+        Network.star(1, Gamma(2.0, 3.0), 4, loss=0.1, service_ms=0.5, name='odd "name"\n\x7fé'),
+        Network.mesh((1, 2, 7), 4.0),
+        Network.star().with_connection(cold=True, http="2", tls_round_trips=2, resumption=True),
+        Network.star().with_link("client", "gateway", back_latency=2.0, back_mbit_per_s=3.0),
+        Network.star().with_site("gateway", cores=4, cpu_factor=2.5),
+        Network({}, (), {}),
+    ],
+    ids=["preset", "odd name", "mesh", "connection", "asymmetric", "site", "nothing"],
+)
+def test_every_network_comes_back(network: Network, tmp_path: Path) -> None:
+    text = saved(network, tmp_path)
+    assert Network.load(tmp_path / "network.toml") == network
+    assert text.startswith("# where it is from\n# and how\n")
+    saved(Network.load(tmp_path / "network.toml"), tmp_path)
+    assert (tmp_path / "network.toml").read_text() == text
+
+
+def test_a_distribution_that_links_share_is_written_once(tmp_path: Path) -> None:
+    shared = LogNormal(5, 0.5)
+    text = saved(Network.star(shared, shared, 2.0), tmp_path)
+    assert text.count("sigma") == 1
+    assert 'latency = "client-gateway"' in text
+    assert '[distributions.client-gateway]\nkind = "log-normal"' in text
+
+
+def test_what_is_left_out_is_as_in_code(tmp_path: Path) -> None:
+    path = tmp_path / "network.toml"
+    path.write_text(
+        """
+        [sites]
+        here = {}
+        there = {cores = 2}
+        [links.line]
+        a = "here"
+        b = "there"
+        latency = 7
+        [placement]
+        client = "here"
+        2 = "there"
+        """
+    )
+    network = Network.load(path)
+    assert network.placement == {CLIENT: "here", OPERATOR: "there"}
+    assert network.links[0].latency == Constant(7.0)
+    assert network.sites["there"].cores == 2
+    assert network.connection == Network.star().connection
+
+
+def test_a_field_that_a_class_gets_later_needs_nothing_here() -> None:
+    @dataclass(frozen=True)
+    class Burst:
+        good: float
+        bad: float = 0.5
+
+    # The same with names that get_type_hints finds.
+    Burst.__init__.__annotations__ = {"good": float, "bad": float}
+
+    @dataclass(frozen=True)
+    class Later:
+        name: str
+        depth: int | None = None
+        loss: Burst | float = 0.0
+
+    Later.__init__.__annotations__ = {"name": str, "depth": int | None, "loss": Burst | float}
+    for value in (Later("x"), Later("x", 3, 0.25), Later("x", None, Burst(0.1))):
+        table = tables.encode(value)
+        assert tables.decode(Later, table, "links.x", {}) == value
+    with pytest.raises(UsageError, match=r"^links\.x\.loss\.worse: unknown key 'worse'"):
+        tables.decode(Later, {"name": "x", "loss": {"good": 1.0, "worse": 2}}, "links.x", {})
+    with pytest.raises(UsageError, match=r"^links\.x\.loss\.good: missing"):
+        tables.decode(Later, {"name": "x", "loss": {}}, "links.x", {})
+
+
+GOOD = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sigma = 0.7", "sigma = 50", "links.client-gateway.latency.sigma: latency sigma is 50.0"),
+        ("sigma = 0.7", "sigma = 'x'", "links.client-gateway.latency.sigma: 'x' is not a number"),
+        ("sigma = 0.7", "sgma = 1", "links.client-gateway.latency.sgma: unknown key 'sgma'; did "),
+        ("sigma = 0.7", "", "links.client-gateway.latency.sigma: missing"),
+        ("sigma = 0.7", "sigma = nan", "links.client-gateway.latency.sigma: latency sigma is nan"),
+        (
+            "sigma = 0.7",
+            "sigma = 1" + 400 * "0",
+            "links.client-gateway.latency.sigma: 1000",
+        ),
+        ('"log-normal"', '"lognormal"', "links.client-gateway.latency.kind: unknown kind"),
+        ('"log-normal"', "[1]", "links.client-gateway.latency.kind: unknown kind"),
+        ('kind = "log-normal"', "", "links.client-gateway.latency.kind: missing"),
+        ('b = "gateway"', 'b = "gatway"', "links.client-gateway.b: unknown site 'gatway'; did you"),
+        ('b = "gateway"', 'b = "client"', "links.client-gateway: link client - client: a link"),
+        ('a = "operator"', 'a = "client"', "links.operator-gateway: joins the same sites as links"),
+        (
+            'a = "operator"\nb = "gateway"',
+            'a = "operator"\nb = "institution"',
+            "",
+        ),
+        (
+            'a = "institution"\nb = "gateway"',
+            'a = "operator"\nb = "client"',
+            "links: none leads from client to institution, where placement.institution is",
+        ),
+        ("loss = 0.01", "loss = 1.5", "links.client-gateway.loss: link client - gateway: loss is"),
+        ("loss = 0.01", "loss = true", "links.client-gateway.loss: True is not a number"),
+        ("loss = 0.01", "loss = []", "links.client-gateway.loss: [] is not a number"),
+        ("cores = 1", "cores = 1.5", "sites.client.cores: 1.5 is not a whole number"),
+        ("cores = 1", "cores = 0", "sites.client.cores: site client: cores is 0"),
+        ("pool = 8", "pool = 0", "connection.pool: connection pool is 0"),
+        ('http = "1.1"', "http = 1.1", "connection.http: 1.1 is not a text"),
+        ("cold = false", "cold = 0", "connection.cold: 0 is neither true nor false"),
+        ("early_data = false", "early_data = true", "connection: connection early_data needs"),
+        ('operator = "operator"', 'operater = "operator"', "placement.operater: 'operater' is no"),
+        ('operator = "operator"', 'operator = "moon"', "placement.operator: unknown site 'moon'"),
+        ('operator = "operator"', "operator = 2", "placement.operator: unknown site '2'"),
+        ("[connection]", "[conection]", "conection: unknown entry 'conection'; did you mean conn"),
+        ("[sites.client]", "[sites]\nclient = 3\n[x]", "x: unknown entry"),
+        ("name = ", "name == ", " is not TOML: "),
+    ],
+)
+def test_an_error_names_its_entry(old: str, new: str, message: str, tmp_path: Path) -> None:
+    text = saved(GOOD, tmp_path)
+    assert old in text
+    path = tmp_path / "bad.toml"
+    path.write_text(text.replace(old, new, 1))
+    if not message:  # a path by another way
+        Network.load(path)
+        return
+    with pytest.raises(UsageError) as refused:
+        Network.load(path)
+    assert str(refused.value).startswith(str(path))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("latency", "message"),
+    [
+        ('"wifi"', "links.line.latency: unknown distribution 'wifi'; did you mean wi-fi"),
+        ("-3", "links.line.latency: latency ms is -3"),
+        ("true", "links.line.latency: True is neither milliseconds, nor a name, nor a table"),
+        ("[1, 2]", "links.line.latency: [1, 2] is neither"),
+        (
+            '{kind = "empirical", samples_ms = [1, -2]}',
+            "links.line.latency.samples_ms[1]: latency samples_ms[1] is -2",
+        ),
+        (
+            '{kind = "empirical", samples_ms = [1, "2"]}',
+            "links.line.latency.samples_ms[1]: '2' is not a number",
+        ),
+        (
+            '{kind = "empirical", samples_ms = 1}',
+            "links.line.latency.samples_ms: 1 is not a list",
+        ),
+        (
+            '{kind = "bursts", samples_ms = [1, 2], block = 3}',
+            "links.line.latency.block: latency block is 3: there are 2 samples",
+        ),
+    ],
+)
+def test_bad_latencies(latency: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "network.toml"
+    path.write_text(
+        f"""
+        sites.here = {{}}
+        sites.there = {{}}
+        distributions.wi-fi = {{kind = "constant", ms = 3}}
+        links.line = {{a = "here", b = "there", latency = {latency}}}
+        placement.client = "here"
+        """
+    )
+    with pytest.raises(UsageError) as refused:
+        Network.load(path)
+    assert message in str(refused.value)
+
+
+def test_what_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "network.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="is not text in UTF-8"):
+        Network.load(path)
+    path.write_text("")
+    with pytest.raises(UsageError, match="sites: missing"):
+        Network.load(path)
+    with pytest.raises(FileNotFoundError):
+        Network.load(tmp_path / "none.toml")
+
+
+def test_a_latency_of_ones_own_cannot_be_saved(tmp_path: Path) -> None:
+    class Mine(Constant):
+        pass
+
+    with pytest.raises(UsageError, match="class Mine has no kind in files"):
+        Network.star(1.0).with_link("client", "gateway", latency=Mine(2)).save(tmp_path / "x.toml")
+
+
+def test_keys_that_need_quotes() -> None:
+    assert toml.inside('links."a b"', "latency") == 'links."a b".latency'
+    assert toml.inside("links", "caller-gateway") == "links.caller-gateway"
+    assert toml.inside("", 'a"b') == r'"a\"b"'
+
+
+def test_links_of_one_name(tmp_path: Path) -> None:
+    """Labels are made of sites' names, which may be such that two are alike."""
+    made = Network.mesh((1, 2, 3), 1.0)
+    names = {"site 1": "a", "site 2": "a-a", "site 3": "a-a-a"}
+    links = tuple(replace(link, a=names[link.a], b=names[link.b]) for link in made.links)
+    sites = {names[old]: replace(site, name=names[old]) for old, site in made.sites.items()}
+    placement = {party: names[old] for party, old in made.placement.items()}
+    network = Network(sites, links, placement)
+    saved(network, tmp_path)
+    assert Network.load(tmp_path / "network.toml") == network
