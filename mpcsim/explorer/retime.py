@@ -22,7 +22,8 @@ from mpcsim.party_events import StepFinished, StepStarted
 from mpcsim.protocol import Definition, Done, Output, Party, Send, Waiting
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.topology import Link, Network, Site
-from mpcsim.sim.network.transport import SEGMENT_HEADER_BYTES, Connection, segments
+from mpcsim.sim.network.traffic import wire_bytes
+from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import MessageGraph, Step, record
 from mpcsim.sim.run.compute import RoundWork
 from mpcsim.sim.run.engine import VirtualRun
@@ -205,17 +206,16 @@ def seen_network(trace: Trace) -> Network:
     latencies: dict[tuple[str, str], list[float]] = {}
     rates: dict[tuple[str, str], tuple[int, float]] = {}
     cold = False
-    overhead = Connection().overhead_bytes
+    connection = Connection()
     for message in trace.messages:
         for hop in message.hops:
             low, high = sorted((hop.source, hop.target))
             latencies.setdefault((low, high), []).append(hop.transfer.propagation_ms)
             services[hop.target] = max(services.get(hop.target, 0.0), hop.service_ms)
             cold = cold or hop.transfer.handshake_ms > 0
-            size = message.size + overhead
-            bits = 8 * (size + segments(size) * SEGMENT_HEADER_BYTES)
+            size = wire_bytes(connection, message.size)
             if size > rates.get((low, high), (0, 0.0))[0] and hop.transfer.transmission_ms > 0:
-                rates[low, high] = size, bits / (hop.transfer.transmission_ms * 1000)
+                rates[low, high] = size, 8 * size / (hop.transfer.transmission_ms * 1000)
     names = dict.fromkeys([*homes.values(), *(end for pair in latencies for end in pair)])
     if not {ending.party for ending in trace.endings} <= homes.keys():
         raise UsageError(f"{trace.name}: not every party did something; pass the network")

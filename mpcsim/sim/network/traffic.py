@@ -226,6 +226,12 @@ def links(network: Network) -> NDArray[Any]:
     return records
 
 
+def wire_bytes(connection: Connection, size: int) -> int:
+    """A message of ``size`` bytes, and the request or answer around it, with all headers."""
+    payload = size + connection.overhead_bytes
+    return payload + max(1, -(-payload // state.SEGMENT_BYTES)) * HEADER_BYTES[connection.profile]
+
+
 def connections(network: Network, count: int) -> NDArray[Any]:
     """Records for ``count`` connections, none of them in use."""
     made = np.zeros(count, state.CONNECTION)

@@ -44,7 +44,8 @@ class Chunk:
     @cached_property
     def finished(self) -> Floats:
         """When the last party finished."""
-        return np.maximum.reduce(list(self.ends.values()))
+        latest: Floats = np.maximum.reduce(list(self.ends.values()))
+        return latest
 
 
 def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> Chunk:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -19,27 +19,28 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 HERE: Final = Path(__file__).parent
-OPTIONS: Final = {"nogil": True, "error_model": "numpy"}
+SETTINGS: Final[Any] = numba.config
+_jit: Final = partial(numba.njit, nogil=True, error_model="numpy")
 
 
 def compiled(function: F) -> F:
     """A function that compiled functions call."""
-    return cast(F, numba.njit(**OPTIONS)(function))
+    return cast(F, _jit()(function))
 
 
 def inlined(function: F) -> F:
     """A short one whose call would cost more than what it does."""
-    return cast(F, numba.njit(inline="always", **OPTIONS)(function))
+    return cast(F, _jit(inline="always")(function))
 
 
 def entry(function: F) -> F:
     """A function that Python calls: it is compiled once for all processes."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_folder())
+    before = SETTINGS.CACHE_DIR
+    SETTINGS.CACHE_DIR = str(_folder())
     try:
-        return cast(F, numba.njit(cache=True, **OPTIONS)(function))
+        return cast(F, _jit(cache=True)(function))
     finally:
-        numba.config.CACHE_DIR = before
+        SETTINGS.CACHE_DIR = before
 
 
 @cache

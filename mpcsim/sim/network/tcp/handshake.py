@@ -35,7 +35,7 @@ def put(
     number: int,
     size: int,
     available: int,
-    key: int,
+    key: np.uint64,
     forward: float,
     backward: float,
     stream: int,
@@ -77,7 +77,7 @@ def release(c: Record, h: int) -> None:
 
 
 @compiled
-def begin(c: Record, now: float, key: int, forward: float, backward: float) -> None:
+def begin(c: Record, now: float, key: np.uint64, forward: float, backward: float) -> None:
     """Open connection ``c``; the first message's latencies are those of the handshake."""
     c.state = OPENING
     for k in range(c.flights):

@@ -47,7 +47,7 @@ def timeout(c: Record, h: int) -> float:
 def sample(c: Record, h: int, now: float, echo: float) -> None:
     """A round trip by time stamps, which count whole milliseconds."""
     s = c.half[h]
-    rtt = math.floor(now) - math.floor(echo)
+    rtt = float(math.floor(now) - math.floor(echo))
     if rtt <= 0:
         rtt = 0.001
     if s.samples == 0:
