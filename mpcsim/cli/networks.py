@@ -86,8 +86,8 @@ def run_show(options: argparse.Namespace) -> int:
     """Print the network."""
     network = load(options.file)
     directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
-    links = [(str(d), str(d.forward), f"{d.mbit_per_s:g}", f"{d.loss:.2%}") for d in directions]
-    head = ("link", "one way", "Mbit/s", "loss")
+    links = [direction.row() for direction in directions]
+    head = ("link", "one way", "Mbit/s", "loss", "queue")
     parties = ", ".join(
         f"{ROLES.get(party, party)} at {site}" for party, site in network.placement.items()
     )

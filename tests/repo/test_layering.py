@@ -43,7 +43,7 @@ SIM_LAYERS: list[list[str]] = [
     ["run"],
     ["replay", "call_times"],
     ["simulation", "simulated_network"],
-    ["sweep"],
+    ["sweep", "compile"],
     ["experiments"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

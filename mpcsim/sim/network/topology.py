@@ -20,6 +20,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks
 from mpcsim.sim.network.latency import Constant, Latency
+from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
 from mpcsim.sim.network.transport import Connection, whole
 from mpcsim.sim.rich_display import Table, counted, document
 
@@ -61,11 +62,15 @@ class Link:
     latency: Latency
     """One way, a to b; a number means that it is constant."""
     mbit_per_s: float = 1000.0
-    loss: float = 0.0
-    """Probability that a segment is lost."""
+    """All connections over the link share it, one packet behind the other."""
+    loss: float | GilbertElliott = 0.0
+    """Probability that a packet is lost, each independently; or how they get lost in bursts."""
+    queue_bytes: float = math.inf
+    """Room in front of the link: a packet that finds more than that ahead of it is dropped."""
     back_latency: Latency | None = None
     back_mbit_per_s: float | None = None
-    back_loss: float | None = None
+    back_loss: float | GilbertElliott | None = None
+    back_queue_bytes: float | None = None
 
     def __post_init__(self) -> None:
         where = f"link {self.a} - {self.b}"
@@ -79,8 +84,14 @@ class Link:
                 raise UsageError(f"{where}: {name} is {rate}: not above 0")
         for name in ("loss", "back_loss"):
             loss = getattr(self, name)
-            if loss is not None and not 0 <= loss < 1:
+            if isinstance(loss, GilbertElliott | None):
+                continue
+            if not 0 <= loss < 1:
                 raise UsageError(f"{where}: {name} is {loss}: it must be at least 0 and below 1")
+        for name in ("queue_bytes", "back_queue_bytes"):
+            room = getattr(self, name)
+            if room is not None and not room >= 0:
+                raise UsageError(f"{where}: {name} is {room}: not a number of bytes from 0 on")
         if self.a == self.b:
             raise UsageError(f"{where}: a link needs two sites")
 
@@ -91,9 +102,17 @@ class Link:
         back_loss = self.loss if self.back_loss is None else self.back_loss
         if source == self.a:
             return Direction(
-                self.a, self.b, self.latency, back, self.mbit_per_s, self.loss, back_loss
+                self.a,
+                self.b,
+                self.latency,
+                back,
+                self.mbit_per_s,
+                self.loss,
+                back_loss,
+                self.queue_bytes,
             )
-        return Direction(self.b, self.a, back, self.latency, back_rate, back_loss, self.loss)
+        room = self.queue_bytes if self.back_queue_bytes is None else self.back_queue_bytes
+        return Direction(self.b, self.a, back, self.latency, back_rate, back_loss, self.loss, room)
 
 
 @dataclass(frozen=True)
@@ -105,13 +124,25 @@ class Direction:
     forward: Latency
     backward: Latency
     mbit_per_s: float
-    loss: float
-    back_loss: float = 0.0
+    loss: float | GilbertElliott
+    back_loss: float | GilbertElliott = 0.0
+    queue_bytes: float = math.inf
 
     @property
     def lossy(self) -> bool:
-        """Whether anything can get lost on it, either way: acknowledgements can, too."""
-        return self.loss > 0 or self.back_loss > 0
+        """Whether chance may lose anything on it, either way: acknowledgements, too."""
+        return mean_loss(self.loss) > 0 or mean_loss(self.back_loss) > 0
+
+    def row(self) -> tuple[str, str, str, str, str]:
+        """For tables: which, one-way latency, Mbit/s, loss, bytes that its queue has room for."""
+        room = f"{self.queue_bytes:g} B" if self.queue_bytes < math.inf else "no end"
+        return (
+            str(self),
+            str(self.forward),
+            f"{self.mbit_per_s:g}",
+            described(self.loss),
+            room,
+        )
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"
@@ -195,7 +226,7 @@ class Network:
         institution: Latency | float = 0.0,
         *,
         mbit_per_s: float = 1000.0,
-        loss: float = 0.0,
+        loss: float | GilbertElliott = 0.0,
         service_ms: float = 0.0,
         connection: Connection | None = None,
         name: str = "star",
@@ -234,7 +265,7 @@ class Network:
         latency: Latency | float = 0.0,
         *,
         mbit_per_s: float = 1000.0,
-        loss: float = 0.0,
+        loss: float | GilbertElliott = 0.0,
         connection: Connection | None = None,
         name: str = "mesh",
     ) -> Network:
@@ -264,7 +295,7 @@ class Network:
         institution: str | None = None,
         gateway: str | None = None,
         access: str = "datacentre",
-        loss: float | None = None,
+        loss: float | GilbertElliott | None = None,
         connection: Connection | None = None,
         **others: Never,
     ) -> Network:
@@ -376,8 +407,10 @@ class Network:
     def __str__(self) -> str:
         lines = [f"Network: {self.name or 'unnamed'}"]
         for link in self.links:
-            loss = f", loss {link.loss:.2%}" if link.loss else ""
-            lines.append(f"  {link.a} - {link.b}: {link.latency}, {link.mbit_per_s:g} Mbit/s{loss}")
+            loss = f", loss {described(link.loss)}" if link.loss else ""
+            queue = f", queue {link.queue_bytes:g} B" if link.queue_bytes < math.inf else ""
+            rate = f"{link.mbit_per_s:g} Mbit/s"
+            lines.append(f"  {link.a} - {link.b}: {link.latency}, {rate}{loss}{queue}")
         if self.connection.forwarding == "stream":
             lines.append("  forwarding as bytes arrive")
         return "\n".join(lines)
@@ -385,9 +418,9 @@ class Network:
     def _repr_html_(self) -> str:
         directions = [link.direction(end) for link in self.links for end in (link.a, link.b)]
         links = Table(
-            ("link", "one-way latency", "Mbit/s", "loss"),
-            [(str(d), str(d.forward), f"{d.mbit_per_s:g}", f"{d.loss:.2%}") for d in directions],
-            frozenset({"Mbit/s", "loss"}),
+            ("link", "one-way latency", "Mbit/s", "loss", "queue"),
+            [direction.row() for direction in directions],
+            frozenset({"Mbit/s", "loss", "queue"}),
         )
         sites = Table(
             ("site", "parties", "CPU factor", "cores", "service ms"),

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.tcp import state
 from mpcsim.sim.network.tcp import traffic as kernel
 from mpcsim.sim.network.topology import Direction, Network
@@ -163,11 +164,11 @@ class Traffic:
     def forget(self, session: int) -> None:
         """A session is over: its connections are closed."""
         over = (self._connections["session"] == session) & (self._connections["link"] >= 0)
-        self._connections["link"][over] = -1
+        self._connections["link"][over] = state.CLOSED_AGAIN
 
     def save(self) -> State:
         """What it is like now."""
-        used = np.flatnonzero(self._connections["link"] >= 0)
+        used = np.flatnonzero(self._connections["link"] != state.UNUSED)
         count = int(used[-1]) + 1 if used.size else 0
         return State(
             self._connections[:count].copy(),
@@ -180,7 +181,7 @@ class Traffic:
         """Let it be as it was; nothing may have been sent since."""
         count = len(before.connections)
         self._connections[:count] = before.connections
-        self._connections["link"][count:] = -1
+        self._connections["link"][count:] = state.UNUSED
         self._links[:] = before.links
         self._transfers[:] = before.transfers
         self._waiting = before.waiting
@@ -221,8 +222,14 @@ def links(network: Network) -> NDArray[Any]:
             wire = record["wire"][side]
             wire["bits_per_ms"] = direction.mbit_per_s * 1000
             wire["free"] = -math.inf
-            wire["queue"] = math.inf
-            wire["loss"] = direction.loss
+            wire["queue"] = direction.queue_bytes
+            wire["bad"] = -1
+            loss = direction.loss
+            if isinstance(loss, GilbertElliott):
+                wire["loss"], wire["bad_loss"] = loss.good_loss, loss.bad_loss
+                wire["to_bad"], wire["to_good"] = loss.to_bad, loss.to_good
+            else:
+                wire["loss"] = loss
     return records
 
 
@@ -235,7 +242,7 @@ def wire_bytes(connection: Connection, size: int) -> int:
 def connections(network: Network, count: int) -> NDArray[Any]:
     """Records for ``count`` connections, none of them in use."""
     made = np.zeros(count, state.CONNECTION)
-    made["link"] = -1
+    made["link"] = state.UNUSED
     settle(made, network.connection)
     return made
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpcsim.sim.network.tcp import traffic
 from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.state import Record
+from mpcsim.sim.network.tcp.state import UNUSED, Record
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -138,11 +138,13 @@ def run(
     """
     for sample in range(ends.shape[1]):
         for k in range(len(connections)):
-            connections[k].link = -1
+            if connections[k].link == UNUSED:
+                break
+            connections[k].link = UNUSED
         for k in range(len(links)):
             for side in range(2):
                 links[k].wire[side].free = -math.inf
-                links[k].wire[side].bad = 0
+                links[k].wire[side].bad = -1
         for k in range(len(flows)):
             flows[k].burst = -1
         for k in range(len(steps)):

@@ -103,7 +103,7 @@ def begin(c: Record) -> None:
         s.head = 0
         s.tail = 0
         s.wire[0].free = -math.inf
-        s.wire[0].bad = 0
+        s.wire[0].bad = -1
         if warm:
             _remember(c, h)
 
@@ -114,7 +114,7 @@ def _remember(c: Record, h: int) -> None:
     s = c.half[h]
     s.samples = 1
     s.srtt = c.warm_rtt
-    s.rttvar = c.warm_deviation
+    s.rttvar = c.warm_rtt / 2  # as the first one leaves it (RFC 6298, section 2.2)
     s.min_rtt = c.warm_rtt
     if c.linux:
         s.mdev = 4 * c.warm_deviation

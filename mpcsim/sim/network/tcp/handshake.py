@@ -59,6 +59,7 @@ def put(
     m.first_segment = 0
     m.began = 0.0
     m.left = 0.0
+    m.waited = 0.0
     m.wire_ms = 0.0
     m.resent = 0
     s.given += 1

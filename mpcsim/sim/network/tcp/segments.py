@@ -6,7 +6,7 @@ import math
 
 from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.state import DATA, MESSAGES, RING, SEGMENT_BYTES, Record
-from mpcsim.sim.network.tcp.wire import launch
+from mpcsim.sim.network.tcp.wire import DROPPED, launch
 
 
 @compiled
@@ -34,7 +34,7 @@ def cut(c: Record, h: int, now: float, most: int) -> int:
     i = s.nxt
     if s.sent == m.begin:
         m.first_segment = i
-        m.began = now
+        m.began = m.left = now
     segment = c.half[h].segment[i & RING]
     segment.message = s.sending
     segment.place = i - m.first_segment
@@ -44,7 +44,7 @@ def cut(c: Record, h: int, now: float, most: int) -> int:
         s.sending += 1
         m = s.message[s.sending & MESSAGES]
         m.first_segment = i
-        m.began = now
+        m.began = m.left = now
     s.out += weight(c, size)
     segment.size = size
     segment.end = s.sent
@@ -65,6 +65,7 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
     segment = c.half[h].segment[i & RING]
     m = c.half[h].message[segment.message & MESSAGES]
     segment.sent = now
+    before = s.wire[0].free
     slot = launch(
         c,
         h,
@@ -78,11 +79,14 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
     )
     if segment.tries:
         m.resent += 1
-    else:
+    elif slot != DROPPED:
         m.wire_ms += (segment.size + c.header) * 8 / s.wire[0].bits_per_ms
         k = segment.message
         while k < s.given and s.message[k & MESSAGES].begin < segment.end:
-            s.message[k & MESSAGES].left = s.wire[0].free
+            own = s.message[k & MESSAGES]
+            own.left = s.wire[0].free
+            if own.first_segment == i:
+                own.waited = max(before - now, 0.0)
             k += 1
     segment.tries += 1
     s.last_sent = now

@@ -18,6 +18,11 @@ import numpy as np
 SEGMENT_BYTES: Final = 1448
 """Payload of a full segment (1500-byte MTU, IPv4, TCP timestamps)."""
 
+# What is in place of a link's number in the record of a connection that is not in use.
+CLOSED_AGAIN: Final = -1
+UNUSED: Final = -2
+"""Nobody has used it, nor those that follow it."""
+
 # What a packet is.
 DATA: Final = 0
 ACK: Final = 1
@@ -85,6 +90,7 @@ MESSAGE: Final = np.dtype(
         ("first_segment", np.int64),
         ("began", np.float64),  # when its first byte was sent
         ("left", np.float64),  # when its last byte had left for the first time
+        ("waited", np.float64),  # its first segment, for the wire
         ("wire_ms", np.float64),  # what its segments took on the wire the first time
         ("resent", np.int64),  # segments of it that were sent again
     ],
@@ -116,7 +122,7 @@ WIRE: Final = np.dtype(
         ("to_bad", np.float64),  # bursty loss: chances per packet; 0: none
         ("to_good", np.float64),
         ("bad_loss", np.float64),
-        ("bad", np.int64),
+        ("bad", np.int64),  # -1: not known yet
     ],
     align=True,
 )
@@ -247,7 +253,7 @@ CONNECTION: Final = np.dtype(
         ("untold", np.int64),  # there may be more to tell
         ("ready_ms", np.float64),  # when it was open
         # in a pool (see ``traffic``)
-        ("link", np.int64),  # -1: not in use
+        ("link", np.int64),  # CLOSED_AGAIN or UNUSED: none
         ("flip", np.int64),  # 1: the link's second site opened it
         ("session", np.int64),
         ("owner", np.int64),  # the exchange that has it to itself, or -1
@@ -270,8 +276,7 @@ LINK: Final = np.dtype(
         ("pool", np.int64),  # connections that one session may have over it
         ("warm_rtt", np.float64),  # what a kept connection knows of round trips
         ("warm_deviation", np.float64),
-        ("shared", np.int64),  # they share the wire and the queue in front of it
-        ("wire", WIRE, (2,)),  # from its first site to the second, and back
+        ("wire", WIRE, (2,)),  # from its first site to the second, and back; all share it
     ],
     align=True,
 )

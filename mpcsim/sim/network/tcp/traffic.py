@@ -15,12 +15,12 @@ import math
 
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.state import MESSAGES, Record
+from mpcsim.sim.network.tcp.state import MESSAGES, UNUSED, Record
 
 
 @compiled
 def _borrow(c: Record, link: Record) -> None:
-    """Give a connection the state of the wires that it shares with others."""
+    """Give a connection the state of the wires, which it shares with others."""
     for h in range(2):
         shared = link.wire[h ^ c.flip]
         own = c.half[h].wire[0]
@@ -69,6 +69,8 @@ def choose(connections: Record, links: Record, t: Record) -> int:
         if c.link < 0:
             if unused < 0:
                 unused = k
+            if c.link == UNUSED:
+                break
             continue
         if c.link != t.link or c.session != t.session:
             continue
@@ -108,9 +110,7 @@ def place(connections: Record, links: Record, transfers: Record, number: int, no
     c.pair = t.pair
     if t.exclusive and not links[t.link].http2:
         c.owner = t.pair
-    shared = links[t.link].shared
-    if shared:
-        _borrow(c, links[t.link])
+    _borrow(c, links[t.link])
     kernel.give(
         c,
         t.side ^ c.flip,
@@ -123,8 +123,7 @@ def place(connections: Record, links: Record, transfers: Record, number: int, no
         t.backward,
         t.stream,
     )
-    if shared:
-        _return(c, links[t.link])
+    _return(c, links[t.link])
     return k
 
 
@@ -138,11 +137,9 @@ def extend(
     if t.connection < 0:
         return
     c = connections[t.connection]
-    if links[t.link].shared:
-        _borrow(c, links[t.link])
+    _borrow(c, links[t.link])
     kernel.more(c, t.side ^ c.flip, now, size)
-    if links[t.link].shared:
-        _return(c, links[t.link])
+    _return(c, links[t.link])
 
 
 @compiled
@@ -177,9 +174,9 @@ def account(c: Record, t: Record, now: float) -> None:
         return
     opened = max(t.given, c.ready_ms)
     t.handshake = opened - t.given if opened <= m.began else 0.0
-    t.queueing += m.began - t.given - t.handshake
+    t.queueing += m.began - t.given - t.handshake + m.waited
     t.transmission = m.wire_ms
-    t.window = m.left - m.began - m.wire_ms
+    t.window = m.left - m.began - m.waited - m.wire_ms
     if abs(t.window) < 1e-9:
         t.window = 0.0
 
@@ -196,29 +193,33 @@ def advance(
     Returns:
         The connection on which something arrived (-1: none did), and when.
     """
-    count = len(connections)
-    for k in range(count):
+    for k in range(len(connections)):
         c = connections[k]
-        if c.link >= 0 and c.untold and kernel.arrivals(c, now):
-            _settle(connections, links, transfers, waiting, k, now)
-            return k, now
+        if c.link == UNUSED:
+            break
+        if c.link >= 0 and c.untold:
+            _borrow(c, links[c.link])
+            there = kernel.arrivals(c, now)
+            _return(c, links[c.link])
+            if there:
+                _settle(connections, links, transfers, waiting, k, now)
+                return k, now
     while True:
         soonest = math.inf
         chosen = -1
-        for k in range(count):
+        for k in range(len(connections)):
             c = connections[k]
+            if c.link == UNUSED:
+                break
             if c.link >= 0 and c.next < soonest:
                 soonest = c.next
                 chosen = k
         if chosen < 0 or soonest > until:
             return -1, math.inf
         c = connections[chosen]
-        shared = links[c.link].shared
-        if shared:
-            _borrow(c, links[c.link])
+        _borrow(c, links[c.link])
         there = kernel.step(c)
-        if shared:
-            _return(c, links[c.link])
+        _return(c, links[c.link])
         if there:
             _settle(connections, links, transfers, waiting, chosen, soonest)
             return chosen, soonest
@@ -243,6 +244,8 @@ def release(connections: Record, links: Record, transfers: Record, pair: int, no
     """An exchange is over: its connections may carry others."""
     for k in range(len(connections)):
         c = connections[k]
+        if c.link == UNUSED:
+            break
         if c.link >= 0 and c.owner == pair:
             c.owner = -1
             place_waiting(connections, links, transfers, c.link, now)

@@ -12,6 +12,10 @@ import numpy as np
 from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.state import PACKETS, Record
 
+LOST = -1
+DROPPED = -2
+"""There was no room in front of the link."""
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ODD = np.uint64(0xD1B54A32D192ED03)
 _THIRD = np.uint64(0x8CB92BA72F3D8DD7)
@@ -53,18 +57,20 @@ def launch(
     """Put a packet of ``size`` bytes on direction ``d``.
 
     Returns:
-        Its place among the packets under way, or -1 if it will not arrive.
+        Its place among the packets under way; LOST or DROPPED if it will not arrive.
     """
     half = c.half[d]
     wire = half.wire[0]
     start = max(now, wire.free)
     if (start - now) * wire.bits_per_ms > wire.queue * 8:
-        return -1  # the queue in front of the link is full
+        return DROPPED
     wire.free = start + size * 8 / wire.bits_per_ms
     chance = wire.loss
     if wire.to_bad > 0:
         turn = uniform(key, place, tries, what + 8)
-        if wire.bad:
+        if wire.bad < 0:
+            wire.bad = 1 if turn < wire.to_bad / (wire.to_bad + wire.to_good) else 0
+        elif wire.bad:
             if turn < wire.to_good:
                 wire.bad = 0
         elif turn < wire.to_bad:
@@ -72,7 +78,7 @@ def launch(
         if wire.bad:
             chance = wire.bad_loss
     if chance > 0 and uniform(key, place, tries, what) < chance:
-        return -1
+        return LOST
     half.arrived = max(half.arrived, wire.free + latency)
     slot = half.tail & PACKETS
     half.tail += 1

@@ -1,0 +1,157 @@
+"""Slow start (RFC 5681, section 3.1; RFC 6928): what may leave before acknowledgements are back."""
+
+import math
+
+import pytest
+
+from mpcsim.sim.network.transport import Draws
+from tests.sim.network.tcp.lab import ACK_MS, FULL, SEGMENT_MS, Line, parts, plain, took
+
+both = pytest.mark.parametrize("profile", ["linux", "ns3"])
+
+
+# ------------------------------------------------------------------ one message
+
+
+def test_one_segment() -> None:
+    """448 bytes are 500 with headers: 4000 bit, 0.04 ms at 100 Mbit/s; then 40 ms of way."""
+    transfer = Line()(5.0, 448)
+    assert transfer.arrived_ms == pytest.approx(5 + 0.04 + 40)
+    assert parts(transfer) == pytest.approx((0, 0, 0, 0.04, 40, 0))
+
+
+@both
+def test_ten_segments_leave_at_once(profile: str) -> None:
+    transfer = Line(plain(profile))(0.0, 10 * FULL)
+    assert took(transfer) == pytest.approx(10 * SEGMENT_MS[profile] + 40)
+    assert parts(transfer) == pytest.approx((0, 0, 0, 10 * SEGMENT_MS[profile], 40, 0))
+
+
+@both
+def test_the_eleventh_segment_waits_for_the_first_acknowledgement(profile: str) -> None:
+    """Every second segment is acknowledged. The second has left at 0.24, its acknowledgement is
+    there at 0.24 + 40 + 0.00416 + 40 = 80.24416; the eleventh leaves by 80.36416 and arrives at
+    120.36416. It has waited since 1.2."""
+    segment, ack = SEGMENT_MS[profile], ACK_MS[profile]
+    opens = 2 * segment + 40 + ack + 40
+    transfer = Line(plain(profile))(0.0, 11 * FULL)
+    assert took(transfer) == pytest.approx(opens + segment + 40)
+    assert transfer.window_ms == pytest.approx(opens - 10 * segment)
+    assert transfer.transmission_ms == pytest.approx(11 * segment)
+    assert sum(parts(transfer)) == pytest.approx(took(transfer))
+
+
+@both
+def test_50_kb(profile: str) -> None:
+    """50 000 bytes are 35 segments, the last of 50 000 - 34 x 1448 = 768 bytes.
+
+    Ten leave. The acknowledgements of two each, from 80.24416 on and 0.24 ms apart, let four go
+    each time (0.48 ms), so that 20 leave one behind the other. The first two of them are there
+    0.24 + 40 ms later and acknowledged after 40.00416 more: at 160.48832 the last 5 segments may
+    go, 4 x 1448 + 768 bytes.
+    """
+    segment, ack = SEGMENT_MS[profile], ACK_MS[profile]
+    round_trip = 2 * segment + 40 + ack + 40
+    last = 4 * segment + segment - (1448 - 768) * 8 / 100_000
+    transfer = Line(plain(profile))(0.0, 50_000)
+    assert took(transfer) == pytest.approx(2 * round_trip + last + 40)
+    assert transfer.transmission_ms == pytest.approx(30 * segment + last)
+    assert sum(parts(transfer)) == pytest.approx(took(transfer))
+
+
+def test_a_slow_line_never_waits_for_acknowledgements() -> None:
+    """At 1 Mbit/s a segment takes 12 ms, and ten take 120: the first acknowledgement, of two
+    segments, is back after 24 + 80.4 ms. So 35 segments leave one behind the other."""
+    transfer = Line(mbit_per_s=1.0)(0.0, 50_000)
+    assert transfer.window_ms == 0
+    assert took(transfer) == pytest.approx((50_000 + 35 * 52) * 8 / 1000 + 40)
+
+
+@both
+def test_an_infinitely_fast_line(profile: str) -> None:
+    """Windows of 10, 20, 40 and 80, a round trip apart."""
+    line = Line(plain(profile), mbit_per_s=math.inf)
+    assert line.flights(0.0, 200) == [(40, 10), (120, 20), (200, 40), (280, 80), (360, 50)]
+
+
+@both
+def test_the_window_has_a_limit(profile: str) -> None:
+    """511 segments under way, 740 kB."""
+    assert 511 * FULL == 739_928
+    line = Line(plain(profile), mbit_per_s=math.inf)
+    flights = line.flights(0.0, 3000)
+    assert flights[:7] == [(40, 10), (120, 20), (200, 40), (280, 80), (360, 160), (440, 320), (520, 511)]  # fmt: skip
+    assert max(count for _, count in flights) == 511
+
+
+@both
+def test_there_and_back_may_differ(profile: str) -> None:
+    """30 ms there and 10 back, 100 Mbit/s there and 10 back, where an acknowledgement takes ten
+    times as long."""
+    line = Line(plain(profile), way=30.0, back_way=10.0, back_mbit_per_s=10.0)
+    segment, ack = SEGMENT_MS[profile], ACK_MS[profile]
+    expected = 2 * segment + 30 + 10 * ack + 10 + segment + 30
+    assert took(line(0.0, 11 * FULL)) == pytest.approx(expected)
+
+
+def test_a_wider_window_to_begin_with() -> None:
+    """40 segments leave at once, the 41st after the first acknowledgement, of two segments."""
+    assert took(Line(plain(initial_window=40))(0.0, 40 * FULL)) == pytest.approx(40 * 0.12 + 40)
+    waits = Line(plain(initial_window=40))(0.0, 41 * FULL)
+    assert took(waits) == pytest.approx(80.24416 + 0.12 + 40)
+
+
+# ------------------------------------------------------------------ several messages
+
+
+def test_the_window_goes_on_for_the_next_message() -> None:
+    """6 + 6 segments: two of the second message find the window of 10 full, and wait until
+    80.24416, when the first acknowledgement is back."""
+    line = Line(plain(http="2"))
+    line.send(0.0, 6 * FULL)
+    second = line(1.0, 6 * FULL)
+    assert second.window_ms == pytest.approx(80.24416 - (1 + 4 * 0.12))
+    assert second.arrived_ms == pytest.approx(80.24416 + 2 * 0.12 + 40)
+    assert sum(parts(second)) == pytest.approx(took(second))
+
+
+def test_the_window_has_grown_when_the_acknowledgements_are_back() -> None:
+    """Ten segments acknowledged: the window is 20 by 100 ms, so that 20 segments leave at once; and
+    40 at 200 ms."""
+    line = Line()
+    line(0.0, 10 * FULL)
+    for now, count in ((100.0, 20), (200.0, 40)):
+        transfer = line(now, count * FULL)
+        assert took(transfer) == pytest.approx(count * 0.12 + 40)
+        assert transfer.window_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("profile", "used", "window"),
+    [("linux", 4, 10), ("linux", 6, 12), ("linux", 8, 16), ("ns3", 4, 14), ("ns3", 8, 18)],
+)
+def test_whether_a_window_grows_that_was_not_used(profile: str, used: int, window: int) -> None:
+    """Every acknowledged segment widens ns-3's window by one; Linux's only as far as to twice what
+    was under way (RFC 7661 says why)."""
+    line = Line(plain(profile), mbit_per_s=math.inf)
+    line(0.0, used * FULL)
+    assert line.flights(100.0, 30)[0] == (40, window)
+
+
+def test_one_message_behind_another() -> None:
+    """The line is busy for 5 x 0.12 = 0.6 ms; the second message waits and follows."""
+    line = Line(plain(http="2"))
+    line.send(0.0, 5 * FULL)
+    second = line(0.1, FULL)
+    assert second.arrived_ms == pytest.approx(0.6 + 0.12 + 40)
+    assert parts(second) == pytest.approx((0.5, 0, 0, 0.12, 40, 0))
+
+
+def test_messages_of_a_connection_arrive_in_order() -> None:
+    """The second has a faster way, and waits at the end for the first."""
+    line = Line(plain(http="2"))
+    first = line.send(0.0, 448)
+    second = line(1.0, 448, draws=Draws(10.0, 40.0))
+    assert second.arrived_ms == line.done[first].arrived_ms == pytest.approx(40.04)
+    assert second.queueing_ms == pytest.approx(40.04 - (1 + 0.04 + 10))
+    assert sum(parts(second)) == pytest.approx(took(second))
