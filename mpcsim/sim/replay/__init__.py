@@ -10,25 +10,26 @@ for many draws of latencies and losses at once, as arrays.
     >>> graph = record(sim.sign().trace)
     >>> print(graph.replay(Network.preset("seoul", access="lte"), 1_000_000))
 
-``steps`` is what is replayed; ``plan`` lays it out on a network, ``chunk`` works out the times of
-some thousand samples, ``tally`` their critical paths; ``results`` is what comes out. ``graph`` is
-the front door.
+``steps`` is what is replayed; ``plan`` lays it out on a network, ``course`` is the compiled order
+of events, ``chunk`` works out the times of some thousand samples, ``tally`` their critical paths;
+``fitted`` is the quick way that is not exact; ``results`` is what comes out. ``graph`` is the
+front door.
 
-The arithmetic is that of ``transport.Pipe`` and ``engine.VirtualRun``, operation by operation: fed
-with the same draws (``DrawTable``), both give the same times, bit by bit. Three things make it
-quick. Samples are worked on in chunks that stay in the processor's cache. What cannot matter is not
-computed: a connection whose messages fit into the window in every possible course of events needs
-neither a window nor acknowledgements. And nothing is drawn that is not used.
+Every sample is simulated on the kernel that carries the messages of ``engine.VirtualRun``, too
+(``mpcsim.sim.network.tcp.traffic``): fed with the same draws (``DrawTable``), both give the same
+times, bit by bit. A sample is one session. What depends on the calls before or beside it (a kept
+connection's history, two calls on one link) a replay does not know; ``LocalService`` does.
 
 All times are milliseconds.
 """
 
 from mpcsim.sim.replay.draws import ArraySource, DrawTable
 from mpcsim.sim.replay.graph import MessageGraph, record
-from mpcsim.sim.replay.results import Explanation, Replay, Share
+from mpcsim.sim.replay.results import Approximation, Explanation, Replay, Share
 from mpcsim.sim.replay.steps import Packet, Step
 
 __all__ = [
+    "Approximation",
     "ArraySource",
     "DrawTable",
     "Explanation",

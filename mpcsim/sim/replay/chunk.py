@@ -41,6 +41,13 @@ class Chunk:
     parts: Floats
     """Where the time of each hop went, by ``SIMULATED``."""
 
+    @classmethod
+    def of(cls, plan: Plan, ends: Floats) -> Chunk:
+        """Nothing but the ends: a row for each party."""
+        none = np.empty((0, 0))
+        by_party = dict(zip(plan.parties, ends, strict=True))
+        return cls(plan, by_party, none, none.astype(np.bool_), none, none)
+
     @cached_property
     def finished(self) -> Floats:
         """When the last party finished."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.draws import DrawSource, TransferKey, loss_keys
@@ -36,6 +37,10 @@ class Sampled:
 
     def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
         return _draw(direction, part, self._generator, samples.stop - samples.start)
+
+    def choices(self, of: int, n: int) -> NDArray[np.int64]:
+        """``n`` numbers from 0 to ``of`` - 1."""
+        return self._generator.integers(0, of, n)
 
 
 def _draw(direction: Direction, part: Part, generator: np.random.Generator, n: int) -> Drawn:

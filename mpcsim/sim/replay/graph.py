@@ -15,6 +15,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.replay.chunk import simulate
 from mpcsim.sim.replay.draws import ArraySource, Sampled
+from mpcsim.sim.replay.fitted import Fitted
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Replay
 from mpcsim.sim.replay.steps import Packet, Step
@@ -48,6 +49,7 @@ class MessageGraph:
         parties: bool = False,
         explain: bool = False,
         draws: ArraySource | None = None,
+        approximate: bool = False,
     ) -> Replay:
         """When the session finishes, ``samples`` times over.
 
@@ -61,22 +63,35 @@ class MessageGraph:
             parties: keep the finishing times of every party, too.
             explain: work out critical paths, for all samples; takes up to twice as long.
             draws: in place of draws from the network's distributions.
+            approximate: draw the times of transfers from fitted distributions, many times as
+                quick; how far off that is, the result says (``Replay.approximation``).
 
         Raises:
             UsageError: no samples; measured compute; a party without a site; a site that hosts
                 more parties than it has cores (they would take turns, in an order that depends on
-                the sample); a network that forwards as bytes arrive.
+                the sample); a network that forwards as bytes arrive; an approximation that is to
+                be explained, or to use other draws.
         """
         if not whole(samples, 1):
             raise UsageError(f"samples is {samples}: not a whole number from 1 on")
-        plan = Plan(self.steps, self.messages, network, costs or Free())
+        if approximate and (explain or draws is not None):
+            raise UsageError(
+                "an approximation has neither critical paths nor draws of its own: leave out "
+                f"{'explain' if explain else 'draws'}, or approximate"
+            )
+        costs = costs or Free()
+        plan = Plan(self.steps, self.messages, network, costs)
+        fitted = Fitted(plan, network, costs, seed) if approximate else None
         finished = np.empty(samples)
         ends = {i: np.empty(samples) for i in self.parties} if parties else {}
         tally = Tally(plan) if explain else None
         for number, first in enumerate(range(0, samples, CHUNK)):
             last = min(first + CHUNK, samples)
-            source = draws or Sampled(seed, number)
-            run = simulate(plan, source, slice(first, last), explain)
+            if fitted is not None:
+                run = fitted.simulate(seed, number, last - first)
+            else:
+                source = draws or Sampled(seed, number)
+                run = simulate(plan, source, slice(first, last), explain)
             finished[first:last] = run.finished
             for i, kept in ends.items():
                 kept[first:last] = run.ends[i]
@@ -90,6 +105,7 @@ class MessageGraph:
             finished,
             ends,
             tally.explanation(samples) if tally is not None else None,
+            fitted.judge(seed) if fitted is not None else None,
         )
 
     def __str__(self) -> str:

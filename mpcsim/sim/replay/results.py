@@ -39,6 +39,30 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Approximation:
+    """How far fitted transfers are from simulated ones."""
+
+    simulated: int
+    """Samples that it was fitted to."""
+    judged: int
+    """Other samples that it was compared with."""
+    mean: float
+    """Relative difference of the means; above 0 if the fitted one is larger."""
+    p95: float
+    """Share of the simulated samples below the fitted 95th percentile."""
+    p99: float
+    wasserstein: float
+    """Distance of the distributions, over the mean."""
+
+    def __str__(self) -> str:
+        return (
+            f"approximate (fitted to {self.simulated:,} samples): beside {self.judged:,} others "
+            f"the mean is off by {self.mean:+.2%}, the percentiles 95 and 99 are "
+            f"{self.p95:.1%} and {self.p99:.1%}, Wasserstein distance {self.wasserstein:.2%}"
+        )
+
+
+@dataclass(frozen=True)
 class Replay:
     """Finishing times of many runs."""
 
@@ -52,6 +76,8 @@ class Replay:
     """When each party finished; empty unless asked for."""
     explanation: Explanation | None = None
     """None unless asked for."""
+    approximation: Approximation | None = None
+    """How far off it is; None if every transfer was simulated."""
     scope: Scope = "protocol"
     """What was replayed; a REST call opens the vault before (``node.local`` times the whole)."""
 
@@ -114,6 +140,8 @@ class Replay:
             f"  mean {self.mean_ms:.2f} ms, standard deviation {self.std_ms:.2f} ms",
             "  " + ", ".join(f"{percent:g}%: {ms:.2f} ms" for percent, ms in at.items()),
         ]
+        if self.approximation is not None:
+            lines.append(f"  {self.approximation}")
         if self.explanation is not None:
             found = self.explanation
             split = (f"{part} {ms:.2f}" for part, ms in found.split_ms.items() if ms)

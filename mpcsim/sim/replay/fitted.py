@@ -1,0 +1,189 @@
+"""Transfers by fitted distributions: quick, and approximate. All times are milliseconds.
+
+Some thousand samples are simulated. Without losses, each transfer's time is fitted as a constant
+and so many of its latencies there and back. What is left over, losses and all, is drawn from the
+simulated samples: one sample's remainders for all transfers together, because a loss makes those
+that follow it on its connection slower, too. Latencies are drawn anew.
+
+It ignores that what is left over depends on the latencies, and can know nothing of what is rarer
+than the simulated samples. How far it is off is measured on other samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.sim.network.tcp.compiled import compiled, entry
+from mpcsim.sim.network.tcp.state import Record
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay.arrays import Drawn, Floats
+from mpcsim.sim.replay.chunk import Chunk, simulate
+from mpcsim.sim.replay.draws import DrawTable, Sampled
+from mpcsim.sim.replay.plan import CHUNK, Plan
+from mpcsim.sim.replay.results import Approximation
+from mpcsim.sim.run.compute import Compute
+
+SIMULATED: Final = 16 * CHUNK
+"""Samples to fit, if there are few transfers."""
+MOST_TIMES: Final = 1 << 22
+"""Remainders that are kept, of all transfers together."""
+JUDGED: Final = 4 * CHUNK
+"""Other samples, to judge by."""
+NEGLIGIBLE: Final = 1e-9
+
+
+class Fitted:
+    """Fitted transfers of a plan."""
+
+    def __init__(self, plan: Plan, network: Network, compute: Compute, seed: int) -> None:
+        hops = len(plan.hops)
+        self.count = max(CHUNK, min(SIMULATED, MOST_TIMES // max(1, hops) // CHUNK * CHUNK))
+        self._plan = plan
+        draws = DrawTable(self.count, seed)
+        took = _took(plan, draws, self.count)
+        links = tuple(replace(link, loss=0.0, back_loss=None) for link in network.links)
+        clear = Plan(plan.steps, plan.messages, replace(network, links=links), compute)
+        lossy = any(hop.direction.lossy for hop in plan.hops)
+        without = _took(clear, draws, self.count) if lossy else took
+        self._factors = np.zeros((hops, 3))
+        self._rest = np.empty((self.count, hops))
+        for h, hop in enumerate(plan.hops):
+            each = slice(0, self.count)
+            there = self._every(draws(hop.key, hop.direction, "forward", each))
+            back = self._every(draws(hop.key, hop.direction, "backward", each))
+            self._factors[h] = _fit(there, back, without[h])
+            fitted = self._factors[h] @ np.stack([there, back, np.ones(self.count)])
+            self._rest[:, h] = took[h] - fitted
+        self._needs_back = np.abs(self._factors[:, 1]) > NEGLIGIBLE
+
+    def _every(self, drawn: Drawn) -> Floats:
+        """One for each sample, if there is one for all."""
+        return np.broadcast_to(drawn, self.count).astype(np.float64)
+
+    def simulate(self, seed: int, number: int, count: int) -> Chunk:
+        """As many samples as a chunk asks for."""
+        plan = self._plan
+        source = Sampled(seed, number)
+        each = slice(0, count)
+        there = np.empty((len(plan.hops), count))
+        back = np.zeros((len(plan.hops), count))
+        for h, hop in enumerate(plan.hops):
+            there[h] = source(hop.key, hop.direction, "forward", each)
+            if self._needs_back[h]:
+                back[h] = source(hop.key, hop.direction, "backward", each)
+        which = source.choices(self.count, count)
+        ends = np.empty((len(plan.parties), count))
+        run(
+            plan.step_records,
+            plan.sends,
+            plan.message_records,
+            plan.hop_records,
+            plan.flow_records,
+            there,
+            back,
+            self._factors,
+            self._rest,
+            which,
+            plan.last_steps,
+            ends,
+        )
+        return Chunk.of(plan, ends)
+
+    def judge(self, seed: int) -> Approximation:
+        """Compare with simulated samples of other draws."""
+        ours, theirs = np.empty(JUDGED), np.empty(JUDGED)
+        for number in range(JUDGED // CHUNK):
+            each = slice(number * CHUNK, (number + 1) * CHUNK)
+            ours[each] = self.simulate(seed + 1, number, CHUNK).finished
+            theirs[each] = simulate(self._plan, Sampled(seed + 2, number), each, False).finished
+        ours.sort()
+        theirs.sort()
+        mean = float(theirs.mean())
+        p95, p99 = (float(np.mean(theirs <= np.percentile(ours, at))) for at in (95, 99))
+        off = float(ours.mean()) / mean - 1 if mean else 0.0
+        distance = float(np.abs(ours - theirs).mean()) / mean if mean else 0.0
+        return Approximation(self.count, JUDGED, off, p95, p99, distance)
+
+
+def _took(plan: Plan, draws: DrawTable, count: int) -> Floats:
+    """How long each transfer took in the samples of a table."""
+    took = np.empty((len(plan.hops), count))
+    for first in range(0, count, CHUNK):
+        each = slice(first, min(first + CHUNK, count))
+        took[:, each] = simulate(plan, draws, each, True).parts.sum(axis=1)
+    return took
+
+
+def _fit(there: Floats, back: Floats, took: Floats) -> Floats:
+    """``took`` as so many times ``there`` and ``back`` and a constant, by least squares.
+
+    One that does not vary has no factor but propagation's own.
+    """
+    factors = np.array([1.0, 0.0, 0.0])
+    rest = took - there
+    varying = [k for k, each in enumerate((there, back)) if np.ptp(each) > NEGLIGIBLE]
+    columns = [(there, back)[k] for k in varying]
+    found, *_ = np.linalg.lstsq(np.stack([*columns, np.ones(len(took))], axis=1), rest)
+    for k, factor in zip(varying, found, strict=False):
+        factors[k] += factor
+    factors[2] = found[-1]
+    return factors
+
+
+@compiled
+def _transfer(
+    hops: Record, flows: Record, there: Floats, back: Floats, h: int, sample: int, burst: int
+) -> Record:
+    """The flow of a hop, with what the message at hand meets on it."""
+    flow = flows[hops[h].flow]
+    if flow.burst != burst:
+        flow.burst = burst
+        flow.forward = there[h, sample]
+        flow.backward = back[h, sample]
+    return flow
+
+
+@entry
+def run(
+    steps: Record,
+    sends: NDArray[np.int64],
+    messages: Record,
+    hops: Record,
+    flows: Record,
+    there: Floats,
+    back: Floats,
+    factors: Floats,
+    rest: Floats,
+    which: NDArray[np.int64],
+    last_steps: NDArray[np.int64],
+    ends: Floats,
+) -> None:
+    """Work out as many samples as ``ends`` has columns, step by step in the graph's order."""
+    for sample in range(ends.shape[1]):
+        for k in range(len(flows)):
+            flows[k].burst = -1
+        for k in range(len(steps)):
+            steps[k].latest = 0.0
+        for k in range(len(steps)):
+            step = steps[k]
+            before = steps[step.previous].end if step.previous >= 0 else 0.0
+            start = max(before, step.latest)
+            joined = step.previous >= 0 and start == before
+            step.burst = steps[step.previous].burst if joined else k
+            step.end = start + step.cost
+            for place in range(step.first_send, step.last_send):
+                m = sends[place]
+                now = step.end
+                for h in range(messages[m].first_hop, messages[m].last_hop):
+                    flow = _transfer(hops, flows, there, back, h, sample, step.burst)
+                    now += factors[h, 0] * flow.forward + factors[h, 1] * flow.backward
+                    now += factors[h, 2] + rest[which[sample], h] + hops[h].service
+                if messages[m].needed_by >= 0:
+                    receiver = steps[messages[m].needed_by]
+                    receiver.latest = max(receiver.latest, now)
+        for party in range(len(last_steps)):
+            ends[party, sample] = steps[last_steps[party]].end
