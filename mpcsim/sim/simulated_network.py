@@ -41,6 +41,10 @@ _KINDS: Final = {
 }
 
 
+MOST_PIECES: Final = 60
+"""Pieces of one message that are under way at a time (a connection has room for 64 messages)."""
+MOST_PIECES: Final = 60
+"""Pieces of one message that are under way at a time (a connection has room for 64 messages)."""
 _NO_KEY: Final = TransferKey(CLIENT, CLIENT, 0, 0)
 """Here draws come in the order of transfers, whatever they are of."""
 
@@ -61,8 +65,7 @@ def begin_session() -> None:
 
 @dataclass(frozen=True)
 class Carried:
-    """A message that has been put on a link, and when its last byte arrives; milliseconds as
-    ``SimulatedNetwork.now_ms``."""
+    """A message that has come over a link; milliseconds as ``SimulatedNetwork.now_ms``."""
 
     source: End
     target: End
@@ -76,7 +79,7 @@ class SimulatedNetwork:
     """The network and the faults in force; may be changed while the gateway runs."""
 
     listener: Callable[[Carried], None] | None = None
-    """Is told of every message on every link."""
+    """Is told of every message on every link, once it is there."""
 
     def __init__(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
@@ -204,6 +207,8 @@ class _Links:
         self.ways = ways
         self.overhead_bytes = network.connection.overhead_bytes
         self.cold = network.connection.cold
+        self._exclusive = network.connection.http == "1.1"
+        self._exclusive = network.connection.http == "1.1"
         self.tell = clock.tell
         self._draws = draws
         self._began_ms: float | None = None
@@ -260,7 +265,7 @@ class _Links:
             draws,
             pair=pair,
             session=session,
-            exclusive=True,
+            exclusive=self._exclusive,
             stream=True,
         )
         self._waiting[number] = told
@@ -282,10 +287,12 @@ class _Carried:
     """An exchange over a link."""
 
     def __init__(self, links: _Links, asking: End, asked: End) -> None:
-        self._links = links
+        self.links = links
         self._there = asking, asked
         self._pair = links.pair()
         self._session = links.session()
+        self._under_way = 0
+        self._closed = False
 
     async def go(self, size: int) -> None:
         """See ``Exchange``."""
@@ -305,7 +312,25 @@ class _Carried:
 
     def close(self) -> None:
         """See ``Exchange``."""
-        self._links.release(self._pair)
+        self._closed = True
+        self._release_if_over()
+
+    def put(self, way: _Way, size: int, draws: Draws, told: Callable[[Arrival], None]) -> None:
+        """Put a message, or a piece of one, on the connection; see ``_Links.put``."""
+
+        def told_here(arrival: Arrival) -> None:
+            told(arrival)
+            if arrival.whole:
+                self._under_way -= 1
+                self._release_if_over()
+
+        self._under_way += 1
+        self.links.put(way, size, draws, self._pair, self._session, told_here)
+
+    def _release_if_over(self) -> None:
+        """What nobody waits for any more keeps the connection busy as long as it is under way."""
+        if self._closed and not self._under_way:
+            self.links.release(self._pair)
 
     async def _take_time(self, ends: tuple[End, End], size: int) -> None:
         async def one() -> Pieces:
@@ -316,10 +341,10 @@ class _Carried:
 
     async def _carry(self, ends: tuple[End, End], pieces: Pieces) -> Pieces:
         loop = asyncio.get_running_loop()
-        arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
-        sending = loop.create_task(self._send(ends, pieces, arriving))
+        body = _Body(self, ends)
+        sending = loop.create_task(body.send(pieces))
         try:
-            while (found := await arriving.get()) is not None:
+            while (found := await body.arriving.get()) is not None:
                 at_s, piece = found
                 await asyncio.sleep(max(0.0, at_s - loop.time()))
                 if piece:
@@ -329,62 +354,83 @@ class _Carried:
             sending.cancel()
             await asyncio.wait([sending])
 
-    async def _send(
-        self,
-        ends: tuple[End, End],
-        pieces: Pieces,
-        arriving: asyncio.Queue[tuple[float, bytes] | None],
-    ) -> None:
-        """Put the pieces of a message on the connection; say when what of them is there."""
-        loop, links = asyncio.get_running_loop(), self._links
-        way = links.ways[ends]
-        overhead = links.overhead_bytes  # leaves first
-        latencies: Draws | None = None
-        size, given_ms, arrived_ms = 0, 0.0, 0.0
-        under_way = 0
-        all_there = asyncio.Event()
 
-        def put(piece: bytes) -> None:
-            nonlocal overhead, latencies, size, given_ms, under_way
-            draws = links.draw(way)
-            if latencies is None:
-                given_ms = links.now_ms()
-            else:  # the parts of a message meet the same queues
-                draws = Draws(latencies.forward_ms, latencies.backward_ms, draws.key)
-            latencies = draws
-            start = -overhead
+class _Body:
+    """A message on its way over the connection of an exchange, in the pieces in which it comes."""
 
-            def told(arrival: Arrival) -> None:
-                nonlocal start, under_way, arrived_ms
-                end = arrival.size - before
-                at_s = loop.time() + way.service_ms / 1000
-                arriving.put_nowait((at_s, piece[max(0, start) : max(0, end)]))
-                start = end
-                arrived_ms = arrival.at_ms + way.service_ms
-                if arrival.whole:
-                    under_way -= 1
-                    if not under_way:
-                        all_there.set()
+    def __init__(self, exchange: _Carried, ends: tuple[End, End]) -> None:
+        self.arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+        """What of it is at the other end, and from when on; None: no more comes."""
+        self._exchange = exchange
+        self._links = exchange.links
+        self._ends = ends
+        self._way = self._links.ways[ends]
+        self._overhead = self._links.overhead_bytes  # leaves first
+        self._latencies: Draws | None = None
+        self._held = bytearray()
+        self._under_way = 0
+        self._all_there = asyncio.Event()
+        self._size = 0
+        self._given_ms = self._arrived_ms = 0.0
 
-            before = overhead
-            under_way += 1
-            all_there.clear()
-            links.put(way, overhead + len(piece), draws, self._pair, self._session, told)
-            overhead = 0
-            size += len(piece)
-
+    async def send(self, pieces: Pieces) -> None:
+        """Put the pieces on the connection, and wait until they are at its other end."""
         try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    if piece:
-                        put(piece)
-            if latencies is None:
-                put(b"")
-            await all_there.wait()
+            try:
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        if piece:
+                            self._put(piece)
+                if self._latencies is None:
+                    self._put(b"")
+            except Exception:  # it breaks off, once what was sent before is there
+                if self._under_way:
+                    await self._all_there.wait()
+                raise
+            await self._all_there.wait()
+            self._links.tell(*self._ends, self._size, self._given_ms, self._arrived_ms)
         finally:
-            arriving.put_nowait(None)
-            if latencies is not None:
-                links.tell(*ends, size, given_ms, arrived_ms)
+            self._held.clear()
+            self.arriving.put_nowait(None)
+
+    def _put(self, piece: bytes) -> None:
+        """Put a piece on the connection; while many are under way, with others that come."""
+        if self._under_way == MOST_PIECES:
+            self._held += piece
+            return
+        links = self._links
+        draws = links.draw(self._way)
+        if self._latencies is None:
+            self._given_ms = links.now_ms()
+        else:  # the parts of a message meet the same queues
+            draws = self._latencies._replace(key=draws.key)
+        self._latencies = draws
+        before, self._overhead = self._overhead, 0
+        told = 0
+
+        def arrived(arrival: Arrival) -> None:
+            nonlocal told
+            there = max(0, arrival.size - before)
+            at_s = asyncio.get_running_loop().time() + self._way.service_ms / 1000
+            self.arriving.put_nowait((at_s, piece[told:there]))
+            told = there
+            if arrival.whole:
+                self._arrived(arrival.at_ms)
+
+        self._under_way += 1
+        self._all_there.clear()
+        self._size += len(piece)
+        self._exchange.put(self._way, max(1, before + len(piece)), draws, arrived)
+
+    def _arrived(self, at_ms: float) -> None:
+        self._under_way -= 1
+        self._arrived_ms = at_ms + self._way.service_ms
+        if self._held:
+            held = bytes(self._held)
+            self._held.clear()
+            self._put(held)
+        elif not self._under_way:
+            self._all_there.set()
 
 
 def _ways(network: Network) -> dict[tuple[End, End], _Way]:

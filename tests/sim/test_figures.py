@@ -36,6 +36,7 @@ from mpcsim.sim.figures import (
 )
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
+from mpcsim.sim.simulation import Policy
 from mpcsim.sim.traces.flight import PARTS
 from tests.helpers.traces import NAMES, simulation, trace
 
@@ -340,6 +341,21 @@ def test_losses_and_ends_are_visible() -> None:
     assert "(copy)" in "\n".join(t.get_text() for t in texts(drawn(sequence_diagram, "duplicated")))
     deadline = "\n".join(t.get_text() for t in texts(drawn(sequence_diagram, "deadline")))
     assert "(under way)" in deadline
+
+
+@pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
+def test_what_waits_between_two_links_at_the_end_is_under_way(
+    kind: Callable[[Trace], Figure],
+) -> None:
+    """The client's message is at the gateway from 20 ms on, the institution's on its link."""
+    network = Network.star(20.0, 5.0, 140.0, service_ms=50.0)
+    found = simulation(network, policy=Policy(timeout_ms=40.0)).sign(signers=(1, 3)).trace
+    assert {m.sender: [h.transfer.arrived_ms < 40 for h in m.hops] for m in found.messages} == {
+        1: [True],
+        3: [False],
+    }
+    written = [t.get_text() for t in texts(kind(found))]
+    assert sum(t.endswith("(under way)") for t in written) == 2
 
 
 # ---------------------------------------------------------------------- Gantt, critical path

@@ -538,7 +538,7 @@ def off(found: float, expected: float) -> float:
 def test_mean_and_deviation_of_one_message(latency: Latency) -> None:
     network = Network.mesh((1, 2), latency, mbit_per_s=8.0)
     found = one_message(1100).replay(network, SAMPLES, seed=3)
-    wire = wire_ms(1400, 1, 8.0)
+    wire = (1100 + 300 + 52) * 8 / 8000  # 300 bytes of HTTP, 52 of headers
     assert abs(found.mean_ms - latency.mean_ms - wire) < 5 * latency.std_ms / np.sqrt(SAMPLES)
     assert found.std_ms == pytest.approx(latency.std_ms, rel=0.02)
     assert found.finished_ms.min() > wire
@@ -559,13 +559,26 @@ def test_the_later_of_two_exponentials() -> None:
 
 
 def test_losses() -> None:
-    """Each recovery level is as frequent as its probability says, and costs what it should."""
+    """5 segments arrive after 40 ms if none is lost: 0.95^5 of all times. Else what is lost goes
+    again. If it is one of the first two, it goes when three behind it are known to have come, and
+    that is one round trip later at the earliest."""
     network = Network.mesh((1, 2), 40.0, mbit_per_s=float("inf"), loss=0.05)
     found = one_message(5 * 1448 - 300).replay(network, SAMPLES, seed=2)
-    distribution = loss_distribution(segments(5 * 1448), 0.05)
-    for level in range(4):
-        within = found.within(40.0 + recovery_ms(level, 80.0) + 1e-6)
-        assert off(within, distribution[level]) < 5
+    assert found.finished_ms.min() == 40
+    assert off(found.within(40.0), 0.95**5) < 5
+    assert found.within(119.9) == found.within(40.0)
+    assert found.within(120.0) - found.within(40.0) > 2 * 0.05 * 0.95**4 * 0.8
+
+
+def test_losses_of_one_segment() -> None:
+    """ns-3's timer finds them: 10 + 4 x 10 / 2 = 30 ms, but at least 200, then 400, 800: k times with
+    probability (1 - p) p^k."""
+    connection = Connection(profile="ns3")
+    network = Network.mesh((1, 2), 5.0, mbit_per_s=float("inf"), loss=0.25, connection=connection)
+    found = one_message(100).replay(network, SAMPLES, seed=4)
+    for lost, at in enumerate((5, 205, 605, 1405, 3005)):
+        assert off(found.within(at), 1 - 0.25 ** (lost + 1)) < 5
+        assert found.within(at + 100) == found.within(at)
 
 
 def test_slow_start_and_handshake() -> None:
@@ -716,22 +729,6 @@ def test_other_protocols_need_their_definition() -> None:
     of = record(trace, TOY)
     network = Network.mesh((1, 2, 3), Gamma(30.0, 0.6), mbit_per_s=10.0)
     compare(of, network, 50, parties=lambda: toy_parties(1000, 50_000, 3))
-
-
-def test_draws_at_the_edge_of_a_level() -> None:
-    """Levels are half open: a uniform draw equal to a probability belongs to the next level."""
-    distribution = loss_distribution(1, 0.25)
-
-    def source(
-        key: TransferKey, direction: Direction, part: str, samples: slice
-    ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.array([0.0, *distribution[:4]]) if part == "loss" else np.array([10.0])
-
-    network = Network.mesh((1, 2), mbit_per_s=float("inf"), loss=0.25)
-    found = one_message(100).replay(network, 5, draws=source)
-    assert found.finished_ms.tolist() == [
-        10.0 + recovery_ms(level, 20.0) for level in (0, 2, 2, 4, 4)
-    ]
 
 
 def test_own_draws() -> None:

@@ -1,5 +1,5 @@
-"""Pictures of a trace: sequence diagram, Gantt chart, critical path; and of measured links. Needs
-matplotlib.
+"""Pictures of a trace: sequence diagram, Gantt chart, critical path; of measured links; and of many
+times: tails, quantiles. Needs matplotlib.
 
 Every function returns a figure of its own and touches no global state of matplotlib, so they work
 in scripts, servers and notebooks alike. ``style`` and ``canvas`` are for further figures.
@@ -29,6 +29,7 @@ from mpcsim.sim.figures.gantt import gantt
 from mpcsim.sim.figures.measured_links import measured_links
 from mpcsim.sim.figures.sequence import sequence_diagram
 from mpcsim.sim.figures.style import FILLS
+from mpcsim.sim.figures.tails import quantile_plot, tails
 
 __all__ = [
     "BLACK",
@@ -54,6 +55,8 @@ __all__ = [
     "measured_links",
     "new_chart",
     "party_colour",
+    "quantile_plot",
     "sequence_diagram",
     "svg",
+    "tails",
 ]

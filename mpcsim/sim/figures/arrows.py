@@ -84,6 +84,8 @@ def arrow_of(
         there = message.hops[-1].transfer.arrived_ms
     if there is None:
         there = message.sent_ms + _usual_flight(trace)
+    if message.received_ms is None and not lost:  # whatever is behind it, it is not there
+        there = max(there, end + 2 * RESOLUTION_MS)
     points.append((goal, there))
     cut = _cut(points, end)
     short = SHORT if message.sent_ms > (1 - LATE) * end else STUB / 2

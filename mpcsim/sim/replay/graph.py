@@ -82,11 +82,12 @@ class MessageGraph:
         costs = costs or Free()
         plan = Plan(self.steps, self.messages, network, costs)
         fitted = Fitted(plan, network, costs, seed) if approximate else None
+        alike = plan.certain and draws is None
         finished = np.empty(samples)
         ends = {i: np.empty(samples) for i in self.parties} if parties else {}
         tally = Tally(plan) if explain else None
-        for number, first in enumerate(range(0, samples, CHUNK)):
-            last = min(first + CHUNK, samples)
+        for number, first in enumerate(range(0, 1 if alike else samples, CHUNK)):
+            last = min(first + CHUNK, 1 if alike else samples)
             if fitted is not None:
                 run = fitted.simulate(seed, number, last - first)
             else:
@@ -97,6 +98,9 @@ class MessageGraph:
                 kept[first:last] = run.ends[i]
             if tally is not None:
                 tally.add(run)
+        if alike:
+            for kept in (finished, *ends.values()):
+                kept[:] = kept[0]
         return Replay(
             self.name,
             network.name,
@@ -104,7 +108,7 @@ class MessageGraph:
             seed,
             finished,
             ends,
-            tally.explanation(samples) if tally is not None else None,
+            tally.explanation(1 if alike else samples) if tally is not None else None,
             fitted.judge(seed) if fitted is not None else None,
         )
 
@@ -140,7 +144,10 @@ def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> Mess
                 f"{message.receiver} was {message.fate}; only a run without faults can be replayed"
             )
     if len({message.session for message in trace.messages}) > 1:
-        raise UsageError(f"{trace.name}: a trace of several sessions")
+        raise UsageError(
+            f"{trace.name}: a trace of several sessions; a replay is of one (LocalService runs "
+            "calls one after the other, or at once, over the same connections)"
+        )
     works = [work for work in trace.work if work.protocol]
     protocols = {work.protocol for work in works}
     if definition is None:

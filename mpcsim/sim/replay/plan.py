@@ -14,6 +14,7 @@ import numpy as np
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import TransferKey
+from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.traffic import connections, idle, links
 from mpcsim.sim.replay.course import EVENT, FLOW, HOP, MESSAGE, STEP
@@ -72,6 +73,15 @@ class Plan:
         self.hops: list[PlannedHop] = []
         self.links = links(network)
         self._records(network)
+
+    @property
+    def certain(self) -> bool:
+        """Whether all samples are alike: nothing is drawn."""
+        ways = {hop.direction for hop in self.hops}
+        latencies = {latency for way in ways for latency in (way.forward, way.backward)}
+        return not any(way.lossy for way in ways) and all(
+            isinstance(latency, Constant) for latency in latencies
+        )
 
     def _records(self, network: Network) -> None:
         """Write the graph down for the kernel."""

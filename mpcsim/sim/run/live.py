@@ -9,14 +9,30 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
-from mpcsim.sim.network.topology import Direction
+from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.traffic import Arrival, State, Traffic
 from mpcsim.sim.network.transport import Draws, Transfer
 
 CLOSE_MS: Final = 1e-6
 """Times closer than this are the same."""
+
+
+@cache
+def load() -> None:
+    """Load all compiled code that traffic needs: some tenths of a second, which whoever keeps real
+    time must not lose when the first message is sent."""
+    network = Network.star()
+    [first, *_] = network.links
+    traffic = Traffic(network)
+    number = traffic.send(
+        first.direction(first.a), 0.0, 2, Draws(1.0, 1.0), pair=0, exclusive=True, available=1
+    )
+    traffic.more(number, 0.0, 1)
+    traffic.advance(0.0, math.inf)
+    traffic.release(0, 1.0)
 
 
 class LiveTraffic:
@@ -36,6 +52,7 @@ class LiveTraffic:
             told: is called for every arrival, not before it is due.
             spin_ms: the last part of a wait that is spent polling the clock.
         """
+        load()
         self.traffic = traffic
         self._now_ms = now_ms
         self._told = told
@@ -97,10 +114,13 @@ class LiveTraffic:
         return self.traffic.finish(number)
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Tell nobody any more; the traffic is as it was when something was last told or sent."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
+        if self._before is not None:
+            self.traffic.restore(self._before)
+            self._before = self._next = None
 
     # ------------------------------------------------------------------ time
 

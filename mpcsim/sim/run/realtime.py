@@ -3,9 +3,9 @@
 Every party has an HTTP server of its own on 127.0.0.1, and so has every site in the middle of a
 route (the gateway), which terminates connections and forwards whole messages. A message is one POST
 with the envelope as its body; the answer is 202 before anything is done with it. Each hop of each
-(sender, receiver) flow keeps one connection, as the model has it.
+(sender, receiver) flow keeps one connection, whatever pools and HTTP/2 the model has.
 
-What the loopback does not have is injected: each hop takes as long as ``transport`` says of it
+What the loopback does not have is injected: each hop takes as long as ``traffic`` says of it
 (handshake, slow start, transmission, propagation, loss), less what the loopback itself took. The
 message is posted at once and held at the other end until it is due, so HTTP costs time only where
 the network is faster than the loopback (1 to 3 ms a hop in Python). Computation takes what it takes

@@ -5,7 +5,9 @@ All times are milliseconds of the session's clock, from its start.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import count, permutations
 from typing import Any, ClassVar, Generic, TypeVar
@@ -17,7 +19,7 @@ from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.traffic import Arrival, Traffic
-from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.network.transport import Draws, Transfer
 from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
 from mpcsim.sim.run.ending import Validate, conclude, inner_party
 from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
@@ -58,6 +60,10 @@ class FlowHop:
     """At its far end, before a message goes on."""
     burst: int = -1
     draws: Draws | None = None
+
+    def over(self, transfer: Transfer) -> Hop:
+        """The record of a message that took it."""
+        return Hop(self.direction.source, self.direction.target, transfer, self.service_ms)
 
 
 @dataclass(slots=True)
@@ -286,10 +292,7 @@ class SessionRun(Generic[P]):
         transit, at = self._on_links[arrival.number]
         if arrival.whole:
             del self._on_links[arrival.number]
-            hop = transit.route[at]
-            transfer = self._traffic.finish(arrival.number)
-            source, target = hop.direction.source, hop.direction.target
-            transit.hops.append(Hop(source, target, transfer, hop.service_ms))
+            transit.hops.append(transit.route[at].over(self._traffic.finish(arrival.number)))
         return transit, at
 
     def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
@@ -302,10 +305,26 @@ class SessionRun(Generic[P]):
 
     # ------------------------------------------------------------------ the end
 
+    def _ahead(self, now_ms: float) -> dict[int, list[Hop]]:
+        """The hops that messages are on, by message: as they end if nothing else is sent."""
+        found: dict[int, list[Hop]] = {}
+        if not self._on_links:
+            return found
+        traffic = deepcopy(self._traffic)
+        while (arrival := traffic.advance(now_ms, math.inf)) is not None:
+            now_ms = arrival.at_ms
+            if arrival.whole:
+                transit, at = self._on_links[arrival.number]
+                hop = transit.route[at].over(traffic.finish(arrival.number))
+                found.setdefault(transit.number, []).append(hop)
+        return found
+
     def _trace(self, ended_ms: float) -> Trace:
         """What has happened so far; a run that is not over counts as stalled."""
+        ahead = self._ahead(ended_ms)
         for number, transit in self._transits.items():  # when the run was stopped
-            self._messages[number] = replace(self._messages[number], hops=tuple(transit.hops))
+            hops = (*transit.hops, *ahead.get(number, ()))
+            self._messages[number] = replace(self._messages[number], hops=hops)
         verdict, endings, outcomes = conclude(
             {i: (placed.party, placed.ended_ms) for i, placed in self._parties.items()},
             ended_ms,

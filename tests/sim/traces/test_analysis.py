@@ -11,13 +11,14 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run.faults import delay
+from mpcsim.sim.run.faults import Crash, delay, duplicate
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.critical_path import critical_path
 from mpcsim.sim.traces.flight import PARTS, flight
 from mpcsim.sim.traces.frame import FRAME_COLUMNS, to_frame
 from mpcsim.sim.traces.summary import summary
 from mpcsim.sim.traces.waits import party_waits
+from tests.helpers import losing
 from tests.helpers.traces import NAMES, Fixed, simulation, star, trace
 
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -121,30 +122,93 @@ def test_text_and_html(name: str) -> None:
 
 # ---------------------------------------------------------------------- closed forms
 
-RESPOND_SEGMENTS = 29  # 40 268 bytes and 300 of overhead: more than one window, less than three
+RESPOND_SEGMENTS = 29  # 40 268 bytes and 300 of overhead
+OFFER_SEGMENTS = 7  # 8927 bytes and 300
+
+
+def windows(segments: int, **options: object) -> Network:
+    """The star with that initial window. 100 segments are never reached; with 29, a Respond waits
+    for the acknowledgements of the Offer that went before it, if they have not come yet."""
+    return star(**options).with_connection(initial_window=segments)
 
 
 def test_signature_in_closed_form() -> None:
-    """Four messages one after the other; the third needs one more round trip on each hop."""
-    made = simulation(star(), compute=Fixed(0.5, 2.0))
+    """Four messages one after the other, and nothing waits for acknowledgements.
+
+    Five times 2.5 ms of work: commit, offer, respond, share, assemble.
+    """
+    made = simulation(windows(100), compute=Fixed(0.5, 2.0))
     found = made.sign(signers=(1, 3)).trace
     respond = next(m for m in found.messages if m.kind == "Respond")
     assert -(-(respond.size + 300) // 1448) == RESPOND_SEGMENTS
+    offer = next(m for m in found.messages if m.kind == "Offer")
+    assert -(-(offer.size + 300) // 1448) == OFFER_SEGMENTS
+    assert nonzero(found) == pytest.approx({"propagation": 4 * (20 + 140), "compute": 5 * 2.5})
+    assert found.finished_ms == pytest.approx(640 + 12.5)
+
+
+def test_a_wait_for_acknowledgements_in_closed_form() -> None:
+    """Where the round trip is 280 ms, the Offer's segments are unacknowledged when Respond goes.
+
+    Gateway to institution, in ms: the Offer's 7 segments go at 185. Respond comes at 327.5 + 20 =
+    347.5 and finds room for 29 - 7 = 22 of its own 29. At 185 + 280 = 465, 117.5 later, the
+    acknowledgements of the Offer's six full segments make room for six and let the window grow by
+    six: the other 7 go. The other way it is the same: the Offer goes at 165, Respond at 327.5, the
+    rest at 165 + 280 = 327.5 + 117.5. On the client's link they have come long since: 40 ms.
+    """
+    made = simulation(windows(29), compute=Fixed(0.5, 2.0))
+    found = made.sign(signers=(1, 3)).trace
     assert nonzero(found) == pytest.approx(
-        {"propagation": 4 * (20 + 140), "window": 2 * (20 + 140), "compute": 5 * 2.5}
+        {"propagation": 4 * (20 + 140), "window": 117.5, "compute": 5 * 2.5}
     )
-    assert found.finished_ms == pytest.approx(640 + 320 + 12.5)
+    assert found.finished_ms == pytest.approx(640 + 117.5 + 12.5)
+
+
+def test_ten_segments_at_first_in_closed_form() -> None:
+    """The same with a window of 10. Each acknowledged segment adds one, if half of it was used.
+
+    From institution to gateway, a round trip of 280 ms, in ms:
+
+    * 2.5: the Commit, 1 segment. Nothing goes back for 42 ms (40, and 2 of the timer), so its
+      acknowledgement leaves at 142.5 + 42 and is there at 324.5: window 11, for 8 were out.
+    * 165: the Offer, 7 segments. Six are acknowledged in pairs when they come, the last one, alone,
+      42 ms later: at 445 and at 165 + 140 + 42 + 140 = 487.
+    * 327.5: Respond; 11 - 7 leaves room for 4 segments.
+    * 445: six acknowledged: window 17, of which 1 + 4 are out: 12 more.
+    * 487: one more: window 18, of which 16 are out: 2 more. 18 have gone, 11 are left.
+    * 607.5: the first 4 are acknowledged: window 22, of which 14 are out: 8 more.
+    * 725: those of 445 are: the last 3 go, and are there at 725 + 140 = 865.
+
+    From gateway to client, 40 ms, idle from 305 to 865 and so down to 10: 10 segments at 865, 19
+    more at 905, there at 925. 3's share takes 2.5 + 160 + 2.5 from there: 1090.
+    """
+    made = simulation(star(), compute=Fixed(0.5, 2.0))
+    found = made.sign(signers=(1, 3)).trace
+    (respond,) = (m for m in found.messages if m.kind == "Respond" and m.sender == 3)
+    first, second = (hop.transfer for hop in respond.hops)
+    assert (first.given_ms, first.arrived_ms) == pytest.approx((327.5, 865))
+    assert (second.given_ms, second.arrived_ms) == pytest.approx((865, 925))
+    assert nonzero(found) == pytest.approx(
+        {"propagation": 640, "window": (865 - 140 - 327.5) + 40, "compute": 12.5}
+    )
+    assert found.finished_ms == pytest.approx(1090)
 
 
 def test_links_of_the_path_in_closed_form() -> None:
-    found = simulation(star()).sign(signers=(1, 2)).trace
+    """Respond waits for the Offer's acknowledgements on the client's link, 40 ms there and back.
+
+    In ms: the client's Offer goes at 25 and Respond at 50, of which 7 segments go at 25 + 40, 15
+    later. The other way, gateway to client, it is 30, 55 and 30 + 40: 15, too. On the operator's
+    link, 10 ms, the acknowledgements are there in time.
+    """
+    found = simulation(windows(29)).sign(signers=(1, 2)).trace
     places = critical_path(found).places
     out = [(f"{a} → gateway", f"gateway → {a}") for a in ("client", "operator")]
-    # Two of the four messages go either way, and the third, with its window, goes one of them.
+    # Two of the four messages go either way, and the third, with its wait, goes one of them.
     client = sorted(places[name] for name in out[0])
     operator = sorted(places[name] for name in out[1])
-    assert client == pytest.approx([2 * 20, 2 * 20 + 2 * 20])
-    assert operator == pytest.approx([2 * 5, 2 * 5 + 2 * 5])
+    assert client == pytest.approx([2 * 20, 2 * 20 + 15])
+    assert operator == pytest.approx([2 * 5, 2 * 5])
     assert places["party 1"] == places["party 2"] == 0
 
 
@@ -178,31 +242,75 @@ def test_transmission_in_closed_form() -> None:
 
 
 def test_recovery() -> None:
-    """Everything is lost once: every hop of every message waits for a timeout or a round trip."""
-    network = star(loss=0.01)
-    found = simulation(network, draws=lambda key, direction: Draws(10.0, 10.0, 0.9999)).sign().trace
+    """Every message loses its first segment, once, on each hop.
+
+    Offer and Respond: the segments behind it are there, so it goes again after a round trip of
+    20 ms. Commit and SignatureShare are one segment: only a timeout tells, and there are 200 ms in
+    every timeout.
+    """
+    lost = losing.key(
+        losing.data(0),
+        of=[
+            packet(place, tries)
+            for place in range(RESPOND_SEGMENTS)
+            for packet, least in ((losing.data, 0), (losing.ack, 1), (losing.late_ack, 1))
+            for tries in (least, least + 1)
+        ],
+    )
+    network = Network.star(10.0, 10.0, mbit_per_s=math.inf, loss=losing.LOSS)
+    made = simulation(
+        network.with_connection(initial_window=100),
+        draws=lambda key, direction: Draws(10.0, 10.0, lost),
+    )
+    found = made.sign().trace
     path = critical_path(found)
     hops = [hop for n in path.messages for hop in found.messages[n].hops]
     assert path.parts["recovery"] == pytest.approx(sum(h.transfer.recovery_ms for h in hops))
-    assert path.parts["recovery"] >= 8 * 20
+    for message in found.messages:
+        for hop in message.hops:
+            if message.kind in ("Offer", "Respond"):
+                assert hop.transfer.recovery_ms == pytest.approx(20), message
+            else:
+                assert hop.transfer.recovery_ms > 200, message
 
 
 def test_queueing() -> None:
-    """Of two messages sent at once, the second waits for the first."""
+    """Of messages sent at once over one link, each waits for those before it, whoever gets them."""
     found = Simulation(star(mbit_per_s=8.0), compute=Free()).generate().trace
-    reveal, offer = (m for m in found.messages if m.round == 2 and (m.sender, m.receiver) == (1, 2))
-    wire = [m.size + 300 + 52 * -(-(m.size + 300) // 1448) for m in (reveal, offer)]
-    first, second = flight(found, offer)
-    assert first.parts["queueing"] == pytest.approx(wire[0] / 1000)
-    assert first.parts["transmission"] == pytest.approx(wire[1] / 1000)
+    sent = [m for m in found.messages if (m.round, m.sender) == (2, 1)]
+    assert [(m.kind, m.receiver) for m in sent] == [
+        ("Reveal", 2),
+        ("Reveal", 3),
+        ("MultiplicationOffer", 2),
+        ("MultiplicationOffer", 3),
+    ]
+    wire = [m.size + 300 + 52 * -(-(m.size + 300) // 1448) for m in sent]
+    first, second = flight(found, sent[2])
+    assert first.parts["queueing"] == pytest.approx((wire[0] + wire[1]) / 1000)
+    assert first.parts["transmission"] == pytest.approx(wire[2] / 1000)
     assert "queueing" not in second.parts
 
 
 def test_a_fault_is_told_from_the_network() -> None:
-    plain = trace("two-party signature with compute")
-    found = trace("delayed")
+    """With a window that nothing waits for, every message that is late makes the run as late."""
+    network = Network.star(20.0, 5.0, 140.0, mbit_per_s=100).with_connection(initial_window=100)
+    plain, found = (
+        simulation(network, faults=faults, compute=Fixed()).sign(signers=(1, 3)).trace
+        for faults in ((), (delay(77.0, "Offer", sender=1),))
+    )
     assert critical_path(found).parts["fault"] == pytest.approx(77)
     assert found.finished_ms == pytest.approx(plain.finished_ms + 77, abs=2)
+
+
+def test_a_fault_may_hide_in_a_wait() -> None:
+    """Institution to gateway as in ``test_ten_segments_at_first_in_closed_form``: the answer to the
+    late Offer leaves at 329 + 77 = 406 instead of 329, but its end waits for what was acknowledged
+    at 446, and 280 later."""
+    plain, found = trace("two-party signature with compute"), trace("delayed")
+    assert critical_path(found).parts["fault"] == pytest.approx(77)
+    assert found.finished_ms == pytest.approx(plain.finished_ms)
+    waited = [critical_path(t).parts["window"] for t in (plain, found)]
+    assert waited[0] == pytest.approx(waited[1] + 77)
 
 
 def test_a_fault_off_the_path_does_not_matter() -> None:
@@ -226,9 +334,11 @@ def test_contention() -> None:
 
 
 def test_two_parties_wait_for_each_other() -> None:
-    found = summary(simulation(star(), compute=Fixed(0.5, 2.0)).sign(signers=(1, 3)).trace)
+    """For the four messages, 160 ms each."""
+    made = simulation(windows(100), compute=Fixed(0.5, 2.0))
+    found = summary(made.sign(signers=(1, 3)).trace)
     for p, other in zip(found.parties, (3, 1), strict=True):
-        assert p.waited_for == pytest.approx({other: 960})
+        assert p.waited_for == pytest.approx({other: 4 * 160})
         assert p.compute_ms == pytest.approx(12.5)
         assert p.site in ("client", "institution")
 
@@ -274,7 +384,13 @@ def test_a_deadline_is_idle_time_or_cut_short() -> None:
 
 
 def test_a_party_that_is_down_is_idle() -> None:
-    assert nonzero(trace("crashed"))["idle"] == pytest.approx(500, abs=5)
+    """Everything that comes meanwhile is lost; what it sends when it is up again comes last."""
+    faults = (Crash(1, 1, 500.0), duplicate("Offer", after_ms=30.0))
+    made = simulation(windows(100), faults=faults, compute=Fixed())
+    found = made.sign(signers=(1, 3)).trace
+    lost = sorted(m.kind for m in found.messages if m.fate == "lost")
+    assert lost == ["Offer", "Offer", "Respond"]
+    assert nonzero(found)["idle"] == pytest.approx(500, abs=5)
 
 
 def test_waits_of_a_stranger() -> None:

@@ -1,0 +1,215 @@
+"""Losses in bursts, and queues that have no room, against closed forms with the arithmetic shown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
+from mpcsim.sim.network.topology import Link, Network, Site
+from mpcsim.sim.network.traffic import Traffic
+from mpcsim.sim.network.transport import Connection, Draws, Transfer
+from mpcsim.sim.replay import MessageGraph, Packet, Step
+
+ONE, TWO = PartyId(1), PartyId(2)
+
+
+def row(connection: Connection | None = None, **link: Any) -> Network:
+    """Two sites, 40 ms apart."""
+    return Network(
+        {name: Site(name) for name in "ab"},
+        (Link("a", "b", 40.0, **link),),  # type: ignore[arg-type]
+        {ONE: "a", TWO: "b"},
+        connection or Connection(overhead_bytes=0),
+    )
+
+
+def said(traffic: Traffic, *sizes: int, source: str = "a") -> list[Transfer]:
+    """Messages that are given at once, each of a pair of its own: what became of each."""
+    direction = traffic.network.links[0].direction(source)
+    numbers = [
+        traffic.send(direction, 0.0, size, Draws(40.0, 40.0, pair + 1), pair=pair)
+        for pair, size in enumerate(sizes)
+    ]
+    found: dict[int, Transfer] = {}
+    while len(found) < len(numbers):
+        arrival = traffic.advance(0.0, math.inf)
+        assert arrival is not None
+        found[arrival.number] = traffic.finish(arrival.number)
+    return [found[number] for number in numbers]
+
+
+def took(transfer: Transfer) -> float:
+    return transfer.arrived_ms - transfer.given_ms
+
+
+# ------------------------------------------------------------------ bursts
+
+
+def test_the_long_run() -> None:
+    """A bad spell begins before one packet in 100 and ends before one in 4: 1/26 of the packets
+    meet one, which loses half of them; the others lose one in 1000."""
+    loss = GilbertElliott(0.01, 0.25, 0.5, 0.001)
+    assert loss.bad_share == pytest.approx(1 / 26)
+    assert loss.mean == mean_loss(loss) == pytest.approx(1 / 26 * 0.5 + 25 / 26 * 0.001)
+    assert described(loss) == "2.02% in bursts of 4"
+    assert described(0.02) == "2.00%"
+
+
+def test_by_mean_and_length() -> None:
+    loss = GilbertElliott.of(0.02, packets=5)
+    assert loss.mean == pytest.approx(0.02)
+    assert 1 / loss.to_good == 5
+    assert (loss.bad_loss, loss.good_loss) == (1.0, 0.0)
+    assert GilbertElliott.of(0.0, packets=3).mean == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: GilbertElliott(1.5, 0.5), "to_bad is 1.5: not from 0 to 1"),
+        (lambda: GilbertElliott(0.5, 0.5, -1), "bad_loss is -1: not from 0 to 1"),
+        (lambda: GilbertElliott(0.5, math.nan), "to_good is nan"),
+        (lambda: GilbertElliott(0.5, 0.0), "a bad link would stay bad"),
+        (lambda: GilbertElliott(0.5, 0.5, 1.0, 1.0), "everything is lost"),
+        (lambda: GilbertElliott.of(1.0, 3), "loss is 1.0"),
+        (lambda: GilbertElliott.of(0.01, 0.5), "bursts of 0.5 packets: at least 1"),
+        (lambda: GilbertElliott.of(0.8, 2), r"a loss of 80%: they must be 4 packets long"),
+        (lambda: Link("a", "b", queue_bytes=-1.0), "queue_bytes is -1.0"),  # type: ignore[arg-type]
+        (lambda: Link("a", "b", back_queue_bytes=math.nan), "back_queue_bytes is nan"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_figures(make: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        make()
+
+
+def graph(messages: int) -> MessageGraph:
+    """So many small messages, one after the other."""
+    steps = [Step(ONE, "toy", n + 1, "say", (), (n,)) for n in range(messages)]
+    hears = [Step(TWO, "toy", n + 1, "hear", (n,), ()) for n in range(messages)]
+    packets = tuple(Packet("Word", ONE, TWO, 100, n) for n in range(messages))
+    return MessageGraph("words", (*steps, *hears), packets)
+
+
+def test_losses_are_as_many_and_as_long_as_said() -> None:
+    """Ten packets leave at once, and none comes back before all have left. A fresh link is bad in
+    a share b of the samples; so nothing at all is lost in (1 - b) (1 - p)^9 of them."""
+    loss = GilbertElliott.of(0.03, packets=4)
+    network = row(mbit_per_s=math.inf, loss=loss, back_loss=0.0)
+    of, samples = graph(10), 60_000
+    found = of.replay(network, samples, seed=4)
+    clear = float(np.mean(found.finished_ms <= 40.0 + 1e-9))
+    expected = (1 - loss.bad_share) * (1 - loss.to_bad) ** 9
+    assert abs(clear - expected) < 5 * math.sqrt(expected * (1 - expected) / samples)
+    # Independent losses of the same mean hit many more of the samples.
+    alone = of.replay(row(mbit_per_s=math.inf, loss=0.03, back_loss=0.0), samples, seed=4)
+    assert float(np.mean(alone.finished_ms <= 40.0 + 1e-9)) == pytest.approx(0.97**10, abs=0.01)
+    assert clear > 0.97**10 + 0.05
+
+
+def test_bursts_of_a_single_kind_are_independent_losses() -> None:
+    """If both states lose alike, it does not matter which it is."""
+    one = graph(3).replay(row(loss=GilbertElliott(0.3, 0.2, 0.05, 0.05)), 4000, seed=1)
+    other = graph(3).replay(row(loss=0.05), 4000, seed=1)
+    assert (one.finished_ms == other.finished_ms).all()
+
+
+# ------------------------------------------------------------------ one rate for all
+
+
+def test_two_calls_at_once_slow_each_other_down() -> None:
+    """At 8 Mbit/s, 1000 bytes take 1 ms. 948 bytes are 1000 with headers: the first message takes
+    1 + 40 ms, the other, on a connection of its own, leaves behind it: 2 + 40 ms."""
+    first, second = said(Traffic(row(mbit_per_s=8.0)), 948, 948)
+    assert took(first) == pytest.approx(41)
+    assert took(second) == pytest.approx(42)
+    assert (first.queueing_ms, second.queueing_ms) == (0, pytest.approx(1))
+
+
+def test_each_direction_has_a_rate_of_its_own() -> None:
+    """8 Mbit/s there and 80 back: what goes back takes 0.1 ms, and waits for nobody."""
+    traffic = Traffic(row(mbit_per_s=8.0, back_mbit_per_s=80.0))
+    assert took(said(traffic, 948)[0]) == pytest.approx(41)
+    assert took(said(Traffic(traffic.network), 948, source="b")[0]) == pytest.approx(40.1)
+
+
+# ------------------------------------------------------------------ no room
+
+
+def test_a_queue_with_room() -> None:
+    """Ten full segments are 15 000 bytes; while the first leaves, 13 500 wait at most."""
+    [whole] = said(Traffic(row(mbit_per_s=8.0, queue_bytes=13_500.0)), 14_480)
+    assert took(whole) == pytest.approx(15 + 40)
+    assert whole.recovery_ms == 0
+
+
+def test_what_finds_no_room_is_dropped_and_sent_again() -> None:
+    """With room for 3000 bytes, the segments that find 0, 1500 and 3000 ahead of them leave, by
+    1.5, 3 and 4.5 ms; the fourth finds 4500 and is dropped, like all after it."""
+    [whole] = said(Traffic(row(mbit_per_s=8.0, queue_bytes=3000.0)), 4 * 1448)
+    assert whole.transmission_ms == pytest.approx(4.5)
+    assert whole.recovery_ms > 80  # the sender hears of it a round trip later, at best
+    [fits] = said(Traffic(row(mbit_per_s=8.0, queue_bytes=3000.0)), 3 * 1448)
+    assert took(fits) == pytest.approx(4.5 + 40)
+
+
+def test_a_queue_in_one_direction() -> None:
+    small = row(mbit_per_s=8.0, queue_bytes=3000.0, back_queue_bytes=math.inf)
+    assert said(Traffic(small), 14_480)[0].recovery_ms > 0
+    assert said(Traffic(small), 14_480, source="b")[0].recovery_ms == 0
+
+
+@given(
+    st.lists(st.integers(1, 60_000), min_size=1, max_size=4),
+    st.sampled_from([1.0, 8.0, 100.0]),
+    st.sampled_from([0.0, 3000.0, 30_000.0, math.inf]),
+    st.sampled_from([0.0, 0.05, GilbertElliott.of(0.05, packets=3)]),
+    st.booleans(),
+)
+def test_everything_arrives_and_adds_up(
+    sizes: list[int], rate: float, room: float, loss: float | GilbertElliott, cold: bool
+) -> None:
+    network = row(
+        Connection(cold=cold, overhead_bytes=0), mbit_per_s=rate, queue_bytes=room, loss=loss
+    )
+    for transfer, size in zip(said(Traffic(network), *sizes), sizes, strict=True):
+        parts = (
+            transfer.queueing_ms,
+            transfer.handshake_ms,
+            transfer.window_ms,
+            transfer.transmission_ms,
+            transfer.propagation_ms,
+            transfer.recovery_ms,
+        )
+        assert min(parts) >= -1e-9
+        assert math.fsum(parts) == pytest.approx(took(transfer), abs=1e-6)
+        assert took(transfer) >= 40 + size * 8 / (rate * 1000) - 1e-9
+
+
+# ------------------------------------------------------------------ in files and tables
+
+
+def test_in_network_files(tmp_path: Any) -> None:
+    network = row(loss=GilbertElliott(0.01, 0.5, 0.9, 0.001), queue_bytes=64_000.0, back_loss=0.01)
+    network.save(tmp_path / "net.toml")
+    assert Network.load(tmp_path / "net.toml") == network
+    text = (tmp_path / "net.toml").read_text()
+    (tmp_path / "net.toml").write_text(text.replace("to_good = 0.5", "to_good = 5.0"))
+    with pytest.raises(UsageError, match=r"links\.a-b\.loss\.to_good: to_good is 5.0"):
+        Network.load(tmp_path / "net.toml")
+
+
+def test_in_tables() -> None:
+    network = row(loss=GilbertElliott.of(0.01, packets=4), queue_bytes=64_000.0)
+    assert "loss 1.00% in bursts of 4, queue 64000 B" in str(network)
+    html = network._repr_html_()
+    assert "1.00% in bursts of 4" in html
+    assert "64000 B" in html

@@ -1,0 +1,140 @@
+"""Replays of fitted transfers: how far they are from simulated ones, and that they say so."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Step, record
+from mpcsim.sim.run.compute import Declared
+from mpcsim.sim.run.engine import VirtualRun
+from tests.helpers.sessions import SESSIONS
+
+ONE, TWO = PartyId(1), PartyId(2)
+
+
+def graph(name: str) -> MessageGraph:
+    return record(VirtualRun(SESSIONS[name]().parties(), Network.star(), name=name).run())
+
+
+def call(up: int, down: int) -> MessageGraph:
+    """A request and its answer."""
+    steps = (
+        Step(ONE, "toy", 1, "ask", (), (0,)),
+        Step(TWO, "toy", 1, "answer", (0,), (1,)),
+        Step(ONE, "toy", 2, "hear", (1,), ()),
+    )
+    return MessageGraph(
+        "call", steps, (Packet("Q", ONE, TWO, up, 0), Packet("A", TWO, ONE, down, 1))
+    )
+
+
+def test_one_segment_is_fitted_exactly() -> None:
+    """A small message takes its latency and its time on the wire; nothing is left over."""
+    network = Network.mesh((1, 2), LogNormal(20.0, 0.5))
+    quick = call(100, 100).replay(network, 20_000, approximate=True)
+    exact = call(100, 100).replay(network, 20_000)
+    assert quick.finished_ms == pytest.approx(exact.finished_ms, abs=1e-3)
+    assert quick.approximation is not None
+    assert exact.approximation is None
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.01])
+@pytest.mark.parametrize("name", ["frost-2", "ecdsa-2"])
+def test_close_to_the_simulation(name: str, loss: float) -> None:
+    latencies = (LogNormal(20.0, 0.2), LogNormal(5.0, 0.2), LogNormal(70.0, 0.2))
+    network = Network.star(*latencies, loss=loss)
+    of = graph(name)
+    quick = of.replay(network, 100_000, approximate=True, parties=True)
+    exact = of.replay(network, 20_000, seed=9)
+    found = quick.approximation
+    assert found is not None
+    assert abs(found.mean) < 0.03
+    assert abs(found.p95 - 0.95) < 0.02
+    assert abs(found.p99 - 0.99) < 0.015
+    assert found.wasserstein < 0.04
+    # What it says of itself is so.
+    assert quick.mean_ms / exact.mean_ms - 1 == pytest.approx(found.mean, abs=0.02)
+    assert np.maximum.reduce(list(quick.parties_ms.values())) == pytest.approx(quick.finished_ms)
+
+
+def test_costs_and_services_count() -> None:
+    network = Network.star(LogNormal(20.0, 0.2), 5.0, 70.0, service_ms=2.0).with_site(
+        "client", cpu_factor=3.0
+    )
+    of = graph("frost-2")
+    costs = Declared({(step.protocol, step.name): 1.5 for step in of.steps})
+    quick = of.replay(network, 5000, costs=costs, approximate=True)
+    exact = of.replay(network, 5000, costs=costs)
+    assert quick.mean_ms == pytest.approx(exact.mean_ms, rel=0.01)
+
+
+def test_the_error_is_printed() -> None:
+    found = call(100, 50_000).replay(
+        Network.mesh((1, 2), LogNormal(20.0, 0.5), loss=0.01), 5000, approximate=True
+    )
+    assert re.search(
+        r"approximate \(fitted to 16,384 samples\): beside 4,096 others the mean is off by "
+        r"[+-]\d\.\d\d%, the percentiles 95 and 99 are 9\d\.\d% and 9\d\.\d%, "
+        r"Wasserstein distance \d\.\d\d%",
+        str(found),
+    )
+
+
+def test_the_same_again() -> None:
+    network = Network.mesh((1, 2), LogNormal(20.0, 0.5), loss=0.02)
+    one, same, other = (
+        call(9000, 9000).replay(network, 3000, seed=seed, approximate=True) for seed in (1, 1, 2)
+    )
+    assert (one.finished_ms == same.finished_ms).all()
+    assert one.approximation == same.approximation
+    assert (one.finished_ms != other.finished_ms).any()
+
+
+def test_many_transfers_are_fitted_to_fewer_samples() -> None:
+    ids = tuple(range(1, 21))
+    steps = tuple(
+        Step(PartyId(i), "toy", 1, "say", (), tuple(range((i - 1) * 19, i * 19))) for i in ids
+    )
+    packets = tuple(
+        Packet("Word", PartyId(i), PartyId(j), 100, i - 1) for i in ids for j in ids if i != j
+    )
+    heard = tuple(
+        Step(
+            PartyId(j),
+            "toy",
+            2,
+            "hear",
+            tuple(n for n, p in enumerate(packets) if p.receiver == j),
+            (),
+        )
+        for j in ids
+    )
+    of = MessageGraph("many", steps + heard, packets)
+    found = of.replay(Network.mesh(ids, LogNormal(20.0, 0.5)), 1000, approximate=True)
+    assert found.approximation is not None
+    assert found.approximation.simulated == (1 << 22) // 380 // 1024 * 1024
+
+
+def test_what_it_cannot_do() -> None:
+    network = Network.mesh((1, 2), LogNormal(20.0, 0.5))
+    with pytest.raises(UsageError, match="leave out explain, or approximate"):
+        call(1, 1).replay(network, 10, approximate=True, explain=True)
+    with pytest.raises(UsageError, match="leave out draws, or approximate"):
+        call(1, 1).replay(network, 10, approximate=True, draws=DrawTable(10))
+
+
+def test_nothing_is_simulated_twice_if_nothing_is_drawn() -> None:
+    """All samples of constant latencies without loss are alike; a million take no time."""
+    network = Network.star(Constant(20.0), 5.0, 70.0)
+    found = graph("ecdsa-2").replay(network, 1_000_000, parties=True, explain=True)
+    one = graph("ecdsa-2").replay(network, 1, explain=True, draws=DrawTable(1))
+    assert (found.finished_ms == one.finished_ms[0]).all()
+    assert all((ends == ends[0]).all() for ends in found.parties_ms.values())
+    assert found.explanation == one.explanation
