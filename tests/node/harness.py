@@ -7,8 +7,8 @@ import logging
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import httpx
@@ -91,10 +91,14 @@ def running(app: Starlette, place: str) -> Iterator[Api]:
     """The application with its lifespan, in one of ``PLACES``."""
     loop = Loop()
     try:
-        with _in_process(loop, app) if place == PLACES[0] else _over_a_socket(loop, app) as api:
+        with _running_in(loop, app, place) as api:
             yield api
     finally:
         loop.close()
+
+
+def _running_in(loop: Loop, app: Starlette, place: str) -> AbstractContextManager[Api]:
+    return _in_process(loop, app) if place == PLACES[0] else _over_a_socket(loop, app)
 
 
 @contextmanager
@@ -138,29 +142,46 @@ class System:
 
     api: Api
     gateway: OpenGateway
+    place: str = PLACES[0]
+    address: str = ""
+    """Of the gateway, if it is behind a socket."""
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
     """Key share records of ``alice``, by curve."""
 
     def user(self, name: str = "alice") -> Api:
         return self.api.as_user(self.gateway.token(name))
 
+    @contextmanager
+    def with_patience(self, total_s: float) -> Iterator[System]:
+        """The same, with a node that waits no longer than that for the gateway."""
+        app = _node(self.gateway, self.address, total_s)
+        with _running_in(self.api.loop, app, self.place) as api:
+            yield replace(self, api=api)
+
 
 @contextmanager
-def system(place: str, total_s: float = 30.0) -> Iterator[System]:
+def system(place: str) -> Iterator[System]:
     """Node and gateway, both in this process or both behind sockets."""
     gateway = open_gateway()
     with ExitStack() as stack:
-        limits = Limits(total_s=total_s)
-        transport: Transport
-        if place == PLACES[0]:
-            transport = AsgiTransport(gateway.app, limits)
-        else:
+        address = ""
+        if place == PLACES[1]:
             behind = stack.enter_context(running(gateway.app, place))
-            transport = HttpTransport(str(behind.client.base_url), limits)
-        client = GatewayClient(transport)
-        app = create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
-        yield System(stack.enter_context(running(app, place)), gateway)
+            address = str(behind.client.base_url)
+        api = stack.enter_context(running(_node(gateway, address), place))
+        yield System(api, gateway, place, address)
     gateway.close()
+
+
+def _node(gateway: OpenGateway, address: str, total_s: float = 30.0) -> Starlette:
+    limits = Limits(total_s=total_s)
+    transport: Transport
+    if address:
+        transport = HttpTransport(address, limits)
+    else:
+        transport = AsgiTransport(gateway.app, limits)
+    client = GatewayClient(transport)
+    return create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
 
 
 def answer(response: httpx.Response, status: int = 200) -> Any:

@@ -333,9 +333,9 @@ def make_keys(found):
 
 
 @contextmanager
-def primed(place, total_s=30.0):
+def primed(place):
     """A system of its own, whose node has the gateway's keys and alice's keys."""
-    with system(place, total_s) as found:
+    with system(place) as found:
         make_keys(found)
         yield found
 
@@ -388,7 +388,7 @@ def test_the_gateway_fails(place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_gateway_is_late(place):
-    with primed(place, TIMED_OUT_S) as found:
+    with primed(place) as patient, patient.with_patience(TIMED_OUT_S) as found:
         user = found.user()
         answer(user.get("/v3/wallet/user"))
         found.gateway.network.change(Network.star(client=3000 * TIMED_OUT_S))

@@ -9,6 +9,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.service import open_gateway
+from mpcsim.sim.network.tcp import traffic as kernel
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
@@ -65,14 +66,14 @@ def test_a_link_slower_than_the_gateways_patience_is_a_timeout():
     async def work(gateway, client):
         share = await client.generate("ed25519")
         gateway.network.change(Network.preset("seoul", institution="frankfurt"))
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(Failed) as failed:  # it is 220 ms there and back
             await client.sign(share, signer=3)
         assert (failed.value.status, failed.value.response.json()["party"]) == (504, 3)
         await client.sign(share, signer=2)
         gateway.network.change()
         await client.check_works(share)
 
-    run(work, link_timeout_s=0.05)
+    run(work, link_timeout_s=0.15)
 
 
 FAULTS = {
@@ -178,22 +179,31 @@ def test_a_message_that_is_delayed_for_longer_is_one_too():
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
 
 
-def test_the_first_request_over_a_cold_connection_pays_the_handshakes():
-    """One connection for all whom nobody told apart; an answer finds it open."""
+async def took_ms(way):
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await way
+    return (loop.time() - began) * 1000
+
+
+def test_the_first_exchange_over_a_cold_connection_pays_the_handshakes():
+    """TCP and TLS 1.3 are two round trips, then the request goes: five ways. Its answer, and the
+    exchanges that follow, find the connection open; one at the same time opens another."""
 
     async def work():
         network = SimulatedNetwork(COLD)
-        for source, target, expected_ms in (
-            (CLIENT, GATEWAY, 50),  # TCP and TLS 1.3: two round trips
-            (GATEWAY, 2, 100),
-            (2, GATEWAY, 20),
-            (GATEWAY, CLIENT, 10),
-            (CLIENT, GATEWAY, 10),
-            (GATEWAY, 2, 20),
-        ):
-            began = network.now_ms()
-            await network.delay(source, target, 1000)
-            assert network.now_ms() - began == pytest.approx(expected_ms, abs=0.01)
+        for asking, asked, one_way_ms in ((CLIENT, GATEWAY, 10), (GATEWAY, 2, 20)):
+            took = []
+            for _ in range(2):
+                with closing(network.exchange(asking, asked)) as exchange:
+                    took += [await took_ms(exchange.go(1000)), await took_ms(exchange.come(1000))]
+            assert took == pytest.approx([one_way_ms * k for k in (5, 1, 1, 1)], abs=0.01)
+            with (
+                closing(network.exchange(asking, asked)) as one,
+                closing(network.exchange(asking, asked)) as other,
+            ):
+                took = [await took_ms(exchange.go(1000)) for exchange in (one, other)]
+            assert took == pytest.approx([one_way_ms, 5 * one_way_ms], abs=0.01)
 
     virtual.run(work())
 
@@ -203,9 +213,8 @@ def test_every_session_opens_its_own():
         begin_session()
         took = []
         for _ in range(2):
-            began = network.now_ms()
-            await asyncio.create_task(network.delay(CLIENT, GATEWAY, 1000))
-            took.append(network.now_ms() - began)
+            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+                took.append(await asyncio.create_task(took_ms(exchange.go(1000))))
         return took
 
     async def work():
@@ -214,5 +223,117 @@ def test_every_session_opens_its_own():
         others = await asyncio.gather(*(session(network) for _ in range(3)))
         for took in (first, *others):
             assert took == pytest.approx([50, 10], abs=0.01)
+
+    virtual.run(work())
+
+
+def test_an_exchange_that_was_given_up_holds_nobody_up_for_ever():
+    """With one connection over the link. Its request is under way until 10 ms, whether or not
+    anybody waits; the next one leaves then, and is there at 20 ms."""
+
+    async def work():
+        network = SimulatedNetwork(Network.star(10, mbit_per_s=1e6).with_connection(pool=1))
+
+        async def impatient():
+            with (
+                closing(network.exchange(CLIENT, GATEWAY)) as exchange,
+                pytest.raises(TimeoutError),
+            ):
+                async with asyncio.timeout(0.005):
+                    await exchange.go(1000)
+
+        async def patient():
+            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+                return await took_ms(exchange.go(1000)), await took_ms(exchange.come(1000))
+
+        _, took = await asyncio.gather(impatient(), patient())
+        assert took == pytest.approx((20, 10), abs=0.01)
+
+    virtual.run(work())
+
+
+@pytest.mark.parametrize(("http", "expected_ms"), [("1.1", 1300), ("2", 500)])
+def test_more_exchanges_than_there_is_room_for(http, expected_ms):
+    """A hundred at once, 100 ms each. HTTP/1.1 has eight connections: 13 turns. The one connection
+    of HTTP/2 does not take more than it can keep apart, and is open for the rest in time."""
+
+    async def work():
+        network = SimulatedNetwork(Network.star(50, mbit_per_s=1e6).with_connection(http=http))
+
+        async def one():
+            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+                await exchange.go(1000)
+                await exchange.come(1000)
+
+        began = network.now_ms()
+        await asyncio.gather(*(one() for _ in range(100)))
+        assert network.now_ms() - began <= expected_ms + 1
+
+    virtual.run(work())
+
+
+@pytest.mark.parametrize("http", ["1.1", "2"])
+@pytest.mark.parametrize(("count", "size"), [(70, 1), (300, 1), (300, 5000)])
+def test_a_body_in_many_pieces_arrives(http, count, size):
+    pieces = [bytes([k % 251]) * size for k in range(count)]
+
+    async def work():
+        network = SimulatedNetwork(Network.star(50).with_connection(http=http))
+
+        async def body():
+            for piece in pieces:
+                yield piece
+
+        for _ in range(2):
+            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+                for carried in (exchange.going(body()), exchange.coming(body())):
+                    assert b"".join([piece async for piece in carried]) == b"".join(pieces)
+
+    virtual.run(work())
+
+
+def test_a_body_that_breaks_off_does_so_once_the_rest_is_there():
+    async def work():
+        network = SimulatedNetwork(Network.star(10, mbit_per_s=1e6))
+        began = network.now_ms()
+        heard = []
+
+        async def body():
+            yield b"some"
+            raise EOFError
+
+        with closing(network.exchange(CLIENT, GATEWAY)) as exchange, pytest.raises(EOFError):
+            async for piece in exchange.going(body()):
+                heard.append((piece, network.now_ms() - began))
+        assert heard == [(b"some", pytest.approx(10, abs=0.01))]
+
+    virtual.run(work())
+
+
+def test_nothing_is_a_message_too():
+    """Without anything around it, an empty body takes a way all the same."""
+
+    async def work():
+        network = SimulatedNetwork(Network.star(10).with_connection(overhead_bytes=0))
+        with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+            assert await took_ms(exchange.go(0)) == pytest.approx(10, abs=0.01)
+
+    virtual.run(work())
+
+
+def test_the_first_message_waits_for_no_compiler():
+    """What a network in force needs is loaded with it, not while a request's time runs."""
+    entries = [
+        getattr(kernel, name) for name in ("place", "extend", "advance", "release", "forget")
+    ]
+
+    async def work():
+        network = SimulatedNetwork(Network.star(10))
+        before = [len(f.signatures) for f in entries]
+        assert all(before)
+        with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+            await exchange.go(1000)
+            await exchange.come(1000)
+        assert [len(f.signatures) for f in entries] == before
 
     virtual.run(work())

@@ -47,9 +47,7 @@ class Arrival(NamedTuple):
 class State(NamedTuple):
     """All that time changes about traffic."""
 
-    connections: NDArray[Any]
-    links: NDArray[Any]
-    transfers: NDArray[Any]
+    records: kernel.Records
     waiting: int
 
 
@@ -58,15 +56,13 @@ class Traffic:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self._links = links(network)
         self._place_of = {
             (ends[side], ends[1 - side]): (k, side)
             for k, link in enumerate(network.links)
             for ends in [(link.a, link.b)]
             for side in (0, 1)
         }
-        self._connections = connections(network, FEW)
-        self._transfers = idle(FEW)
+        self._records = records(network, max(FEW, len(network.links)), idle(FEW))
         self._free = list(range(FEW))
         self._order = 0
         self._waiting = 0
@@ -100,7 +96,7 @@ class Traffic:
         if not self._free:
             self._grow()
         number = self._free.pop()
-        t = self._transfers[number]
+        t = self._records.transfers[number]
         t["link"], t["side"] = self._place_of[direction.source, direction.target]
         t["pair"], t["session"], t["exclusive"] = pair, session, exclusive
         t["size"], t["available"] = size, size if available is None else available
@@ -109,37 +105,30 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = kernel.place(self._connections, self._links, self._transfers, number, now_ms)
+        found = kernel.place(*self._records, number, now_ms)
         if found == -2:
             self._more_connections()
-            found = kernel.place(self._connections, self._links, self._transfers, number, now_ms)
+            found = kernel.place(*self._records, number, now_ms)
         self._waiting += found < 0
         return number
 
     def more(self, number: int, now_ms: float, size: int) -> None:
         """``size`` more bytes of a message are there to be sent."""
-        self._transfers[number]["given"] = now_ms
-        kernel.extend(self._connections, self._links, self._transfers, number, now_ms, size)
+        self._records.transfers[number]["given"] = now_ms
+        kernel.extend(*self._records, number, now_ms, size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
         """Let time pass up to ``until_ms``, or to the next arrival if that is sooner."""
-        found, at = kernel.advance(
-            self._connections,
-            self._links,
-            self._transfers,
-            self._waiting > 0,
-            now_ms,
-            until_ms,
-        )
+        found, at = kernel.advance(*self._records, self._waiting > 0, now_ms, until_ms)
         if found < 0:
             return None
-        c = self._connections[found]
+        c = self._records.connections[found]
         size, total = int(c["told_bytes"]), int(c["told_size"])
         return Arrival(int(c["told_number"]), at, size, size == total)
 
     def finish(self, number: int) -> Transfer:
         """What became of a message that is whole at the other end; its number is free again."""
-        t = self._transfers[number]
+        t = self._records.transfers[number]
         self._free.append(number)
         return Transfer(
             *(
@@ -159,45 +148,60 @@ class Traffic:
 
     def release(self, pair: int, now_ms: float) -> None:
         """An exchange is over: others may have its connection."""
-        kernel.release(self._connections, self._links, self._transfers, pair, now_ms)
+        kernel.release(*self._records, pair, now_ms)
 
     def forget(self, session: int) -> None:
         """A session is over: its connections are closed."""
-        over = (self._connections["session"] == session) & (self._connections["link"] >= 0)
-        self._connections["link"][over] = state.CLOSED_AGAIN
+        kernel.forget(*self._records, session)
 
     def save(self) -> State:
         """What it is like now."""
-        used = np.flatnonzero(self._connections["link"] != state.UNUSED)
-        count = int(used[-1]) + 1 if used.size else 0
-        return State(
-            self._connections[:count].copy(),
-            self._links.copy(),
-            self._transfers.copy(),
-            self._waiting,
-        )
+        used = int(self._records.pool["used"][0])
+        connections = self._records.connections[:used].copy()
+        others = (each.copy() for each in self._records[1:])
+        return State(kernel.Records(connections, *others), self._waiting)
 
     def restore(self, before: State) -> None:
         """Let it be as it was; nothing may have been sent since."""
-        count = len(before.connections)
-        self._connections[:count] = before.connections
-        self._connections["link"][count:] = state.UNUSED
-        self._links[:] = before.links
-        self._transfers[:] = before.transfers
+        self._records.connections[: len(before.records.connections)] = before.records.connections
+        for now, then in zip(self._records[1:], before.records[1:], strict=True):
+            now[:] = then
         self._waiting = before.waiting
 
     # ------------------------------------------------------------------ room
 
     def _grow(self) -> None:
-        have = len(self._transfers)
-        self._transfers = np.concatenate([self._transfers, idle(have)])
+        have = len(self._records.transfers)
+        more = np.concatenate([self._records.transfers, idle(have)])
+        self._records = self._records._replace(transfers=more)
         self._free = list(range(have, 2 * have))
 
     def _more_connections(self) -> None:
-        have = len(self._connections)
-        more = connections(self.network, 2 * have)
-        more[:have] = self._connections
-        self._connections = more
+        have = self._records
+        count = len(have.connections)
+        made = records(self.network, 2 * count, have.transfers)
+        made.connections[:count] = have.connections
+        made.heads[:count] = have.heads
+        made.pool["used"], made.pool["spare"] = have.pool["used"], have.pool["spare"]
+        made.links[:] = have.links
+        made.times[-(len(made.times) // 2) :][:count] = have.times[-(len(have.times) // 2) :][
+            :count
+        ]
+        made.pool["top"] = 1
+        for place in reversed(range(1, len(made.times) // 2)):
+            made.times[place] = made.times[2 * place : 2 * place + 2].min()
+        self._records = made
+
+
+def records(network: Network, count: int, transfers: NDArray[Any]) -> kernel.Records:
+    """Records for ``count`` connections at most, and for the transfers."""
+    heads = np.zeros(count, state.HEAD)
+    heads["link"] = -1
+    times = np.full(2 << (count - 1).bit_length(), math.inf)
+    pool = np.array([(0, -1, len(times) // 2)], state.POOL)
+    return kernel.Records(
+        connections(network, count), heads, times, pool, links(network), transfers
+    )
 
 
 def idle(count: int) -> NDArray[Any]:
@@ -214,6 +218,7 @@ def links(network: Network) -> NDArray[Any]:
     for record, link in zip(records, network.links, strict=True):
         record["http2"] = connection.http == "2"
         record["pool"] = connection.pool
+        record["first"] = -1
         there = link.direction(link.a)
         record["warm_rtt"] = there.forward.mean_ms + there.backward.mean_ms
         record["warm_deviation"] = math.hypot(there.forward.std_ms, there.backward.std_ms)
@@ -242,7 +247,6 @@ def wire_bytes(connection: Connection, size: int) -> int:
 def connections(network: Network, count: int) -> NDArray[Any]:
     """Records for ``count`` connections, none of them in use."""
     made = np.zeros(count, state.CONNECTION)
-    made["link"] = state.UNUSED
     settle(made, network.connection)
     return made
 

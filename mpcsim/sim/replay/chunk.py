@@ -77,9 +77,7 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     arrivals = np.empty((len(plan.messages), why))
     parts = np.empty((len(plan.hops), len(SIMULATED), why))
     course.run(
-        plan.connections,
-        plan.links,
-        plan.transfers,
+        *plan.records,
         plan.step_records,
         plan.sends,
         plan.message_records,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpcsim.sim.network.tcp import traffic
 from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.state import UNUSED, Record
+from mpcsim.sim.network.tcp.state import Record
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -72,6 +72,47 @@ EVENT = np.dtype([("at", np.float64), ("order", np.int64), ("hop", np.int64)], a
 
 
 @compiled
+def _before(one: Record, other: Record) -> bool:
+    if one.at == other.at:
+        return bool(one.order < other.order)
+    return bool(one.at < other.at)
+
+
+@compiled
+def _swap(one: Record, other: Record) -> None:
+    one.at, other.at = other.at, one.at
+    one.order, other.order = other.order, one.order
+    one.hop, other.hop = other.hop, one.hop
+
+
+@compiled
+def _push(events: Record, waiting: int, at: float, order: int, hop: int) -> None:
+    """One more event on a heap of ``waiting``: the first to happen is on top."""
+    k = waiting
+    events[k].at = at
+    events[k].order = order
+    events[k].hop = hop
+    while k and _before(events[k], events[(k - 1) // 2]):
+        _swap(events[k], events[(k - 1) // 2])
+        k = (k - 1) // 2
+
+
+@compiled
+def _pop(events: Record, waiting: int) -> None:
+    """Take the top off; ``waiting`` remain."""
+    _swap(events[0], events[waiting])
+    k = 0
+    while 2 * k + 1 < waiting:
+        least = 2 * k + 1
+        if least + 1 < waiting and _before(events[least + 1], events[least]):
+            least += 1
+        if not _before(events[least], events[k]):
+            return
+        _swap(events[k], events[least])
+        k = least
+
+
+@compiled
 def _run_step(
     steps: Record, sends: Ints, messages: Record, events: Record, waiting: int, order: int, k: int
 ) -> tuple[int, int]:
@@ -91,12 +132,8 @@ def _run_step(
         for place in range(step.first_send, step.last_send):
             m = sends[place]
             messages[m].burst = step.burst
-            event = events[waiting]
-            event.at = step.end
-            event.order = order
-            event.hop = messages[m].first_hop
-            if messages[m].first_hop == messages[m].last_hop:
-                event.hop = -1 - m
+            routed = messages[m].first_hop < messages[m].last_hop
+            _push(events, waiting, step.end, order, messages[m].first_hop if routed else -1 - m)
             waiting += 1
             order += 1
         k = step.following
@@ -106,6 +143,9 @@ def _run_step(
 @entry
 def run(
     connections: Record,
+    heads: Record,
+    times: Floats,
+    pool: Record,
     links: Record,
     transfers: Record,
     steps: Record,
@@ -137,14 +177,7 @@ def run(
             ``parts`` (of hops) are wanted.
     """
     for sample in range(ends.shape[1]):
-        for k in range(len(connections)):
-            if connections[k].link == UNUSED:
-                break
-            connections[k].link = UNUSED
-        for k in range(len(links)):
-            for side in range(2):
-                links[k].wire[side].free = -math.inf
-                links[k].wire[side].bad = -1
+        traffic.reset(heads, times, pool, links)
         for k in range(len(flows)):
             flows[k].burst = -1
         for k in range(len(steps)):
@@ -159,15 +192,12 @@ def run(
                 waiting, order = _run_step(steps, sends, messages, events, waiting, order, k)
         now = 0.0
         while True:
-            chosen = -1
             until = math.inf
-            for k in range(waiting):
-                event = events[k]
-                sooner = event.at < until
-                if sooner or (event.at == until and event.order < events[chosen].order):
-                    chosen = k
-                    until = event.at
-            found, at = traffic.advance(connections, links, transfers, may_wait, now, until)
+            if waiting:
+                until = events[0].at
+            found, at = traffic.advance(
+                connections, heads, times, pool, links, transfers, may_wait, now, until
+            )
             arrived = -1
             if found >= 0:
                 now = at
@@ -184,20 +214,14 @@ def run(
                 if h + 1 == messages[m].last_hop:
                     arrived = m
                 else:
-                    event = events[waiting]
-                    event.at = now + hops[h].service
-                    event.order = order
-                    event.hop = h + 1
+                    _push(events, waiting, now + hops[h].service, order, h + 1)
                     waiting += 1
                     order += 1
-            elif chosen >= 0:
+            elif waiting:
                 now = until
-                h = events[chosen].hop
+                h = events[0].hop
                 waiting -= 1
-                last = events[waiting]
-                events[chosen].at = last.at
-                events[chosen].order = last.order
-                events[chosen].hop = last.hop
+                _pop(events, waiting)
                 if h < 0:
                     arrived = -1 - h
                 else:
@@ -214,7 +238,7 @@ def run(
                     t.given = now
                     t.order = placed
                     placed += 1
-                    traffic.place(connections, links, transfers, h, now)
+                    traffic.place(connections, heads, times, pool, links, transfers, h, now)
             else:
                 break
             if arrived >= 0:

@@ -16,7 +16,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Network
-from mpcsim.sim.network.traffic import connections, idle, links
+from mpcsim.sim.network.traffic import idle, records
 from mpcsim.sim.replay.course import EVENT, FLOW, HOP, MESSAGE, STEP
 from mpcsim.sim.replay.steps import Packet, Step
 from mpcsim.sim.rich_display import counted
@@ -71,8 +71,7 @@ class Plan:
             for step in steps
         ]
         self.hops: list[PlannedHop] = []
-        self.links = links(network)
-        self._records(network)
+        self._write(network)
 
     @property
     def certain(self) -> bool:
@@ -83,7 +82,7 @@ class Plan:
             isinstance(latency, Constant) for latency in latencies
         )
 
-    def _records(self, network: Network) -> None:
+    def _write(self, network: Network) -> None:
         """Write the graph down for the kernel."""
         place_of = {party: place for place, party in enumerate(self.parties)}
         self.step_records = np.zeros(len(self.steps), STEP)
@@ -146,14 +145,14 @@ class Plan:
         self.hop_records = np.array(rows, HOP)
         self.flow_records = np.zeros(len(slots), FLOW)
         self.event_records = np.zeros(len(rows) + len(self.messages) + 1, EVENT)
-        self.transfers = idle(len(rows))
+        transfers = idle(len(rows))
         for name in ("link", "side", "pair", "size"):
-            self.transfers[name] = self.hop_records[name]
-        self.transfers["available"] = self.transfers["size"]
+            transfers[name] = self.hop_records[name]
+        transfers["available"] = transfers["size"]
         carried = np.bincount(self.hop_records["link"], minlength=len(network.links))
         most = np.minimum(carried, 1 if self.connection.http == "2" else self.connection.pool)
         self.may_wait = bool((carried > most).any())
-        self.connections = connections(network, max(1, int(most.sum())))
+        self.records = records(network, max(1, int(most.sum())), transfers)
 
 
 def _check_cores(parties: Iterable[PartyId], network: Network) -> None:

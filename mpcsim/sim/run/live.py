@@ -33,6 +33,7 @@ def load() -> None:
     traffic.more(number, 0.0, 1)
     traffic.advance(0.0, math.inf)
     traffic.release(0, 1.0)
+    traffic.forget(0)
 
 
 class LiveTraffic:

@@ -21,6 +21,7 @@ from mpcsim.sim.network.latency import (
     Pareto,
     Uniform,
 )
+from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.measured.bursts import Bursts
 
 EACH = [
@@ -60,9 +61,12 @@ def test_every_latency_has_a_kind() -> None:
         Network.star().with_connection(cold=True, http="2", tls_round_trips=2, resumption=True),
         Network.star().with_link("client", "gateway", back_latency=2.0, back_mbit_per_s=3.0),
         Network.star().with_site("gateway", cores=4, cpu_factor=2.5),
+        Network.star(1.0, loss=GilbertElliott(0.01, 0.3, 0.9, 0.001)).with_link(
+            "client", "gateway", queue_bytes=30_000.0, back_queue_bytes=1e6, back_loss=0.02
+        ),
         Network({}, (), {}),
     ],
-    ids=["preset", "odd name", "mesh", "connection", "asymmetric", "site", "nothing"],
+    ids=["preset", "odd name", "mesh", "connection", "asymmetric", "site", "losses", "nothing"],
 )
 def test_every_network_comes_back(network: Network, tmp_path: Path) -> None:
     text = saved(network, tmp_path)
@@ -162,7 +166,19 @@ GOOD = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
         ),
         ("loss = 0.01", "loss = 1.5", "links.client-gateway.loss: link client - gateway: loss is"),
         ("loss = 0.01", "loss = true", "links.client-gateway.loss: True is not a number"),
-        ("loss = 0.01", "loss = []", "links.client-gateway.loss: [] is not a number"),
+        ("loss = 0.01", "loss = '1 %'", "links.client-gateway.loss: '1 %' is not a number"),
+        ("loss = 0.01", "loss = []", "links.client-gateway.loss: [] is not a table"),
+        ("loss = 0.01", "loss = {to_bad = 0.1}", "links.client-gateway.loss.to_good: missing"),
+        (
+            "loss = 0.01",
+            "loss = {to_bad = 2, to_good = 0.5}",
+            "links.client-gateway.loss.to_bad: to_bad is 2.0: not from 0 to 1",
+        ),
+        (
+            "queue_bytes = inf",
+            "queue_bytes = -1",
+            "links.client-gateway.queue_bytes: link client - gateway: queue_bytes is -1",
+        ),
         ("cores = 1", "cores = 1.5", "sites.client.cores: 1.5 is not a whole number"),
         ("cores = 1", "cores = 0", "sites.client.cores: site client: cores is 0"),
         ("pool = 8", "pool = 0", "connection.pool: connection pool is 0"),

@@ -1,4 +1,10 @@
-"""Messages that a site in the middle forwards as they arrive: pieces on a connection, and runs."""
+"""Messages that a site in the middle forwards as they arrive: on two connections, and in runs.
+
+On lines of 50 ms each way, acknowledgements come back after 100 ms; a window begins with 10
+segments and doubles with each.
+"""
+
+import math
 
 import pytest
 from hypothesis import given
@@ -6,94 +12,117 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import SEGMENT_BYTES, Burst, Connection, Draws, Pipe
+from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import record
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.simulation import Simulation
+from tests.helpers import losing
+from tests.sim.network.tcp import lab
+from tests.sim.network.tcp.lab import FULL, Line
 
-ROUND_TRIP = Draws(50.0, 50.0)
 SEGMENTS_PER_WINDOW = (10, 20, 40)
 
 
-def through(size, first, second, *, stream, rates=(1000.0, 1000.0), loss=(0.0, 0.0), at_ms=0.0):
-    """Both hops of a message: the transfers that are recorded."""
-    one, other = Pipe(rates[0], loss[0]), Pipe(rates[1], loss[1])
-    bursts: list[Burst] = []
-    begun = one.transfer(at_ms, size, first, bursts)
-    pieces = bursts if stream else [Burst(begun.arrived_ms, size)]
-    for piece in pieces:
-        last = other.transfer(piece.at_ms, piece.size, second)
-    return begun, last
-
-
 def parts(transfer):
-    return (
-        transfer.queueing_ms
-        + transfer.handshake_ms
-        + transfer.window_ms
-        + transfer.transmission_ms
-        + transfer.propagation_ms
-        + transfer.recovery_ms
+    return sum(lab.parts(transfer))
+
+
+def line(mbit_per_s=math.inf, way=50.0, **options):
+    return Line(mbit_per_s=mbit_per_s, way=way, **options)
+
+
+def through(size, one, other, *, stream, key=0):
+    """Both hops of a message: the transfers that are recorded."""
+    number = one.send(0.0, size, key=key, stream=True)
+    one.run(number=number)
+    heard = one.heard[number] if stream else one.heard[number][-1:]
+    at, there = heard[0]
+    second = other.send(at, size, available=there)
+    [name] = other._numbers
+    for later, total in heard[1:]:
+        other.run(later)
+        other.traffic.more(name, later, total - there)
+        there = total
+    other.run(number=second)
+    return one.done[number], other.done[second]
+
+
+def there(heard):
+    """How much of a message is there, by the moments at which more of it comes."""
+    return {round(at, 6): size for at, size in heard}
+
+
+def test_a_message_arrives_in_windows():
+    one = line()
+    size = 35 * FULL + 7
+    number = one.send(0.0, size, stream=True)
+    one.run(number=number)
+    assert there(one.heard[number]) == {50: 10 * FULL, 150: 30 * FULL, 250: size}
+    assert one.done[number].arrived_ms == 250
+
+
+@pytest.mark.parametrize("key", range(5))
+def test_being_told_of_parts_changes_nothing(key):
+    told, untold = (
+        line(10.0, 9.0, loss=0.1)(3.0, 99_999, key=key, stream=stream) for stream in (True, False)
     )
+    assert told == untold
 
 
-def test_a_message_arrives_in_bursts_of_a_window_each():
-    bursts: list[Burst] = []
-    size = 35 * SEGMENT_BYTES + 7
-    transfer = Pipe(1e6).transfer(0.0, size, ROUND_TRIP, bursts)
-    assert [burst.size for burst in bursts] == [
-        10 * SEGMENT_BYTES,
-        20 * SEGMENT_BYTES,
-        5 * SEGMENT_BYTES + 7,
-    ]
-    assert [burst.at_ms for burst in bursts] == pytest.approx([50, 150, 250], abs=0.01)
-    assert bursts[-1].at_ms == transfer.arrived_ms
-
-
-def test_asking_for_the_bursts_changes_nothing():
-    assert Pipe(10.0, 0.1).transfer(3.0, 99_999, Draws(9, 8, 0.9)) == Pipe(10.0, 0.1).transfer(
-        3.0, 99_999, Draws(9, 8, 0.9), []
+def test_a_lost_segment_holds_up_what_is_behind_it():
+    """The sixth is sent again after 100 ms, for others behind it have come; the five before it are
+    there after 50."""
+    lost = losing.key(
+        losing.data(5),
+        of=[p(i, t) for i in range(30) for p, t in ((losing.data, 0), (losing.ack, 1))],
     )
-
-
-def test_a_lost_segment_holds_up_what_may_be_behind_it():
-    bursts: list[Burst] = []
-    transfer = Pipe(1e6, 0.1).transfer(0.0, 30 * SEGMENT_BYTES, Draws(50, 50, 0.9), bursts)
-    assert transfer.recovery_ms > 0
-    late = 50 + transfer.recovery_ms
-    assert [burst.at_ms for burst in bursts] == pytest.approx([late, 100 + late], abs=0.01)
+    one = line(loss=losing.LOSS)
+    number = one.send(0.0, 30 * FULL, key=lost, stream=True)
+    one.run(number=number)
+    first, second, *_ = there(one.heard[number]).items()
+    assert first == (50, 5 * FULL)
+    assert second[0] == 150
+    assert second[1] >= 10 * FULL
 
 
 def test_hops_of_the_same_length_pay_for_the_windows_once():
-    size = sum(SEGMENTS_PER_WINDOW) * SEGMENT_BYTES
-    stored = through(size, ROUND_TRIP, ROUND_TRIP, stream=False, rates=(1e6, 1e6))[1].arrived_ms
-    streamed = through(size, ROUND_TRIP, ROUND_TRIP, stream=True, rates=(1e6, 1e6))[1].arrived_ms
-    assert stored == pytest.approx(100 + 2 * 200, abs=0.1)
-    assert streamed == pytest.approx(100 + 200, abs=0.1)
+    """Stored, each of the three windows waits for the one before it on both hops. Streamed, each
+    window is at the site in the middle just when the window of the second hop opens."""
+    size = sum(SEGMENTS_PER_WINDOW) * FULL
+    stored = through(size, line(), line(), stream=False)[1].arrived_ms
+    streamed = through(size, line(), line(), stream=True)[1].arrived_ms
+    assert stored == 2 * (2 * 100 + 50)
+    assert streamed == 2 * 100 + 2 * 50
 
 
-@given(st.integers(1, 10 * SEGMENT_BYTES))
-def test_what_fits_into_a_window_takes_as_long_as_ever(size):
-    assert through(size, ROUND_TRIP, ROUND_TRIP, stream=True) == through(
-        size, ROUND_TRIP, ROUND_TRIP, stream=False
+def test_within_a_window_the_transmissions_overlap():
+    """Five segments of 0.12 ms at 100 Mbit/s: the second hop has each when the first has the next;
+    so it lags by one segment."""
+    stored, streamed = (
+        through(5 * FULL, line(100.0), line(100.0), stream=stream)[1].arrived_ms
+        for stream in (False, True)
     )
+    assert stored == pytest.approx(2 * (5 * 0.12 + 50))
+    assert streamed == pytest.approx((5 + 1) * 0.12 + 2 * 50)
 
 
 @given(
     st.integers(1, 400_000),
     *[st.floats(0.1, 400.0)] * 4,
     st.tuples(*[st.sampled_from([1.0, 10.0, 1000.0])] * 2),
-    st.floats(0.0, 0.999),
+    st.integers(0, 2**64 - 1),
 )
-def test_streaming_is_never_later_and_adds_up(size, a, b, c, d, rates, lost):
-    first, second = Draws(a, b, lost), Draws(c, d)
-    stored = through(size, first, second, stream=False, rates=rates, loss=(0.01, 0.0))
-    streamed = through(size, first, second, stream=True, rates=rates, loss=(0.01, 0.0))
+def test_streaming_is_never_later_and_adds_up(size, a, b, c, d, rates, key):
+    def lines():
+        return line(rates[0], a, back_way=b, loss=0.01), line(rates[1], c, back_way=d)
+
+    stored = through(size, *lines(), stream=False, key=key)
+    streamed = through(size, *lines(), stream=True, key=key)
     assert streamed[0] == stored[0]
     assert streamed[1].arrived_ms <= stored[1].arrived_ms + 1e-6
     assert streamed[1].given_ms == streamed[0].arrived_ms
     for transfer in streamed:
-        assert parts(transfer) == pytest.approx(transfer.arrived_ms - transfer.given_ms)
+        assert parts(transfer) == pytest.approx(lab.took(transfer))
 
 
 # ------------------------------------------------------------------ the setting
@@ -146,9 +175,7 @@ def test_the_times_of_a_streamed_message_add_up():
         assert last.transfer.given_ms == first.transfer.arrived_ms + 2.0
         assert last.transfer.arrived_ms == message.received_ms
         for hop in message.hops:
-            assert parts(hop.transfer) == pytest.approx(
-                hop.transfer.arrived_ms - hop.transfer.given_ms
-            )
+            assert parts(hop.transfer) == pytest.approx(lab.took(hop.transfer))
 
 
 def test_the_same_seed_gives_the_same_times():

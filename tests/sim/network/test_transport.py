@@ -6,6 +6,7 @@ What connections do is in ``tests/sim/network/tcp``.
 import math
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -200,10 +201,8 @@ def handshake(
             yield other, from_server, to_caller
 
     for end, out, into in turns():
-        try:
+        with suppress(ssl.SSLWantReadError):
             end.do_handshake()
-        except ssl.SSLWantReadError:
-            pass
         if data := out.read():
             flights.append(len(data))
             into.write(data)
@@ -237,13 +236,13 @@ def measured(chain: tuple[Path, str], round_trips: int, resumed: bool) -> list[i
     ("round_trips", "resumed"),
     [
         pytest.param(
-            1, False, marks=pytest.mark.xfail(reason="certificates of 1660 bytes make it 2050")
+            1, False, marks=pytest.mark.xfail(reason="with these certificates it is 2030 bytes")
         ),
         (1, True),
         pytest.param(
-            2, False, marks=pytest.mark.xfail(reason="certificates of 1660 bytes make it 1890")
+            2, False, marks=pytest.mark.xfail(reason="with these certificates it is 1870 bytes")
         ),
-        pytest.param(2, True, marks=pytest.mark.xfail(reason="the ticket makes it 520")),
+        pytest.param(2, True, marks=pytest.mark.xfail(reason="with its ticket it is 520 bytes")),
     ],
 )
 def test_flights_are_as_long_as_openssl_s(

@@ -22,8 +22,6 @@ def begin(c: Record) -> None:
     c.next = math.inf
     c.ready_ms = -math.inf
     c.untold = 0
-    c.owner = -1
-    c.pair = -1
     for h in range(2):
         s = c.half[h]
         s.given = 0

@@ -18,11 +18,6 @@ import numpy as np
 SEGMENT_BYTES: Final = 1448
 """Payload of a full segment (1500-byte MTU, IPv4, TCP timestamps)."""
 
-# What is in place of a link's number in the record of a connection that is not in use.
-CLOSED_AGAIN: Final = -1
-UNUSED: Final = -2
-"""Nobody has used it, nor those that follow it."""
-
 # What a packet is.
 DATA: Final = 0
 ACK: Final = 1
@@ -252,12 +247,6 @@ CONNECTION: Final = np.dtype(
         ("told_slot", np.int64),  # where it is kept
         ("untold", np.int64),  # there may be more to tell
         ("ready_ms", np.float64),  # when it was open
-        # in a pool (see ``traffic``)
-        ("link", np.int64),  # CLOSED_AGAIN or UNUSED: none
-        ("flip", np.int64),  # 1: the link's second site opened it
-        ("session", np.int64),
-        ("owner", np.int64),  # the exchange that has it to itself, or -1
-        ("pair", np.int64),  # whose messages it carried last
         ("warm", np.int64),
         ("warm_rtt", np.float64),  # what a kept connection knows of round trips
         ("warm_deviation", np.float64),
@@ -269,11 +258,33 @@ CONNECTION: Final = np.dtype(
 Record = Any
 """A record of such an array, as compiled functions get it."""
 
+HEAD: Final = np.dtype(
+    [
+        ("link", np.int64),  # -1: it is not in use
+        ("flip", np.int64),  # 1: the link's second site opened it
+        ("session", np.int64),
+        ("owner", np.int64),  # the exchange that has it to itself, or -1
+        ("pair", np.int64),  # whose messages it carried last
+        ("following", np.int64),  # the next one of its link, or of those given back; or -1
+    ],
+    align=True,
+)
+"""What a pool knows of a connection, apart from its large record."""
+
+POOL: Final = np.dtype(
+    [
+        ("used", np.int64),  # records that have ever been in use
+        ("spare", np.int64),  # the first one given back, or -1
+        ("top", np.int64),  # of the tree of times
+    ],
+    align=True,
+)
 
 LINK: Final = np.dtype(
     [
         ("http2", np.int64),
         ("pool", np.int64),  # connections that one session may have over it
+        ("first", np.int64),  # its connections begin with this one; -1: none
         ("warm_rtt", np.float64),  # what a kept connection knows of round trips
         ("warm_deviation", np.float64),
         ("wire", WIRE, (2,)),  # from its first site to the second, and back; all share it

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from tests.helpers import losing
-from tests.helpers.losing import LOSS, ack, late_ack
+from tests.helpers.losing import LOSS, ack, late_ack, syn_ack
 from tests.sim.network.tcp.lab import ACK_MS, FULL, SEGMENT_MS, TICK, Line, plain, took
 
 DELAY = {"linux": 40 + TICK, "ns3": 40.0}
@@ -22,8 +22,9 @@ def fast(profile: str, window: int, **settings: object) -> Line:
 
 
 def lucky(segments: int) -> int:
-    """A key with which no acknowledgement is lost."""
-    return losing.key(of={kind(k) for k in range(segments) for kind in (ack, late_ack)})
+    """A key with which nothing is lost on the way back."""
+    acks = {kind(k) for k in range(segments) for kind in (ack, late_ack)}
+    return losing.key(of=acks | {syn_ack()})
 
 
 @both
@@ -58,9 +59,17 @@ def test_an_answer_takes_the_acknowledgement_along(profile: str) -> None:
     assert took(line.done[question]) == 50 + 40 + 40
 
 
-def test_linux_acknowledges_at_once_at_first() -> None:
-    """The first 16 segments of a new connection are acknowledged one by one, the 17th after 40 ms.
-    So 16 leave the window of 17 at once, which then lets 2 x 16 go; and 2 for the last."""
+@pytest.mark.parametrize("window", [9, 15])
+def test_linux_acknowledges_at_once_at_first(window: int) -> None:
+    """Every segment of a new connection, also the last one of an odd number."""
+    line = fast("linux", window, cold=True)
+    count = 3 * window
+    assert line.flights(0.0, count, key=lucky(count)) == [(120, window), (200, 2 * window)]
+
+
+def test_linux_acknowledges_16_segments_at_once() -> None:
+    """The 17th after 40 ms: 16 leave the window of 17 at once, which then lets 2 x 16 go; and 2 for
+    the last."""
     line = fast("linux", 17, cold=True)
     assert line.flights(0.0, 51, key=lucky(51)) == [(120, 17), (200, 32), (200 + DELAY["linux"], 2)]
 

@@ -56,7 +56,7 @@ def test_it_is_the_window_at_the_time_of_the_loss(algorithm: str, window: int) -
 
 def test_no_window_is_smaller_than_two() -> None:
     """Three segments, the first is lost and only the timer finds it: ssthresh is max(3 / 2, 2), and
-    the window one segment (RFC 5681, section 3.1), which then grows by one a round trip: 1, 2, 3."""
+    the window one segment (RFC 5681, section 3.1), which grows by one a round trip: 1, 2, 3."""
     line = after_losing("ns3", "reno", 3, data(0), initial_window=3)
     flights = line.flights(line.now + 200, 6, key=lucky(6))
     assert flights == [(40, 1), (160, 2), (240, 3)]
@@ -131,8 +131,8 @@ def test_reno_grows_by_one_segment_a_round_trip(profile: str) -> None:
 
 @both
 def test_cubic_grows_as_its_formula_says(profile: str) -> None:
-    """W(t) = 0.4 (t - K)^3 + 100, K = cbrt((100 - 70) / 0.4) = 4.217 s, and what is to be reached is
-    its value one round trip later (RFC 9438, sections 4.2 and 4.4)."""
+    """W(t) = 0.4 (t - K)^3 + 100, K = cbrt((100 - 70) / 0.4) = 4.217 s, and what is to be reached
+    is its value one round trip later (RFC 9438, sections 4.2 and 4.4)."""
     trips = by_round_trip(profile, "cubic", 3300)
     k = (30 / 0.4) ** (1 / 3)
     assert len(trips) > 25

@@ -165,8 +165,8 @@ def test_a_lost_syn_costs_a_second_another_one_two_more(
 
 @pytest.mark.parametrize(("profile", "late"), [("linux", LONG_TICK), ("ns3", 0.0)])
 def test_a_syn_and_its_successors_answer(profile: str, late: float) -> None:
-    """The first SYN is lost, so is the answer to the second: 1 s, then 2 s for the opener. The other
-    end repeats its answer 1 s after it was sent, which is sooner."""
+    """The first SYN is lost, so is the answer to the second: 1 s, then 2 s for the opener. The
+    other end repeats its answer 1 s after it was sent, which is sooner."""
     transfer = opened(profile, syn(1), syn_ack(1)).done[0]
     assert transfer.handshake_ms == 80 + 1000 + 1000 + 2 * late
 

@@ -97,9 +97,9 @@ def test_linux_probes_later_for_a_single_segment() -> None:
 
 
 def test_ns3_has_no_probe() -> None:
-    """The last two of ten: the timer rings 200 ms after the first eight were acknowledged. The first
-    of the two goes, alone: the window is 1. Its acknowledgement is delayed by 40 ms, for it is
-    alone; then the second goes."""
+    """The last two of ten: the timer rings 200 ms after the first eight were acknowledged. The
+    first of the two goes, alone: the window is 1. Its acknowledgement is delayed by 40 ms, for it
+    is alone; then the second goes."""
     expected = 80 + 200 + 40 + 40 + 40 + 40
     assert time("ns3", 10, data(8), data(9), mbit_per_s=math.inf) == expected
 

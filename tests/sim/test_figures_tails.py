@@ -1,0 +1,198 @@
+"""Tails and quantiles: the curves go where the samples are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.figures import NEUTRALS, Chart, quantile_plot, svg, tails
+from mpcsim.sim.figures.tails import MARKERS, STYLES
+
+NEAR = np.linspace(100.0, 140.0, 2000)
+FAR = np.geomspace(100.0, 4000.0, 2000)
+"""More than a magnitude: on a logarithmic scale."""
+STAIR = np.repeat([100.0, 200.0, 1000.0], [900, 90, 10])
+
+
+def two_tails() -> Chart:
+    groups = {"near": {"one": NEAR, "two": NEAR + 20}, "far": {"one": FAR, "three": STAIR}}
+    return tails(groups)
+
+
+def three_cases() -> Chart:
+    pairs = {"first": (NEAR, NEAR + 1), "second": (FAR, FAR * 1.1)}
+    return quantile_plot({"0 %": pairs, "1 %": pairs, "2 %": {"second": (STAIR, STAIR)}})
+
+
+def alone() -> Chart:
+    return quantile_plot({"near": {"all": (NEAR, NEAR)}}, ("measured", "model"))
+
+
+DRAWN = pytest.mark.parametrize("draw", [two_tails, three_cases, alone])
+
+
+def texts(figure: Figure) -> list[Text]:
+    """All that is written where it can be seen."""
+    found = [text for legend in figure.legends for text in legend.get_texts()]
+    for axes in figure.axes:
+        found.append(axes.title)
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            found.append(axis.label)
+            found += [
+                tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
+            ]
+    return [text for text in found if text.get_text()]
+
+
+@DRAWN
+def test_no_text_overlaps_another_or_leaves_the_figure(draw: Callable[[], Chart]) -> None:
+    figure = draw()
+    canvas = figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg)
+    canvas.draw()
+    boxes = [
+        (text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts(figure)
+    ]
+    assert len(boxes) > 8
+    for (one, a), (other, b) in combinations(boxes, 2):
+        assert not a.overlaps(b), f"{one!r} and {other!r} overlap"
+    for text, box in boxes:
+        inside = figure.bbox.padded(1)
+        assert inside.contains(box.x0, box.y0), f"{text!r} leaves the figure"
+        assert inside.contains(box.x1, box.y1), f"{text!r} leaves the figure"
+
+
+@DRAWN
+def test_hue_is_left_to_the_parties(draw: Callable[[], Chart]) -> None:
+    lines = draw().findobj(Line2D)
+    colours = {to_hex(line.get_color()).upper() for line in lines if isinstance(line, Line2D)}
+    assert colours <= {"#000000", *NEUTRALS}
+
+
+@DRAWN
+def test_the_same_data_give_the_same_picture(draw: Callable[[], Chart]) -> None:
+    assert svg(draw()) == svg(draw())
+
+
+def test_every_distribution_looks_different() -> None:
+    for styles in (STYLES, MARKERS):
+        assert len({tuple(sorted(style.items())) for style in styles}) == len(styles)
+
+
+# ---------------------------------------------------------------------- tails
+
+
+def curve(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
+    (line,) = (each for each in axes.lines if each.get_label() == label)
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
+def test_a_curve_is_the_share_that_takes_longer() -> None:
+    near, far = two_tails().axes
+    times, shares = curve(near, "one")
+    for ms in (100.0, 110.0, 139.0):
+        assert np.interp(ms, times, shares) == pytest.approx(np.mean(ms < NEAR), abs=0.01)
+    times, shares = curve(far, "three")
+    assert {100.0, 200.0, 1000.0} == set(times)
+    assert shares[times == 100.0].min() == pytest.approx(0.1, rel=0.03)
+    assert shares[times == 200.0].min() == pytest.approx(0.01, rel=0.03)
+    assert shares[times == 1000.0].min() == pytest.approx(0.001)
+
+
+def test_samples_in_any_order_and_quantiles_of_them_give_the_same_curve() -> None:
+    shuffled = np.random.default_rng(1).permutation(NEAR)
+    few = np.quantile(NEAR, (np.arange(200) + 0.5) / 200)
+    (axes,) = tails({"": {"all": shuffled, "few": few}}).axes
+    for one, other in zip(curve(axes, "all"), curve(axes, "few"), strict=True):
+        assert other == pytest.approx(one, abs=0.2)
+
+
+def test_scales() -> None:
+    near = tails({"": {"all": NEAR}}).axes[0]
+    far = tails({"": {"all": FAR}}).axes[0]
+    assert (near.get_xscale(), far.get_xscale()) == ("linear", "log")
+    assert near.get_yscale() == far.get_yscale() == "log"
+    assert near.get_ylim()[0] == 0.001
+    assert tails({"": {"all": NEAR}}, lowest=0.01).axes[0].get_ylim()[0] == 0.01
+
+
+def test_all_pictures_of_a_figure_have_the_same_time_axis() -> None:
+    near, far = two_tails().axes
+    assert near.get_xlim() == far.get_xlim()
+    for axes in three_cases().axes:
+        assert axes.get_xlim() == three_cases().axes[0].get_xlim()
+
+
+def test_more_than_three_pictures_go_into_rows() -> None:
+    figure = tails({f"picture {k}": {"all": NEAR} for k in range(4)})
+    places = [axes.get_position() for axes in figure.axes]
+    assert len({round(place.y0, 6) for place in places}) == 2
+    assert places[3].x0 == pytest.approx(places[0].x0)
+    assert figure.get_figheight() < 7
+
+
+# ---------------------------------------------------------------------- quantiles
+
+
+def dots(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
+    lines = [line for line in axes.lines if line.get_gid() == f"quantiles {label}"]
+    assert len(lines) == 2, "small ones and large ones"
+    found = [np.concatenate([np.asarray(line.get_data()[k]) for line in lines]) for k in (0, 1)]
+    return found[0], found[1]
+
+
+def test_quantiles_are_on_the_diagonal_where_both_agree() -> None:
+    axes = three_cases().axes
+    x, y = dots(axes[5], "second")
+    assert (x == y).all()
+    x, y = dots(axes[1], "first")
+    assert y == pytest.approx(x + 1)
+    x, y = dots(axes[1], "second")
+    assert y == pytest.approx(1.1 * x)
+    assert x[-3:] == pytest.approx(np.quantile(FAR, (0.5, 0.95, 0.99)), rel=0.01)
+
+
+def test_names() -> None:
+    figure = alone()
+    above, below = figure.axes
+    assert (below.get_xlabel(), below.get_ylabel()) == ("measured (ms)", "model (ms)")
+    assert above.get_title() == "near"
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["measured", "model, all"]
+
+
+# ---------------------------------------------------------------------- what cannot be shown
+
+
+@pytest.mark.parametrize("times", [[], [0.0, 1.0], [1.0, -1.0], [1.0, np.nan], [np.inf]], ids=str)
+def test_times_that_are_none(times: list[float]) -> None:
+    with pytest.raises(UsageError, match="slow, all: no times, or some"):
+        tails({"slow": {"all": times}})
+    with pytest.raises(UsageError, match="slow, all: no times, or some"):
+        quantile_plot({"slow": {"all": (NEAR, times)}})
+
+
+def test_nothing_or_too_much() -> None:
+    for groups in ({}, {"empty": {}}):
+        with pytest.raises(UsageError, match="no distribution to show"):
+            tails(groups)
+        with pytest.raises(UsageError, match="no distribution to show"):
+            quantile_plot(groups)
+    with pytest.raises(UsageError, match="1 pictures with 7 labels"):
+        tails({"": {str(k): NEAR for k in range(7)}})
+    with pytest.raises(UsageError, match="4 pictures with 1 labels"):
+        quantile_plot({str(k): {"": (NEAR, NEAR)} for k in range(4)})
+    for lowest in (0.0, 1.0, float("nan")):
+        with pytest.raises(UsageError, match="lowest is"):
+            tails({"": {"all": NEAR}}, lowest=lowest)

@@ -1,0 +1,194 @@
+"""Make the data in this folder: build ``tests/helpers/kernel_tcp.c`` and run it for every case.
+
+    python -m tests.vectors.linux.produce            # all: half an hour
+    python -m tests.vectors.linux.produce loss_free  # or only some of it
+
+It needs Linux, a C compiler, /dev/net/tun and the right to make network namespaces; the right to a
+real-time priority, too, where other things run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.helpers.repo import ROOT
+from tests.vectors import quantiles
+
+HERE: Final = Path(__file__).parent
+SOURCE: Final = ROOT / "tests" / "helpers" / "kernel_tcp.c"
+ALGORITHMS: Final = ("reno", "cubic")
+
+
+class Way(NamedTuple):
+    """A path and what is exchanged over it."""
+
+    one_way: float
+    rate: float
+    up: int
+    down: int
+
+
+MAIN: Final = Way(50, 50, 10_000, 50_000)
+LOSS_FREE: Final = (
+    MAIN,
+    Way(50, 50, 200, 200),
+    Way(10, 50, 30_000, 30_000),
+    Way(10, 5, 10_000, 50_000),
+    Way(20, 50, 150_000, 10_000),
+    Way(30, 5, 30_000, 30_000),
+    Way(115, 50, 2_000, 2_000),
+    Way(115, 50, 20_000, 100_000),
+)
+LOSSY: Final = (
+    (MAIN, 0.01, 20_000),
+    (MAIN, 0.001, 10_000),
+    (Way(50, 50, 200, 200), 0.01, 10_000),
+    (Way(10, 50, 30_000, 30_000), 0.01, 8_000),
+    (Way(20, 50, 150_000, 10_000), 0.01, 5_000),
+    (Way(115, 50, 2_000, 2_000), 0.01, 10_000),
+)
+LOSS_FREE_RUNS: Final = 100
+MOST_LATE_MS: Final = 2.0
+"""Samples with a packet that the wire delivered later than this are left out."""
+
+
+class Measured(NamedTuple):
+    """What a run of the program gave."""
+
+    times: NDArray[np.float64]
+    """The first exchange and the second, in milliseconds: a row for each sample on time."""
+    late: int
+    """Samples left out."""
+    summary: dict[str, str]
+    """The program's last line."""
+
+
+def build(folder: Path) -> Path:
+    """Compile the program. It sleeps until 0.01 ms before a packet is due, not 0.15 ms: it leaves
+    the processor to others, and is late by 0.05 ms for that."""
+    text = SOURCE.read_text(encoding="utf-8")
+    before = "SPIN = 150000;"
+    assert before in text
+    source = folder / SOURCE.name
+    source.write_text(text.replace(before, "SPIN = 10000;"), encoding="utf-8")
+    program = folder / "kernel_tcp"
+    subprocess.run(["cc", "-O2", "-Wall", "-o", program, source], check=True)
+    return program
+
+
+def run(
+    program: Path,
+    algorithm: str,
+    path: Way,
+    loss: float,
+    samples: int,
+    *,
+    clean: bool = False,
+    seed: int = 1,
+    most_late_ms: float = MOST_LATE_MS,
+) -> Measured:
+    """Measure; with a real-time priority if that is allowed.
+
+    At once there are as many connections as make some 25,000 packets a second.
+    """
+    packets = 4 + 3 * (path.up + path.down) / 1448
+    lasts = 0.01 + 0.008 * path.one_way + 2 * (path.up + path.down) * 8 / (path.rate * 1e6)
+    slots = max(4, min(200, samples, int(25_000 * lasts / packets)))
+    arguments = [algorithm, *path, loss, int(clean), samples, slots, seed]
+    with subprocess.Popen(
+        [program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        with suppress(PermissionError):
+            os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
+        out, errors = process.communicate()
+    if process.returncode:
+        raise RuntimeError(errors)
+    *lines, last = out.splitlines()
+    rows = np.array([line.split() for line in lines], dtype=np.float64).reshape(-1, 3)
+    on_time = rows[:, 2] <= most_late_ms
+    summary = dict(pair.split("=") for pair in last.removeprefix("# ").split())
+    return Measured(rows[on_time, :2], int((~on_time).sum()), summary)
+
+
+def write_loss_free(program: Path) -> None:
+    lines = [
+        f"# {system()}, medians of {LOSS_FREE_RUNS}",
+        "algorithm,one_way_ms,mbit_per_s,up,down,first_ms,second_ms",
+    ]
+    for algorithm in ALGORITHMS:
+        for path in LOSS_FREE:
+            times = run(program, algorithm, path, 0, LOSS_FREE_RUNS).times
+            first, second = np.median(times, axis=0)
+            lines.append(",".join((algorithm, *map(str, path), f"{first:.3f}", f"{second:.3f}")))
+    (HERE / "loss_free.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_lossy(
+    program: Path, seed: int, algorithm: str, path: Way, loss: float, samples: int
+) -> None:
+    """One file. Seeds differ, so that the cases are independent."""
+    dirty = run(program, algorithm, path, loss, samples, seed=seed)
+    clean = run(program, algorithm, path, loss, samples, seed=seed + 1, clean=True)
+    assert dirty.summary["drops"] == clean.summary["drops"] == "0"
+    parameters = {
+        "source": system(),
+        "algorithm": algorithm,
+        "one_way_ms": path.one_way,
+        "mbit_per_s": path.rate,
+        "up": path.up,
+        "down": path.down,
+        "loss": loss,
+        "seed": seed,
+        "samples": 2 * samples,
+        "late": dirty.late + clean.late,
+        "given_up": int(dirty.summary["given_up"]) + int(clean.summary["given_up"]),
+    }
+    columns = {
+        "first": quantiles.summary(dirty.times[:, 0]),
+        "second": quantiles.summary(dirty.times[:, 1]),
+        "clean": quantiles.summary(clean.times[:, 1]),
+    }
+    name = f"lossy_{algorithm}_{path.one_way}ms_{path.up}_{path.down}_{loss}"
+    quantiles.save(HERE / f"{name}.csv.gz", parameters, columns)
+    means = ", ".join(f"{key} {column.mean:.1f} ms" for key, column in columns.items())
+    print(f"{name}: {means}; late {parameters['late']}", flush=True)
+
+
+def lossy_cases() -> Iterator[tuple[int, str, Way, float, int]]:
+    number = 0
+    for path, loss, samples in LOSSY:
+        for algorithm in ALGORITHMS:
+            number += 1
+            yield 1000 * number, algorithm, path, loss, samples
+
+
+def system() -> str:
+    return f"Linux {platform.release().partition('-')[0]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", help="loss_free, lossy; all by default")
+    what = parser.parse_args(arguments).what or ["loss_free", "lossy"]
+    with tempfile.TemporaryDirectory() as folder:
+        program = build(Path(folder))
+        if "loss_free" in what:
+            write_loss_free(program)
+        if "lossy" in what:
+            for case in lossy_cases():
+                write_lossy(program, *case)
+
+
+if __name__ == "__main__":
+    main()
