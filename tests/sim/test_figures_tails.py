@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.figures import NEUTRALS, Chart, quantile_plot, svg, tails
+from mpcsim.sim.figures import BLACK, NEUTRALS, Chart, quantile_plot, svg, tails
 from mpcsim.sim.figures.tails import MARKERS, STYLES
 
 NEAR = np.linspace(100.0, 140.0, 2000)
@@ -75,9 +75,9 @@ def test_no_text_overlaps_another_or_leaves_the_figure(draw: Callable[[], Chart]
 
 @DRAWN
 def test_hue_is_left_to_the_parties(draw: Callable[[], Chart]) -> None:
-    lines = draw().findobj(Line2D)
-    colours = {to_hex(line.get_color()).upper() for line in lines if isinstance(line, Line2D)}
-    assert colours <= {"#000000", *NEUTRALS}
+    lines = [line for axes in draw().axes for line in axes.lines]
+    lines += draw().legends[0].findobj(Line2D)
+    assert {to_hex(line.get_color()).upper() for line in lines} <= {BLACK, *NEUTRALS}
 
 
 @DRAWN

@@ -147,6 +147,7 @@ def quantile_plot(
                     _quantiles(one, at),
                     _quantiles(other, at),
                     gid=f"quantiles {label}",
+                    color=BLACK,
                     linestyle="",
                     markersize=size,
                     markeredgewidth=0.8,

@@ -1,4 +1,4 @@
-"""Losses in bursts, and queues that have no room, against closed forms with the arithmetic shown."""
+"""Losses in bursts, and queues without room, against closed forms with the arithmetic shown."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_by_mean_and_length() -> None:
         (lambda: GilbertElliott.of(1.0, 3), "loss is 1.0"),
         (lambda: GilbertElliott.of(0.01, 0.5), "bursts of 0.5 packets: at least 1"),
         (lambda: GilbertElliott.of(0.8, 2), r"a loss of 80%: they must be 4 packets long"),
-        (lambda: Link("a", "b", queue_bytes=-1.0), "queue_bytes is -1.0"),  # type: ignore[arg-type]
-        (lambda: Link("a", "b", back_queue_bytes=math.nan), "back_queue_bytes is nan"),  # type: ignore[arg-type]
+        (lambda: Link("a", "b", 1.0, queue_bytes=-1.0), "queue_bytes is -1.0"),  # type: ignore[arg-type]
+        (lambda: Link("a", "b", 1.0, back_queue_bytes=math.nan), "back_queue_bytes is nan"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_figures(make: Any, words: str) -> None:
@@ -100,17 +100,18 @@ def graph(messages: int) -> MessageGraph:
 
 
 def test_losses_are_as_many_and_as_long_as_said() -> None:
-    """Ten packets leave at once, and none comes back before all have left. A fresh link is bad in
-    a share b of the samples; so nothing at all is lost in (1 - b) (1 - p)^9 of them."""
+    """Ten packets leave at once, each on a connection of its own. A fresh link is bad in a share b
+    of the samples; so nothing at all is lost in (1 - b) (1 - p)^9 of them."""
     loss = GilbertElliott.of(0.03, packets=4)
-    network = row(mbit_per_s=math.inf, loss=loss, back_loss=0.0)
-    of, samples = graph(10), 60_000
+    ten = Connection(overhead_bytes=0, pool=10)
+    network = row(ten, mbit_per_s=math.inf, loss=loss, back_loss=0.0)
+    of, samples = graph(10), 20_000
     found = of.replay(network, samples, seed=4)
     clear = float(np.mean(found.finished_ms <= 40.0 + 1e-9))
     expected = (1 - loss.bad_share) * (1 - loss.to_bad) ** 9
     assert abs(clear - expected) < 5 * math.sqrt(expected * (1 - expected) / samples)
     # Independent losses of the same mean hit many more of the samples.
-    alone = of.replay(row(mbit_per_s=math.inf, loss=0.03, back_loss=0.0), samples, seed=4)
+    alone = of.replay(row(ten, mbit_per_s=math.inf, loss=0.03, back_loss=0.0), samples, seed=4)
     assert float(np.mean(alone.finished_ms <= 40.0 + 1e-9)) == pytest.approx(0.97**10, abs=0.01)
     assert clear > 0.97**10 + 0.05
 

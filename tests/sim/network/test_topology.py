@@ -7,6 +7,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Constant, Uniform
+from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.presets import REGIONS
 from mpcsim.sim.network.topology import CLIENT, INSTITUTION, OPERATOR, Link, Network, Site
 from mpcsim.sim.network.transport import Connection
@@ -50,6 +51,8 @@ def test_a_link_has_two_directions() -> None:
         back_latency=Constant(2.0),
         back_mbit_per_s=20.0,
         back_loss=0.2,
+        queue_bytes=3e4,
+        back_queue_bytes=4e4,
     )
     there, back = lopsided.direction("a"), lopsided.direction("b")
     assert (there.source, there.target, back.source, back.target) == ("a", "b", "b", "a")
@@ -57,14 +60,18 @@ def test_a_link_has_two_directions() -> None:
     assert (back.forward, back.backward) == (Constant(2.0), Constant(1.0))
     assert (there.mbit_per_s, there.loss) == (10.0, 0.1)
     assert (back.mbit_per_s, back.loss) == (20.0, 0.2)
+    assert (there.back_loss, back.back_loss) == (0.2, 0.1)
+    assert (there.queue_bytes, back.queue_bytes) == (3e4, 4e4)
 
 
 def test_a_link_is_the_same_both_ways_unless_said() -> None:
-    there, back = link(loss=0.1).direction("a"), link(loss=0.1).direction("b")
-    assert (there.forward, there.mbit_per_s, there.loss) == (
+    same = link(loss=0.1, queue_bytes=3e4)
+    there, back = same.direction("a"), same.direction("b")
+    assert (there.forward, there.mbit_per_s, there.loss, there.queue_bytes) == (
         back.forward,
         back.mbit_per_s,
         back.loss,
+        back.queue_bytes,
     )
 
 
@@ -153,6 +160,17 @@ def test_how_messages_are_forwarded_is_a_setting_of_the_connections() -> None:
 def test_text() -> None:
     text = str(Network.star(10, loss=0.01))
     assert "client - gateway: constant, 10.0 ms, 1000 Mbit/s, loss 1.00%" in text
+    assert "queue" not in text
+
+
+def test_text_of_losses_in_bursts_and_of_queues() -> None:
+    bursty = Network.star(loss=GilbertElliott.of(0.01, packets=4))
+    network = bursty.with_link("client", "gateway", queue_bytes=30_000.0)
+    assert "1000 Mbit/s, loss 1.00% in bursts of 4, queue 30000 B" in str(network)
+    html = network._repr_html_()
+    assert "1.00% in bursts of 4" in html
+    assert "30000 B" in html
+    assert "no end" in html
 
 
 # ------------------------------------------------------------------ bad input
@@ -170,6 +188,8 @@ BAD = {
     "negative loss": (lambda: link(loss=-0.1), "loss"),
     "loss NaN": (lambda: link(loss=math.nan), "loss"),
     "loss back of 1": (lambda: link(back_loss=1), "back_loss"),
+    "negative queue": (lambda: link(queue_bytes=-1.0), "link a - b: queue_bytes is -1"),
+    "queue back NaN": (lambda: link(back_queue_bytes=math.nan), "back_queue_bytes is nan"),
     "loss of a preset": (lambda: Network.preset("seoul", loss=1), "loss"),
     "no bandwidth": (lambda: link(mbit_per_s=0.0), "mbit_per_s"),
     "bandwidth NaN": (lambda: link(mbit_per_s=math.nan), "mbit_per_s"),

@@ -165,7 +165,7 @@ def test_a_wait_for_acknowledgements_in_closed_form() -> None:
 
 
 def test_ten_segments_at_first_in_closed_form() -> None:
-    """The same with a window of 10. Each acknowledged segment adds one, if half of it was used.
+    """The same with a window of 10. What is acknowledged adds to it, if more than half was used.
 
     From institution to gateway, a round trip of 280 ms, in ms:
 
