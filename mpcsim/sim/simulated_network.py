@@ -43,8 +43,6 @@ _KINDS: Final = {
 
 MOST_PIECES: Final = 60
 """Pieces of one message that are under way at a time (a connection has room for 64 messages)."""
-MOST_PIECES: Final = 60
-"""Pieces of one message that are under way at a time (a connection has room for 64 messages)."""
 _NO_KEY: Final = TransferKey(CLIENT, CLIENT, 0, 0)
 """Here draws come in the order of transfers, whatever they are of."""
 
