@@ -28,7 +28,10 @@ HOSTS = {
     *("127.0.0.1", "192.0.2.1", "example.com", "gateway.example"),
     # Papers, standards, programs.
     *("eprint.iacr.org", "github.com", "hypothesis.readthedocs.io", "keepachangelog.com"),
-    *("curl.se", "w3c.github.io"),
+    *("curl.se", "w3c.github.io", "www.nsnam.org"),
+    # Names in certificates that a test makes.
+    *("wallet.example.com", "ocsp.authority.example"),
+    *("certs.authority.example", "revoked.authority.example"),
     *("semver.org", "sqlite.org", "ui.perfetto.dev", "www.apache.org", "www.w3.org"),
     # Measurements of networks.
     *("blog.apnic.net", "blog.codavel.com", "cloud.ibm.com", "www.cloudping.co", "www.xkyle.com"),

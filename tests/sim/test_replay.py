@@ -178,7 +178,7 @@ def test_agrees_with_the_engine(name: str, latency: str, condition: str) -> None
     compare(
         of,
         network.with_site("client", cpu_factor=3.3),
-        100,
+        25,
         costs=declared(of) if odd else None,
         seed=len(condition),
     )
@@ -205,7 +205,7 @@ def test_uneven_links(name: str) -> None:
     )
     placement = {PartyId(1): "a", PartyId(2): "b", PartyId(3): "c"}
     network = Network({site.name: site for site in sites}, links, placement)
-    compare(of, network, 200, costs=declared(of, 4.0))
+    compare(of, network, 50, costs=declared(of, 4.0))
 
 
 @pytest.mark.parametrize("name", ["ecdsa-2", "ecdsa-3", "dkg-ed25519"])
@@ -215,7 +215,7 @@ def test_real_parties(name: str, connection: Connection) -> None:
     way = LATENCIES["log-normal"]
     network = Network.star(*way, mbit_per_s=10.0, loss=0.02, connection=connection)
     costs = declared(graph(name)) if connection.cold else None
-    compare(graph(name), network, 60, costs=costs, parties=session(name).parties)
+    compare(graph(name), network, 20, costs=costs, parties=session(name).parties)
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -660,7 +660,7 @@ def test_draws_are_independent() -> None:
 
 def test_agrees_with_seeded_runs_in_distribution() -> None:
     of, network = graph("ecdsa-2"), Network.star(*LATENCIES["gamma"], loss=0.02)
-    runs = [VirtualRun(stand_ins(of), network, seed=k).run().finished_ms for k in range(1500)]
+    runs = [VirtualRun(stand_ins(of), network, seed=k).run().finished_ms for k in range(600)]
     found = of.replay(network, 20_000)
     error = float(np.std(runs)) / np.sqrt(len(runs))
     assert abs(np.mean(runs) - found.mean_ms) < 5 * error

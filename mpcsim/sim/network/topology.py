@@ -24,6 +24,8 @@ from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
 from mpcsim.sim.network.transport import Connection, whole
 from mpcsim.sim.rich_display import Table, counted, document
 
+__all__ = ["Direction", "Link", "Network", "Site"]
+
 T = TypeVar("T", "Site", "Link", Connection)
 
 

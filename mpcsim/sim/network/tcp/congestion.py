@@ -13,6 +13,9 @@ from mpcsim.sim.network.tcp.state import Record
 
 CUBIC_C = 0.4
 CUBIC_BETA = 0.7
+TICK_MS = 4.0
+"""Of Linux's clock."""
+KEPT_MS = 28.0
 
 
 @compiled
@@ -58,11 +61,42 @@ def _avoid(c: Record, h: int, window: int, acked: int) -> None:
 
 @compiled
 def _cubic(c: Record, h: int, now: float, acked: int) -> None:
+    """CUBIC's growth. Linux computes it once in a tick at most, and keeps it for a while as long as
+    the window stays as it is (``bictcp_update``)."""
     s = c.half[h]
     unit = c.unit
-    linux = c.linux
     window = s.cwnd // unit
     s.ack_count += acked
+    known = c.linux and s.epoch_ms >= 0
+    if known and s.cubic_cwnd == window and now - s.cubic_ms <= KEPT_MS:
+        _avoid(c, h, s.cubic_count, acked)
+        return
+    if not known or now - s.cubic_ms > TICK_MS / 2:
+        s.cubic_cwnd = window
+        s.cubic_ms = now
+        s.cubic_count = _acks_per_segment(c, h, now, window, acked)
+    count = s.cubic_count
+    if c.linux:
+        # As Reno would have it by now: friendly where that is quicker (RFC 9438, section 4.3).
+        step = window * 15 >> 3
+        while s.ack_count > step:
+            s.ack_count -= step
+            s.tcp_cwnd += 1
+        if s.tcp_cwnd > window:
+            count = min(count, window // int(s.tcp_cwnd - window))
+        s.cubic_count = max(count, 2)
+        _avoid(c, h, s.cubic_count, acked)
+        return
+    s.cwnd_count += acked
+    if s.cwnd_count >= max(count, 2):
+        s.cwnd += unit
+        s.cwnd_count -= max(count, 2)
+
+
+@compiled
+def _acks_per_segment(c: Record, h: int, now: float, window: int, acked: int) -> int:
+    """For how many acknowledged segments the window grows by one (RFC 9438, section 4.2)."""
+    s = c.half[h]
     if s.epoch_ms < 0:
         s.epoch_ms = now
         s.ack_count = acked
@@ -79,20 +113,7 @@ def _cubic(c: Record, h: int, now: float, acked: int) -> None:
     count = window // int(target - window) if target > window else 100 * window
     if s.w_max == 0 and count > 20:
         count = 20
-    if linux:
-        # As Reno would have it by now: friendly where that is quicker (RFC 9438, section 4.3).
-        step = window * 15 >> 3
-        while s.ack_count > step:
-            s.ack_count -= step
-            s.tcp_cwnd += 1
-        if s.tcp_cwnd > window:
-            count = min(count, window // int(s.tcp_cwnd - window))
-        _avoid(c, h, max(count, 2), acked)
-        return
-    s.cwnd_count += acked
-    if s.cwnd_count >= max(count, 2):
-        s.cwnd += unit
-        s.cwnd_count -= max(count, 2)
+    return int(count)
 
 
 @compiled

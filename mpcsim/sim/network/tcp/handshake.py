@@ -1,8 +1,9 @@
 """Opening a connection: SYN, SYN-ACK, ACK, then the flights of TLS. All of it is on the wire.
 
 A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, sections 2.1 and
-5.5); so does a SYN-ACK. The flights of TLS are messages like others; what may be sent before,
-between and after them, ``gate`` says.
+5.5); so does a SYN-ACK. Linux repeats a SYN five times after 1 s each before it waits longer
+(``net.ipv4.tcp_syn_linear_timeouts``). The flights of TLS are messages like others; what may be
+sent before, between and after them, ``gate`` says.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from mpcsim.sim.network.tcp.state import (
     SYN_ACK,
     Record,
 )
-from mpcsim.sim.network.tcp.wire import launch, mixed
+from mpcsim.sim.network.tcp.wire import launch, mixed, uniform
 
 FIRST_TIMEOUT_MS = 1000.0
+LINEAR_TIMEOUTS = 4
 
 
 @compiled
@@ -89,8 +91,11 @@ def begin(c: Record, now: float, key: np.uint64, forward: float, backward: float
 
 @compiled
 def send_syn(c: Record, now: float) -> None:
-    wait = FIRST_TIMEOUT_MS * 2.0**c.syns
-    c.resend_syn = now + (linux.late(wait) if c.linux else wait)
+    if c.linux:
+        wait = linux.late(FIRST_TIMEOUT_MS * 2.0 ** max(c.syns - LINEAR_TIMEOUTS, 0))
+    else:
+        wait = FIRST_TIMEOUT_MS * 2.0**c.syns
+    c.resend_syn = now + wait
     c.syns += 1
     m = c.half[0].message[0]
     slot = launch(c, 0, now, c.syn_bytes, m.forward, m.key, -1, c.syns, 3)
@@ -100,10 +105,30 @@ def send_syn(c: Record, now: float) -> None:
 
 
 @compiled
+def asked(c: Record, now: float) -> None:
+    """A SYN has come. In Linux one that comes again puts off the timer of the SYN-ACK
+    (``tcp_check_req``), which may have rung just before: both ends' timers are late by up to a
+    step, so that either is first, and the key says which."""
+    if not c.linux or c.syn_acks == 0:
+        send_syn_ack(c, now)
+        return
+    due = c.resend_syn_ack < now + linux.LONG_STEP_MS / 2
+    if due and uniform(c.half[0].message[0].key, -1, c.syn_acks, 6) < 0.5:
+        _launch_syn_ack(c, now)
+    c.resend_syn_ack = now + linux.late(FIRST_TIMEOUT_MS * 2.0 ** (c.syn_acks - 1))
+    _launch_syn_ack(c, now)
+
+
+@compiled
 def send_syn_ack(c: Record, now: float) -> None:
     if c.resend_syn_ack <= now or c.resend_syn_ack == math.inf:
         wait = FIRST_TIMEOUT_MS * 2.0**c.syn_acks
         c.resend_syn_ack = now + (linux.late(wait) if c.linux else wait)
+    _launch_syn_ack(c, now)
+
+
+@compiled
+def _launch_syn_ack(c: Record, now: float) -> None:
     c.syn_acks += 1
     m = c.half[0].message[0]
     slot = launch(c, 1, now, c.syn_bytes, m.backward, m.key, -1, c.syn_acks, 4)
@@ -152,6 +177,8 @@ def accept(c: Record) -> None:
     """The other end has heard of it, too."""
     c.accepted = 1
     c.resend_syn_ack = math.inf
+    if c.linux and c.syn_acks > 2:
+        c.half[1].cwnd = 1  # as in ``answered``
     if not c.flights:
         c.half[1].gate = ALL
         release(c, 1)

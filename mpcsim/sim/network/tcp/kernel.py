@@ -100,7 +100,7 @@ def take(c: Record, d: int, now: float) -> None:
         if c.linux or c.syn_acks == 0:
             half.rcv_echo = packet.sent
         if not c.accepted:
-            handshake.send_syn_ack(c, now)
+            handshake.asked(c, now)
         return
     if kind == SYN_ACK:
         opening = c.state == OPENING

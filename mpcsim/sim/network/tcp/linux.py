@@ -1,9 +1,10 @@
 """The sender and the receiver of Linux: RACK-TLP (RFC 8985), PRR (RFC 6937), F-RTO (RFC 5682).
 
 What is said of Linux was read in ``net/ipv4/tcp_input.c``, ``tcp_output.c``, ``tcp_recovery.c`` and
-``tcp_timer.c`` of 6.x and checked against its times (``tests/vectors/linux``). Windows are counted
-in segments. Left out: what depends on its clock's ticks, on segmentation offload, on compressed
-acknowledgements (1 ms), on reordering, and HyStart.
+``tcp_timer.c`` of 6.x and checked against its times (``tests/vectors/linux``: 6.18). Windows are
+counted in segments. Its clock has 250 ticks a second; that its timers ring at ticks makes them late
+by half a step, always the same. Left out: HyStart, reordering, and the receive window, which never
+limits a sender and grows with every segment.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 
 from mpcsim.sim.network.tcp import congestion
 from mpcsim.sim.network.tcp.compiled import compiled
+from mpcsim.sim.network.tcp.congestion import TICK_MS
 from mpcsim.sim.network.tcp.receiver import send_ack
 from mpcsim.sim.network.tcp.segments import again, cut, discard, in_flight, mark_lost, transmit
 from mpcsim.sim.network.tcp.state import (
@@ -29,24 +31,35 @@ from mpcsim.sim.network.tcp.state import (
 
 REORDERING = 3
 MAX_RTO_MS = 120_000.0
-PROBE_SLACK_MS = 2.0
+LONG_STEP_MS = 32.0
+LEAST_TIMER_MS = 2.0
 QUICK_ACKS = 16
+LEAST_GROWING = 128
+MOST_COMPRESSED = 44
 LEAST_ATO_MS = 40.0
 MOST_ATO_MS = 200.0
+MOST_AT_ONCE = 65_536
 
 
 # ---------------------------------------------------------------------- round trips and timers
 
 
 @compiled
+def ticks(wait: float) -> float:
+    """A wait in whole ticks of its clock (``usecs_to_jiffies``)."""
+    return math.ceil(wait / TICK_MS) * TICK_MS
+
+
+@compiled
 def late(wait: float) -> float:
-    """A wait as its timers have it: they ring up to one step late, and steps are 4 ms (250 ticks a
-    second), 32 ms from a quarter of a second on, 256 ms from 2 s on. Half a step on average."""
-    if wait < 252:
-        return wait + 2
-    if wait < 2044:
-        return wait + 16
-    return wait + 128
+    """A wait as its timers have it (``calc_wheel_index``): they ring up to one step late, and steps
+    are 4 ms, 32 ms from a quarter of a second on, 256 ms from 2 s on. Half a step on average."""
+    wait = ticks(wait)
+    if wait < 63 * TICK_MS:
+        return wait + TICK_MS / 2
+    if wait < 504 * TICK_MS:
+        return wait + LONG_STEP_MS / 2
+    return wait + 4 * LONG_STEP_MS
 
 
 @compiled
@@ -80,7 +93,7 @@ def sample(c: Record, h: int, rtt: float) -> None:
         s.rtt_seq = s.nxt
     s.samples += 1
     s.min_rtt = min(s.min_rtt, rtt)
-    s.rto = min(s.srtt + s.rttvar, MAX_RTO_MS)
+    s.rto = min(ticks(s.srtt + s.rttvar), MAX_RTO_MS)
 
 
 @compiled
@@ -105,7 +118,7 @@ def arm_probe(c: Record, h: int, now: float, advancing: bool) -> bool:
         return False
     wait = 1000.0
     if s.samples:
-        wait = 2 * s.srtt + (c.min_rto if s.nxt - s.una == 1 else PROBE_SLACK_MS)
+        wait = 2 * s.srtt + (c.min_rto if s.nxt - s.una == 1 else LEAST_TIMER_MS)
     limit = s.rto if advancing else s.segment[s.una & RING].sent + s.rto - now
     if limit > 0:
         wait = min(wait, limit)
@@ -126,9 +139,43 @@ def send(c: Record, h: int, now: float) -> None:
     if s.una == s.nxt:
         _restart(c, h, now)
     begun = s.nxt
+    waits = False
     while s.available > s.sent and s.nxt - s.una < RING and in_flight(c, h) < s.cwnd:
-        _send_new(c, h, now)
-    _validate(c, h, now, begun)
+        room = s.cwnd - in_flight(c, h)
+        burst = _burst(c, h)
+        waits = room < burst and _defers(c, h, now, room)
+        if waits:
+            break
+        for _ in range(min(room, burst)):
+            if s.available > s.sent and s.nxt - s.una < RING:
+                _send_new(c, h, now)
+    _validate(c, h, now, begun, waits or in_flight(c, h) >= s.cwnd)
+
+
+@compiled
+def _burst(c: Record, h: int) -> int:
+    """Segments that go to the device as one (``tcp_tso_autosize``): what would leave in 1/1024 s at
+    the window's pace and a bit more, at least two; more where round trips are short."""
+    s = c.half[h]
+    size = 0
+    if s.srtt > 0:
+        ratio = 2.0 if s.cwnd < s.ssthresh // 2 else 1.2
+        size = int(ratio * SEGMENT_BYTES * max(s.cwnd, s.nxt - s.una) / s.srtt / 1.024)
+    halvings = int(s.min_rtt / 0.512) if s.min_rtt < 16.384 else 32
+    size = min(size, MOST_AT_ONCE) + (MOST_AT_ONCE >> halvings)
+    return max(min(size, MOST_AT_ONCE) // SEGMENT_BYTES, 2)
+
+
+@compiled
+def _defers(c: Record, h: int, now: float, room: int) -> bool:
+    """Whether to wait for room for more segments at once (``tcp_tso_should_defer``): if something
+    left within 1 ms, there is not much room, and the next acknowledgement is due within 1 ms."""
+    s = c.half[h]
+    if s.available - s.sent <= SEGMENT_BYTES or s.una == s.nxt or s.state >= RECOVERY:
+        return False
+    if now - s.last_sent > 1 or 3 * room >= s.cwnd:
+        return False
+    return s.segment[s.una & RING].sent + s.srtt - now <= min(s.srtt / 2, 1.0)
 
 
 @compiled
@@ -196,10 +243,9 @@ def _restart(c: Record, h: int, now: float) -> None:
 
 
 @compiled
-def _validate(c: Record, h: int, now: float, begun: int) -> None:
+def _validate(c: Record, h: int, now: float, begun: int, limited: bool) -> None:
     """Note whether the window was used (``tcp_cwnd_validate``), and set the probe's timer."""
     s = c.half[h]
-    limited = in_flight(c, h) >= s.cwnd
     if s.nxt == begun and not limited:
         return
     out = s.nxt - s.una
@@ -306,7 +352,7 @@ def _detect(c: Record, h: int, now: float) -> bool:
         else:
             wait = max(wait, left)
     if wait > 0:
-        s.timer = now + late(wait)
+        s.timer = now + late(wait + LEAST_TIMER_MS)
         s.timer_kind = REORDER
         return True
     return False
@@ -438,6 +484,7 @@ def acknowledge(
     lost_before = s.lost
     delivered = 0
     first_sack = -1.0
+    newest = -1.0  # when the last of those was sent that give a round trip
     original = False
     if again_there and s.undo >= 0 and s.undo_retrans > 0:
         s.undo_retrans -= 1
@@ -451,6 +498,7 @@ def acknowledge(
             if not segment.again:
                 if first_sack < 0:
                     first_sack = segment.sent
+                newest = segment.sent
                 if i < high:
                     original = True
             segment.sacked = 1
@@ -464,6 +512,7 @@ def acknowledge(
             s.high_sack = max(s.high_sack, i)
     sacked = delivered
     first = -1.0
+    last = -1.0
     resent = False
     for i in range(s.una, ack):
         segment = s.segment[i & RING]
@@ -472,6 +521,7 @@ def acknowledge(
         elif not segment.sacked:
             if first < 0:
                 first = segment.sent
+            last = segment.sent
             if i < high:
                 original = True
         if not segment.sacked:
@@ -480,6 +530,8 @@ def acknowledge(
     advanced = ack > before
     if advanced:
         s.partial = 0
+    if newest < 0 and not resent:
+        newest = last
     rtt = -1.0
     if first >= 0 and not resent:
         rtt = now - first
@@ -489,14 +541,21 @@ def acknowledge(
         rtt = now - echo
     if rtt >= 0:
         sample(c, h, rtt)
-        congestion.delay_seen(c, h, now, rtt)
+        least = now - newest if newest >= 0 else rtt
+        s.min_rtt = min(s.min_rtt, least)
+        congestion.delay_seen(c, h, now, least)
+    # The timer begins anew, too, when something has come that was sent before what is missing was
+    # sent again (``tcp_clean_rtx_queue``).
+    anew = advanced
+    if not advanced and first_sack >= 0 and s.una < s.nxt:
+        anew = first_sack < s.segment[s.una & RING].sent
     if s.probe_end >= 0:
         _probe_answered(c, h, ack, advanced, sacked > 0, kind != 0, again_there)
     timer_set = False
     retransmit = False
     if sacked or s.state != OPEN or not advanced or s.lost:
         timer_set, retransmit = _alert(c, h, now, echo, advanced, sacked > 0, original, again_there)
-    if advanced and not timer_set and not arm_probe(c, h, now, True):
+    if anew and not timer_set and not arm_probe(c, h, now, True):
         arm(c, h, now)
     if s.state == RECOVERY:
         _reduce(c, h, delivered, max(s.lost - lost_before, 0), advanced)
@@ -623,22 +682,22 @@ def expire(c: Record, h: int, now: float) -> None:
         _probe(c, h, now)
     elif kind == REORDER:
         before = in_flight(c, h)
-        waits = _detect(c, h, now)
+        _detect(c, h, now)
         if in_flight(c, h) != before:
             if s.state != RECOVERY:
                 _enter_recovery(c, h)
                 _reduce(c, h, 1, 0, False)
             _retransmit_lost(c, h, now)
-        if not waits and (s.timer == math.inf or s.timer_kind != RETRANSMIT):
-            s.timer_kind = RETRANSMIT
-            s.timer = now + late(max(s.segment[s.una & RING].sent + s.rto - now, 0.001))
+        s.timer_kind = RETRANSMIT
+        s.timer = now + late(max(s.segment[s.una & RING].sent + s.rto - now, 0.001))
     else:
         _timeout(c, h, now)
 
 
 @compiled
 def _probe(c: Record, h: int, now: float) -> None:
-    """Send something so that the receiver speaks: new data, or the last segment again."""
+    """Send something so that the receiver speaks: new data, or the last segment again; then the
+    timer begins anew (``tcp_send_loss_probe``)."""
     s = c.half[h]
     if s.probe_end < 0:
         if s.available > s.sent and s.nxt - s.una < RING:
@@ -650,8 +709,11 @@ def _probe(c: Record, h: int, now: float) -> None:
             i = s.nxt - 1
             _retransmit(c, h, now, i)
         s.probe_end = s.nxt
+        wait = s.rto
+    else:
+        wait = max(s.segment[s.una & RING].sent + s.rto - now, 0.001)
     s.timer_kind = RETRANSMIT
-    s.timer = now + late(max(s.segment[s.una & RING].sent + s.rto - now, 0.001))
+    s.timer = now + late(wait)
 
 
 @compiled
@@ -695,7 +757,9 @@ def _timeout(c: Record, h: int, now: float) -> None:
 
 @compiled
 def arrive(c: Record, d: int, now: float, i: int) -> None:
-    """Segment ``i`` of half ``d`` is there: quick acknowledgements first, then delayed ones."""
+    """Segment ``i`` of half ``d`` is there: quick acknowledgements first, then delayed ones. Of
+    what is behind a hole the first three segments are acknowledged at once (``dupacks`` counts
+    them), later ones together (``__tcp_ack_snd_check``)."""
     r = c.half[d]
     segment = r.segment[i & RING]
     if i < r.rcv_nxt or segment.got:
@@ -705,6 +769,7 @@ def arrive(c: Record, d: int, now: float, i: int) -> None:
         return
     r.rcv_count += 1
     segment.got = r.rcv_count
+    before = r.rcv_nxt
     filled = False
     if i == r.rcv_nxt:
         r.rcv_nxt += 1
@@ -720,11 +785,30 @@ def arrive(c: Record, d: int, now: float, i: int) -> None:
     else:
         r.rcv_beyond += 1
     _pace(c, d, now)
+    if segment.size >= LEAST_GROWING:
+        r.quick |= 1  # the receive window grows (``tcp_grow_window``)
     r.rcv_pending += segment.size
-    if r.rcv_beyond or filled or r.rcv_pending > SEGMENT_BYTES or (r.quick and not r.pingpong):
+    if r.rcv_nxt > before:
+        r.dupacks = 0
+    quick = r.quick and not r.pingpong
+    if filled or quick or (r.rcv_nxt > before and r.rcv_pending > SEGMENT_BYTES):
         acknowledge_now(c, d, now, i, 0)
+    elif r.rcv_beyond:
+        if r.dupacks < REORDERING or r.rcv_pending >= MOST_COMPRESSED * SEGMENT_BYTES:
+            r.dupacks += 1
+            acknowledge_now(c, d, now, i, 0)
+        elif r.delack == math.inf:
+            r.delack = now + _compression(c, d)
     elif r.delack == math.inf:
         r.delack = now + late(_delay(c, d))
+
+
+@compiled
+def _compression(c: Record, d: int) -> float:
+    """How long acknowledgements wait to be put together: 1 ms or 5 % of a round trip, and a slack
+    of 0.1 ms."""
+    back = c.half[1 - d]
+    return (min(back.srtt / 20, 1.0) if back.samples else 1.0) + 0.1
 
 
 @compiled
@@ -768,6 +852,8 @@ def _delay(c: Record, d: int) -> float:
 def delayed(c: Record, d: int) -> None:
     """The timer of a delayed acknowledgement: no answer came to take it along."""
     r = c.half[d]
+    if r.rcv_beyond:
+        return  # it is that of acknowledgements that were put together
     if r.pingpong:
         r.pingpong = 0
         r.ato = LEAST_ATO_MS

@@ -161,6 +161,9 @@ HALF: Final = np.dtype(
         ("delay_min", np.float64),
         ("tcp_cwnd", np.float64),
         ("ack_count", np.int64),
+        ("cubic_ms", np.float64),  # when the following were computed (Linux)
+        ("cubic_cwnd", np.int64),
+        ("cubic_count", np.int64),  # acknowledged segments for which the window grows by one
         # round trips and timers
         ("samples", np.int64),
         ("srtt", np.float64),
