@@ -302,8 +302,8 @@ def test_calls_in_a_row_and_calls_after_a_pause() -> None:
     its answer, take 2 * (15.4 + 37) ms and 4 for their bytes: 109. Then 35 segments go and 29 come,
     at 7.6 and 29.5 Mbit/s on the caller's link: 55 and 12 ms. In a row: 109 + (55 + 15.4) + 37 + 37
     + (12 + 15.4) = 281. After a pause the caller's link carries 10 segments at once, and goes on
-    when the first two are acknowledged: after 3 ms and a round trip of 31, with 25 left (39 ms), and
-    after 1 ms and a round trip, with 19 left (8 ms). On the other link three windows go and two
+    when the first two are acknowledged: after 3 ms and a round trip of 31, with 25 left (39 ms),
+    and after 1 ms and a round trip, with 19 left (8 ms). On the other link three windows go and two
     come, a round trip of 74 ms apart: 109 + (34 + 39 + 15.4) + (148 + 37) + (74 + 37) + (32 + 8 +
     15.4) = 549.
 

@@ -375,6 +375,24 @@ def test_the_deadline() -> None:
     assert just.finished_ms == done.finished_ms == 100
 
 
+def test_what_is_under_way_is_recorded_as_it_would_arrive() -> None:
+    """At 30 ms, of 100 and 50 ms that the commitments take."""
+    s = session("frost-2")
+    network = Network.star(100.0, 50.0, mbit_per_s=math.inf)
+    trace = virtual(s, network, deadline_ms=30.0)
+    assert [m.received_ms for m in trace.messages] == [None, None]
+    found = {m.sender: [(h.source, h.transfer.arrived_ms) for h in m.hops] for m in trace.messages}
+    assert found == {1: [("client", 100)], 2: [("operator", 50)]}
+
+
+def test_looking_at_a_run_does_not_change_it() -> None:
+    s = session("frost-2")
+    run = VirtualRun(s.parties(), JITTER, seed=3, validate=lambda results: True)
+    while run.step():
+        run.trace()
+    assert run.trace() == virtual(s, JITTER, seed=3, validate=lambda results: True)
+
+
 def test_a_deadline_at_once() -> None:
     trace = virtual(session("frost-2"), deadline_ms=0.0)
     assert trace.verdict is Verdict.STALLED

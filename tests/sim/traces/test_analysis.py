@@ -171,11 +171,10 @@ def test_ten_segments_at_first_in_closed_form() -> None:
 
     * 2.5: the Commit, 1 segment. Nothing goes back for 42 ms (40, and 2 of the timer), so its
       acknowledgement leaves at 142.5 + 42 and is there at 324.5: window 11, for 8 were out.
-    * 165: the Offer, 7 segments. Six are acknowledged in pairs when they come, the last one, alone,
-      42 ms later: at 445 and at 165 + 140 + 42 + 140 = 487.
+    * 165: the Offer, 7 segments.
     * 327.5: Respond; 11 - 7 leaves room for 4 segments.
-    * 445: six acknowledged: window 17, of which 1 + 4 are out: 12 more.
-    * 487: one more: window 18, of which 16 are out: 2 more. 18 have gone, 11 are left.
+    * 445: the Offer is acknowledged, all of it, for the gateway, which waited in vain for an answer
+      to send along, no longer waits: window 18, of which 4 are out: 14 more. 11 are left.
     * 607.5: the first 4 are acknowledged: window 22, of which 14 are out: 8 more.
     * 725: those of 445 are: the last 3 go, and are there at 725 + 140 = 865.
 

@@ -100,18 +100,22 @@ def run(
 ) -> Measured:
     """Measure; with a real-time priority if that is allowed.
 
-    At once there are as many connections as make some 25,000 packets a second.
+    At once there are as many connections as make some 30,000 packets a second.
     """
     packets = 4 + 3 * (path.up + path.down) / 1448
     lasts = 0.01 + 0.008 * path.one_way + 2 * (path.up + path.down) * 8 / (path.rate * 1e6)
-    slots = max(4, min(200, samples, int(25_000 * lasts / packets)))
+    slots = max(4, min(200, samples, int(30_000 * lasts / packets)))
     arguments = [algorithm, *path, loss, int(clean), samples, slots, seed]
     with subprocess.Popen(
         [program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        with suppress(PermissionError):
+        with suppress(OSError):
             os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
-        out, errors = process.communicate()
+        try:
+            out, errors = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode:
         raise RuntimeError(errors)
     *lines, last = out.splitlines()
