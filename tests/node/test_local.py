@@ -228,13 +228,13 @@ def test_a_cold_call_pays_the_handshakes_of_its_two_links(
     The node opens one to the gateway; when its request is there, the gateway opens one to each MPC
     node, and the farther one, the institution, decides. On both links TCP takes a round trip and
     TLS one or two more, and their bytes the line, at 1 Gbit/s: SYN, SYN-ACK and ACK have 60, 60 and
-    52 bytes, the flights of TLS 1.3 300, 2700 and 80, those of TLS 1.2 220, 2700, 130 and 280; each
-    segment of them has 52 more, and 2700 bytes are two segments.
+    52 bytes, the flights of TLS 1.3 252, 2024 and 80, those of TLS 1.2 189, 1865, 93 and 242; each
+    segment of them has 52 more, and 2024 or 1865 bytes are two segments.
 
     The engine's parties begin at the same time, each with a connection of its own to the gateway,
     so there the handshakes overlap.
     """
-    flights = {0: (), 1: (300, 2700, 80), 2: (220, 2700, 130, 280)}[tls]
+    flights = {0: (), 1: (252, 2024, 80), 2: (189, 1865, 93, 242)}[tls]
     on_the_line = 60 + 60 + 52 + sum(flights) + 52 * (len(flights) + (tls > 0))
     ways = (hops[0], hops[2])
     expected = sum((1 + tls) * 2 * one_way + on_the_line * 8 / 1e6 for one_way in ways)

@@ -392,7 +392,6 @@ def test_idle_for_a_timeout_but_not_for_a_segment() -> None:
     compare(conversation(50, 20 * 1448, 20 * 1448), network, 400)
 
 
-@pytest.mark.xfail(reason="replay runs a round at once, the engine after what arrived with it")
 def test_messages_that_arrive_together() -> None:
     """Two messages reach a site at the same moment. One goes on from there; the other makes a party
     send something on the same link. Which of these is first is the same for both."""

@@ -99,6 +99,7 @@ class Traffic:
         t = self._records.transfers[number]
         t["link"], t["side"] = self._place_of[direction.source, direction.target]
         t["pair"], t["session"], t["exclusive"] = pair, session, exclusive
+        size = max(size, 1)  # a message without content takes a segment all the same
         t["size"], t["available"] = size, size if available is None else available
         t["stream"] = stream
         t["key"], t["forward"], t["backward"] = draws.key, draws.forward_ms, draws.backward_ms

@@ -211,12 +211,12 @@ def run(
                     parts[h, 3, sample] = t.transmission
                     parts[h, 4, sample] = t.forward
                     parts[h, 5, sample] = t.recovery
-                if h + 1 == messages[m].last_hop:
-                    arrived = m
-                else:
-                    _push(events, waiting, now + hops[h].service, order, h + 1)
-                    waiting += 1
-                    order += 1
+                # Whoever hears of it does so after all that happened at the same moment before.
+                last = h + 1 == messages[m].last_hop
+                at = now if last else now + hops[h].service
+                _push(events, waiting, at, order, -1 - m if last else h + 1)
+                waiting += 1
+                order += 1
             elif waiting:
                 now = until
                 h = events[0].hop

@@ -235,14 +235,10 @@ def measured(chain: tuple[Path, str], round_trips: int, resumed: bool) -> list[i
 @pytest.mark.parametrize(
     ("round_trips", "resumed"),
     [
-        pytest.param(
-            1, False, marks=pytest.mark.xfail(reason="with these certificates it is 2030 bytes")
-        ),
+        (1, False),
         (1, True),
-        pytest.param(
-            2, False, marks=pytest.mark.xfail(reason="with these certificates it is 1870 bytes")
-        ),
-        pytest.param(2, True, marks=pytest.mark.xfail(reason="with its ticket it is 520 bytes")),
+        (2, False),
+        (2, True),
     ],
 )
 def test_flights_are_as_long_as_openssl_s(

@@ -174,9 +174,9 @@ def test_a_cold_connection_pays_its_handshake_once(ed: dict[PartyId, KeyShare]) 
     """Whoever is first on a link opens the connection, for both ways.
 
     Two round trips of 2 ms, and these bytes at 1 Gbit/s: SYN and SYN-ACK, the ACK of that, TLS's
-    first flight of 300 bytes, its acknowledgement, and the second flight of 2700 in two segments.
+    first flight of 252 bytes, its acknowledgement, and the second flight of 2024 in two segments.
     """
-    wire = 60 + 60 + 52 + (300 + 52) + 52 + (2700 + 2 * 52)
+    wire = 60 + 60 + 52 + (252 + 52) + 52 + (2024 + 2 * 52)
     trace = sign(ed, NETWORKS["cold"])
     hops: dict[frozenset[str], list[Hop]] = {}
     every = [hop for message in trace.messages for hop in message.hops]

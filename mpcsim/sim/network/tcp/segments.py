@@ -66,28 +66,37 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
     m = c.half[h].message[segment.message & MESSAGES]
     segment.sent = now
     before = s.wire[0].free
+    latency = m.forward
+    k = segment.message + 1
+    while k < s.given and s.message[k & MESSAGES].begin < segment.end:
+        latency = max(latency, s.message[k & MESSAGES].forward)
+        k += 1
     slot = launch(
         c,
         h,
         now,
         segment.size + c.header,
-        m.forward,
+        latency,
         m.key,
         segment.place,
         segment.tries,
         0,
     )
-    if segment.tries:
-        m.resent += 1
-    elif slot != DROPPED:
-        m.wire_ms += (segment.size + c.header) * 8 / s.wire[0].bits_per_ms
-        k = segment.message
-        while k < s.given and s.message[k & MESSAGES].begin < segment.end:
-            own = s.message[k & MESSAGES]
+    byte_ms = 8 / s.wire[0].bits_per_ms
+    k = segment.message
+    while k < s.given and s.message[k & MESSAGES].begin < segment.end:
+        own = s.message[k & MESSAGES]
+        k += 1
+        if segment.tries:
+            own.resent += 1
+        elif slot != DROPPED:
+            share = min(own.begin + own.size, segment.end)
+            share -= max(own.begin, segment.end - segment.size)
+            own.wire_ms += (share + c.header) * byte_ms
+            # Behind others' packets, and along with others' bytes.
+            own.waited += max(before - max(now, own.left), 0.0)
+            own.waited += (segment.size - share) * byte_ms
             own.left = s.wire[0].free
-            if own.first_segment == i:
-                own.waited = max(before - now, 0.0)
-            k += 1
     segment.tries += 1
     s.last_sent = now
     back.delack = math.inf

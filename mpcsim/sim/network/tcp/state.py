@@ -85,7 +85,7 @@ MESSAGE: Final = np.dtype(
         ("first_segment", np.int64),
         ("began", np.float64),  # when its first byte was sent
         ("left", np.float64),  # when its last byte had left for the first time
-        ("waited", np.float64),  # its first segment, for the wire
+        ("waited", np.float64),  # for the wire, behind others
         ("wire_ms", np.float64),  # what its segments took on the wire the first time
         ("resent", np.int64),  # segments of it that were sent again
     ],

@@ -293,11 +293,17 @@ def place_waiting(
 
 
 @compiled
+def exact(ms: float) -> float:
+    """A time without what rounding has left of nothing."""
+    return 0.0 if abs(ms) < 1e-9 else ms
+
+
+@compiled
 def account(c: Record, t: Record, now: float) -> None:
     """Where the time of a transfer that has arrived went."""
     m = c.half[c.told_half].message[c.told_slot]
     t.arrived = now
-    late = now - m.left - t.forward
+    late = exact(now - m.left - t.forward)
     t.recovery = late if m.resent else 0.0
     t.queueing = 0.0 if m.resent else late
     if m.began < t.given:  # parts of it went before it was whole
@@ -308,11 +314,9 @@ def account(c: Record, t: Record, now: float) -> None:
         return
     opened = max(t.given, c.ready_ms)
     t.handshake = opened - t.given if opened <= m.began else 0.0
-    t.queueing += m.began - t.given - t.handshake + m.waited
+    t.queueing += exact(m.began - t.given - t.handshake) + m.waited
     t.transmission = m.wire_ms
-    t.window = m.left - m.began - m.waited - m.wire_ms
-    if abs(t.window) < 1e-9:
-        t.window = 0.0
+    t.window = exact(m.left - m.began - m.waited - m.wire_ms)
 
 
 @entry
@@ -346,7 +350,10 @@ def advance(
             there = kernel.arrivals(c, now)
         else:
             there = kernel.step(c)
+        early = waiting and c.early_data != 0
         _leave(connections, heads, times, pool, links, k)
+        if early and not there:  # a flight that arrives frees its connection
+            place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, at)
         if there:
             _settle(connections, heads, times, pool, links, transfers, waiting, k, at)
             return k, at
@@ -370,7 +377,7 @@ def _settle(
     t = transfers[c.told_number]
     account(c, t, now)
     t.connection = -2
-    if waiting and not t.exclusive:
+    if waiting and (links[t.link].http2 or not t.exclusive):
         place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
 
 

@@ -190,13 +190,7 @@ def test_messages_share_a_window() -> None:
 
 @pytest.mark.parametrize(
     "exclusive",
-    [
-        False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(reason="who waits for room is only let in by other messages"),
-        ),
-    ],
+    [False, True],
 )
 def test_any_number_of_messages_at_once(exclusive: bool) -> None:
     line = fast(plain(http="2"))
@@ -206,7 +200,6 @@ def test_any_number_of_messages_at_once(exclusive: bool) -> None:
     assert list(line.done) == list(range(200))
 
 
-@pytest.mark.xfail(reason="the last flight of the handshake takes a connection, and frees none")
 def test_an_answer_that_waits_for_a_handshake_with_early_data() -> None:
     """The only connection there may be is being opened from the other end."""
     settings = plain(cold=True, tls_round_trips=1, resumption=True, early_data=True, pool=1)

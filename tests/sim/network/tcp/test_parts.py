@@ -110,7 +110,6 @@ def test_messages_of_one_connection_arrive_in_order(
 # ------------------------------------------------------------------ what was wrong
 
 
-@pytest.mark.xfail(reason="a segment that two messages share has the first one's latency")
 def test_a_message_that_begins_in_the_segment_of_another() -> None:
     """The end of a message that takes 10 ms and one that takes 100 leave in one segment."""
     line = Line(plain(http="2", initial_window=1), mbit_per_s=math.inf)
@@ -120,7 +119,6 @@ def test_a_message_that_begins_in_the_segment_of_another() -> None:
     assert took(second) >= 100
 
 
-@pytest.mark.xfail(reason="what the first segment took on the wire counts as waiting")
 def test_a_message_behind_the_last_flight_of_a_handshake() -> None:
     """They share a segment, whose time is not that of a wait for acknowledgements."""
     settings = plain(cold=True, tls_round_trips=1)
@@ -129,7 +127,6 @@ def test_a_message_behind_the_last_flight_of_a_handshake() -> None:
     assert transfer.window_ms == pytest.approx(0, abs=0.3)
 
 
-@pytest.mark.xfail(reason="nothing is sent of an empty message on an open connection")
 @pytest.mark.parametrize("cold", [False, True])
 def test_an_empty_message(cold: bool) -> None:
     """It is a segment of headers only, which arrives after its way, and after the handshake."""
