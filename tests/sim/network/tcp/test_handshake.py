@@ -153,14 +153,18 @@ def opened(profile: str, *lost: losing.Packet) -> Line:
 def test_a_lost_syn_costs_a_second_another_one_two_more(
     profile: str, late: float, kind: losing.Packet
 ) -> None:
-    """RFC 6298: 1 s before a round trip is known (section 2.1), then twice as long (5.5). A SYN-ACK
-    that is lost costs as much: the opener asks again after 1 s."""
-    costs = [1000 + late, 1000 + 2000 + 2 * late]
+    """RFC 6298: 1 s before a round trip is known (section 2.1), then twice as long (5.5); Linux
+    waits 1 s for the first times (``tcp_syn_linear_timeouts``). A SYN-ACK that is lost costs as
+    much: the opener asks again after 1 s."""
+    costs = [1000 + late, 2000 + 2 * late if profile == "linux" else 3000]
     for count, cost in enumerate(costs, 1):
         lost = [kind(nth) for nth in range(1, count + 1)]
         transfer = opened(profile, *lost).done[0]
-        assert transfer.handshake_ms == 80 + cost
-        assert took(transfer) == 80 + cost + 40
+        waited = transfer.handshake_ms - 80
+        # Linux's other end answers twice if its own timer rings in the step in which a SYN comes
+        # again: then the second lost SYN-ACK costs nothing.
+        assert waited == cost or (profile, kind, waited) == ("linux", syn_ack, costs[0])
+        assert took(transfer) == transfer.handshake_ms + 40
 
 
 @pytest.mark.parametrize(("profile", "late"), [("linux", LONG_TICK), ("ns3", 0.0)])
