@@ -13,6 +13,9 @@ was lost. All times are milliseconds of the user's clock; they must not run back
 from __future__ import annotations
 
 import math
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +23,6 @@ from numpy.typing import NDArray
 
 from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.tcp import state
-from mpcsim.sim.network.tcp import traffic as kernel
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
 
@@ -32,6 +34,13 @@ SYN_BYTES: Final = {"linux": 60, "ns3": 58}
 MIN_RTO_MS: Final = 200.0
 DELAYED_ACK_MS: Final = 40.0
 FEW: Final = 16
+
+
+@cache
+def kernel() -> ModuleType:
+    """What is compiled. It comes with half a second of numba: whoever needs no network waits for
+    none of it."""
+    return import_module("mpcsim.sim.network.tcp.traffic")
 
 
 class Arrival(NamedTuple):
@@ -47,7 +56,7 @@ class Arrival(NamedTuple):
 class State(NamedTuple):
     """All that time changes about traffic."""
 
-    records: kernel.Records
+    records: state.Records
     waiting: int
 
 
@@ -106,21 +115,21 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = kernel.place(*self._records, number, now_ms)
+        found = kernel().place(*self._records, number, now_ms)
         if found == -2:
             self._more_connections()
-            found = kernel.place(*self._records, number, now_ms)
+            found = kernel().place(*self._records, number, now_ms)
         self._waiting += found < 0
         return number
 
     def more(self, number: int, now_ms: float, size: int) -> None:
         """``size`` more bytes of a message are there to be sent."""
         self._records.transfers[number]["given"] = now_ms
-        kernel.extend(*self._records, number, now_ms, size)
+        kernel().extend(*self._records, number, now_ms, size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
         """Let time pass up to ``until_ms``, or to the next arrival if that is sooner."""
-        found, at = kernel.advance(*self._records, self._waiting > 0, now_ms, until_ms)
+        found, at = kernel().advance(*self._records, self._waiting > 0, now_ms, until_ms)
         if found < 0:
             return None
         c = self._records.connections[found]
@@ -149,18 +158,18 @@ class Traffic:
 
     def release(self, pair: int, now_ms: float) -> None:
         """An exchange is over: others may have its connection."""
-        kernel.release(*self._records, pair, now_ms)
+        kernel().release(*self._records, pair, now_ms)
 
     def forget(self, session: int) -> None:
         """A session is over: its connections are closed."""
-        kernel.forget(*self._records, session)
+        kernel().forget(*self._records, session)
 
     def save(self) -> State:
         """What it is like now."""
         used = int(self._records.pool["used"][0])
         connections = self._records.connections[:used].copy()
         others = (each.copy() for each in self._records[1:])
-        return State(kernel.Records(connections, *others), self._waiting)
+        return State(state.Records(connections, *others), self._waiting)
 
     def restore(self, before: State) -> None:
         """Let it be as it was; nothing may have been sent since."""
@@ -194,15 +203,13 @@ class Traffic:
         self._records = made
 
 
-def records(network: Network, count: int, transfers: NDArray[Any]) -> kernel.Records:
+def records(network: Network, count: int, transfers: NDArray[Any]) -> state.Records:
     """Records for ``count`` connections at most, and for the transfers."""
     heads = np.zeros(count, state.HEAD)
     heads["link"] = -1
     times = np.full(2 << (count - 1).bit_length(), math.inf)
     pool = np.array([(0, -1, len(times) // 2)], state.POOL)
-    return kernel.Records(
-        connections(network, count), heads, times, pool, links(network), transfers
-    )
+    return state.Records(connections(network, count), heads, times, pool, links(network), transfers)
 
 
 def idle(count: int) -> NDArray[Any]:

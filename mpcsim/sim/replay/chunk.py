@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.replay import course
 from mpcsim.sim.replay.arrays import Bools, Floats
 from mpcsim.sim.replay.draws import ArraySource
 from mpcsim.sim.replay.plan import Plan
@@ -76,6 +75,8 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     joined = np.empty((len(plan.steps), why), np.int64)
     arrivals = np.empty((len(plan.messages), why))
     parts = np.empty((len(plan.hops), len(SIMULATED), why))
+    from mpcsim.sim.replay import course  # here, because it comes with half a second of numba
+
     course.run(
         *plan.records,
         plan.step_records,

@@ -15,10 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.state import Record
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay.arrays import Drawn, Floats
 from mpcsim.sim.replay.chunk import Chunk, simulate
@@ -77,7 +74,9 @@ class Fitted:
                 back[h] = source(hop.key, hop.direction, "backward", each)
         which = source.choices(self.count, count)
         ends = np.empty((len(plan.parties), count))
-        run(
+        from mpcsim.sim.replay import fitted_course  # here, as ``chunk`` does it
+
+        fitted_course.run(
             plan.step_records,
             plan.sends,
             plan.message_records,
@@ -132,58 +131,3 @@ def _fit(there: Floats, back: Floats, took: Floats) -> Floats:
         factors[k] += factor
     factors[2] = found[-1]
     return factors
-
-
-@compiled
-def _transfer(
-    hops: Record, flows: Record, there: Floats, back: Floats, h: int, sample: int, burst: int
-) -> Record:
-    """The flow of a hop, with what the message at hand meets on it."""
-    flow = flows[hops[h].flow]
-    if flow.burst != burst:
-        flow.burst = burst
-        flow.forward = there[h, sample]
-        flow.backward = back[h, sample]
-    return flow
-
-
-@entry
-def run(
-    steps: Record,
-    sends: NDArray[np.int64],
-    messages: Record,
-    hops: Record,
-    flows: Record,
-    there: Floats,
-    back: Floats,
-    factors: Floats,
-    rest: Floats,
-    which: NDArray[np.int64],
-    last_steps: NDArray[np.int64],
-    ends: Floats,
-) -> None:
-    """Work out as many samples as ``ends`` has columns, step by step in the graph's order."""
-    for sample in range(ends.shape[1]):
-        for k in range(len(flows)):
-            flows[k].burst = -1
-        for k in range(len(steps)):
-            steps[k].latest = 0.0
-        for k in range(len(steps)):
-            step = steps[k]
-            before = steps[step.previous].end if step.previous >= 0 else 0.0
-            start = max(before, step.latest)
-            joined = step.previous >= 0 and start == before
-            step.burst = steps[step.previous].burst if joined else k
-            step.end = start + step.cost
-            for place in range(step.first_send, step.last_send):
-                m = sends[place]
-                now = step.end
-                for h in range(messages[m].first_hop, messages[m].last_hop):
-                    flow = _transfer(hops, flows, there, back, h, sample, step.burst)
-                    now += factors[h, 0] * flow.forward + factors[h, 1] * flow.backward
-                    now += factors[h, 2] + rest[which[sample], h] + hops[h].service
-                if messages[m].needed_by >= 0:
-                    receiver = steps[messages[m].needed_by]
-                    receiver.latest = max(receiver.latest, now)
-        for party in range(len(last_steps)):
-            ends[party, sample] = steps[last_steps[party]].end

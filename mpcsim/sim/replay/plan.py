@@ -17,7 +17,7 @@ from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.traffic import idle, records
-from mpcsim.sim.replay.course import EVENT, FLOW, HOP, MESSAGE, STEP
+from mpcsim.sim.replay.records import EVENT, FLOW, HOP, MESSAGE, STEP
 from mpcsim.sim.replay.steps import Packet, Step
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork

@@ -11,9 +11,11 @@ then 1448), segments where Linux counts segments (a unit is 1). All times are mi
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 SEGMENT_BYTES: Final = 1448
 """Payload of a full segment (1500-byte MTU, IPv4, TCP timestamps)."""
@@ -321,3 +323,24 @@ TRANSFER: Final = np.dtype(
     ],
     align=True,
 )
+
+UNTOLD: Final = -math.inf
+"""When something happens next on a connection with arrivals that nobody was told of: at once."""
+
+Times = NDArray[np.float64]
+
+
+class Records(NamedTuple):
+    """The state of all traffic. Compiled functions take them one by one: it is quicker."""
+
+    connections: Record
+    heads: Record
+    """Of the connections."""
+    times: Times
+    """When something happens next on each connection: the leaves of a tree, whose second half they
+    are. Every place before has the lesser of the two below it; the top (``pool``) is above all that
+    are in use."""
+    pool: Record
+    """One record."""
+    links: Record
+    transfers: Record

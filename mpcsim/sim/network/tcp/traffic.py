@@ -15,36 +15,10 @@ The engine asks one question at a time; the replay asks them from compiled code.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry, inlined
-from mpcsim.sim.network.tcp.state import MESSAGES, Record
-
-UNTOLD = -math.inf
-"""When something happens next on a connection with arrivals that nobody was told of: at once."""
-
-
-Times = NDArray[np.float64]
-
-
-class Records(NamedTuple):
-    """The state of all traffic. Compiled functions take them one by one: it is quicker."""
-
-    connections: Record
-    heads: Record
-    """Of the connections."""
-    times: Times
-    """When something happens next on each connection: the leaves of a tree, whose second half they
-    are. Every place before has the lesser of the two below it; the top (``pool``) is above all that
-    are in use."""
-    pool: Record
-    """One record."""
-    links: Record
-    transfers: Record
+from mpcsim.sim.network.tcp.state import MESSAGES, UNTOLD, Record, Times
 
 
 @inlined
