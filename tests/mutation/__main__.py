@@ -129,19 +129,29 @@ def find_among(paths: tuple[str, ...], names: list[str], rows: dict[str, Row]) -
 def verify(rows: dict[str, Row]) -> list[str]:
     """Run every mutant against its killing test; return the names of those not caught."""
     missed = []
-    for name, row in rows.items():
-        if row.killed_by:
-            outcome = running.run([row.killed_by], name)
+    for killers in by_file(rows).values():
+        for name in running.escaped(killers):
+            outcome = running.run([killers[name]], name)  # imported anew
             if not outcome.caught:
                 print(f"NOT CAUGHT {name} (exit code {outcome.code})\n{outcome.output}", flush=True)
                 missed.append(name)
     return missed
 
 
+def by_file(rows: dict[str, Row]) -> dict[str, dict[str, str]]:
+    """The killing test of each mutant: for every file of tests."""
+    found: dict[str, dict[str, str]] = {}
+    for name, row in rows.items():
+        if row.killed_by:
+            found.setdefault(row.killed_by.partition("::")[0], {})[name] = row.killed_by
+    return found
+
+
 def shard(rows: dict[str, Row], of: str) -> dict[str, Row]:
-    """Part i of n of the rows, for ``of`` = ``i/n``, counting from 1."""
+    """Part i of n of the rows, for ``of`` = ``i/n``, counting from 1; along the tests' files."""
     i, n = map(int, of.split("/"))
-    return dict(list(rows.items())[i - 1 :: n])
+    names = sorted(rows, key=lambda name: rows[name].killed_by or "")
+    return {name: rows[name] for name in names[len(names) * (i - 1) // n : len(names) * i // n]}
 
 
 def main() -> int:

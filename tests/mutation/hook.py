@@ -1,18 +1,19 @@
 """Compiles a module's mutated source where the module would be imported.
 
-Nothing is written, neither source nor byte code. Only this process, and processes forked from it,
-see the mutant.
+Where it is imported already, its functions get the mutated code instead. Nothing is written,
+neither source nor byte code. Only this process, and processes forked from it, see the mutant.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType
+from types import CodeType, FunctionType
 
 from tests.mutation import mutants
 from tests.mutation.sites import RECORD, RECORD_CALL
@@ -59,6 +60,49 @@ def install_mutant(name: str) -> None:
     if check is None:
         raise LookupError(f"no check is called {name!r}")
     _install({check.module: lambda: mutants.mutated(check)})
+
+
+class Patches:
+    """The functions of some files that are imported, to be given other code."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        """Look for them; before the garbage collector is told to forget about them."""
+        self._functions: dict[str, list[FunctionType]] = {path: [] for path in paths}
+        path_of = {str(mutants.ROOT / path): path for path in paths}
+        for found in gc.get_objects():
+            if isinstance(found, FunctionType):
+                path = path_of.get(found.__code__.co_filename)
+                if path is not None:
+                    self._functions[path].append(found)
+
+    def mutate(self, name: str) -> None:
+        """From now on that check is missing.
+
+        Raises:
+            LookupError: no such check, or its function is not among those imported.
+            ValueError: the code without it needs other variables from around it.
+        """
+        check = mutants.all_checks()[name]
+        self._give(check.path, mutants.mutated(check))
+
+    def renew(self) -> None:
+        """The same code as before, compiled anew."""
+        for path in self._functions:
+            self._give(path, ast.parse((mutants.ROOT / path).read_text(encoding="utf-8")))
+
+    def _give(self, path: str, tree: ast.Module) -> None:
+        code = compile(tree, str(mutants.ROOT / path), "exec", dont_inherit=True)
+        fresh = {(each.co_qualname, each.co_firstlineno): each for each in _inside(code)}
+        for function in self._functions[path]:
+            old = function.__code__
+            function.__code__ = fresh[old.co_qualname, old.co_firstlineno]
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inside(constant)
 
 
 def _call_recorder(note: Callable[[int], None]) -> Callable[..., object]:
