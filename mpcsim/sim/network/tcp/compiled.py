@@ -20,17 +20,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 HERE: Final = Path(__file__).parent
 SETTINGS: Final[Any] = numba.config
-_jit: Final = partial(numba.njit, nogil=True, error_model="numpy")
+# Nothing is allocated, so no references are counted, which would double the time of short messages.
+_jit: Final = partial(numba.njit, nogil=True, error_model="numpy", _nrt=False)
 
 
 def compiled(function: F) -> F:
     """A function that compiled functions call."""
     return cast(F, _jit()(function))
-
-
-def inlined(function: F) -> F:
-    """A short one whose call would cost more than what it does."""
-    return cast(F, _jit(inline="always")(function))
 
 
 def entry(function: F) -> F:

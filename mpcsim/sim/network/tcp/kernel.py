@@ -1,12 +1,10 @@
 """The kernel: what happens next on a connection, one packet or timer at a time.
 
-``give`` hands a message to a connection, ``more`` says that more bytes of it are there, ``advance``
+``give`` hands a message to a connection, ``more`` says that more bytes of it are there, ``steps``
 lets time pass up to the next arrival.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -22,8 +20,6 @@ from mpcsim.sim.network.tcp.state import (
     SYN_ACK,
     Record,
 )
-
-NEVER = math.inf
 
 
 @compiled
@@ -90,8 +86,8 @@ def more(c: Record, h: int, now: float, size: int) -> None:
 
 
 @compiled
-def take(c: Record, d: int, now: float) -> None:
-    """The first packet under way in direction ``d`` is at its other end."""
+def take(c: Record, d: int, now: float) -> bool:
+    """The first packet under way in direction ``d`` is at its other end; whether it has data."""
     half = c.half[d]
     packet = half.packet[half.head & PACKETS]
     half.head += 1
@@ -101,7 +97,7 @@ def take(c: Record, d: int, now: float) -> None:
             half.rcv_echo = packet.sent
         if not c.accepted:
             handshake.asked(c, now)
-        return
+        return False
     if kind == SYN_ACK:
         opening = c.state == OPENING
         if opening:
@@ -114,7 +110,7 @@ def take(c: Record, d: int, now: float) -> None:
             push(c, 0, now)
         elif c.linux:
             handshake.send_ack(c, now, packet.sent)
-        return
+        return False
     if d == 0 and not c.accepted:
         if not c.linux:
             ns3.sample(c, 1, now, packet.echo)
@@ -146,34 +142,35 @@ def take(c: Record, d: int, now: float) -> None:
         ns3.acknowledge(c, 1 - d, now, packet.ack, packet.count, packet.holes, packet.echo)
         if kind == DATA:
             receiver.arrive(c, d, now, segment)
+    return bool(kind == DATA)
 
 
 @compiled
-def happen(c: Record) -> None:
-    """Let the next thing happen."""
+def happen(c: Record) -> bool:
+    """Let the next thing happen; whether data arrived by it."""
     now = c.next
     for h in range(2):
         half = c.half[h]
         if half.head < half.tail and half.packet[half.head & PACKETS].arrives <= now:
-            take(c, h, now)
-            return
+            return take(c, h, now)
     for h in range(2):
         half = c.half[h]
         if half.delack <= now:
             if c.linux:
                 linux.delayed(c, h)
             receiver.send_ack(c, h, now, half.rcv_nxt - 1, 1, 0)
-            return
+            return False
         if half.timer <= now:
             if c.linux:
                 linux.expire(c, h, now)
             else:
                 ns3.expire(c, h, now)
-            return
+            return False
     if c.resend_syn <= now:
         handshake.send_syn(c, now)
     elif c.resend_syn_ack <= now:
         handshake.send_syn_ack(c, now)
+    return False
 
 
 @compiled
@@ -194,22 +191,18 @@ def arrivals(c: Record, now: float) -> bool:
 def step(c: Record) -> bool:
     """Let the next thing happen, at ``c.next``; whether a message arrived by it."""
     now = c.next
-    happen(c)
+    data = happen(c)
     schedule(c)
-    return arrivals(c, now)
+    return data and arrivals(c, now)
 
 
 @compiled
-def advance(c: Record, now: float, until: float) -> float:
-    """Let time pass up to ``until``, or to the next arrival if that is sooner.
-
-    Returns:
-        When the arrival is; infinite if there is none. What arrived is in ``told_...``.
-    """
-    if arrivals(c, now):  # several may arrive at once
-        return now
-    while c.next <= until:
+def steps(c: Record, until: float, others: float) -> tuple[bool, float]:
+    """Let what comes next happen, and more up to ``until`` as long as it is before what happens on
+    ``others``; whether a message arrived by the last of it, and when that was."""
+    while True:
         at = c.next
         if step(c):
-            return at
-    return NEVER
+            return True, at
+        if c.next > until or c.next >= others:
+            return False, at

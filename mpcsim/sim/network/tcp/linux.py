@@ -160,7 +160,7 @@ def _burst(c: Record, h: int) -> int:
     size = 0
     if s.srtt > 0:
         ratio = 2.0 if s.cwnd < s.ssthresh // 2 else 1.2
-        size = int(ratio * SEGMENT_BYTES * max(s.cwnd, s.nxt - s.una) / s.srtt / 1.024)
+        size = int(ratio * SEGMENT_BYTES * max(s.cwnd, s.nxt - s.una) / (s.srtt * 1.024))
     halvings = int(s.min_rtt / 0.512) if s.min_rtt < 16.384 else 32
     size = min(size, MOST_AT_ONCE) + (MOST_AT_ONCE >> halvings)
     return max(min(size, MOST_AT_ONCE) // SEGMENT_BYTES, 2)
@@ -514,19 +514,20 @@ def acknowledge(
     first = -1.0
     last = -1.0
     resent = False
-    for i in range(s.una, ack):
-        segment = s.segment[i & RING]
+    while s.una < ack:
+        segment = s.segment[s.una & RING]
         if segment.again:
             resent = True
         elif not segment.sacked:
             if first < 0:
                 first = segment.sent
             last = segment.sent
-            if i < high:
+            if s.una < high:
                 original = True
         if not segment.sacked:
-            _came(c, h, now, i)
-    delivered += discard(c, h, ack)
+            _came(c, h, now, s.una)
+            delivered += 1
+        discard(c, h)
     advanced = ack > before
     if advanced:
         s.partial = 0

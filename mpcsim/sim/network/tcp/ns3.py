@@ -251,7 +251,9 @@ def acknowledge(
                 resent = True
     bytes_before = c.half[h].segment[before & RING].end - c.half[h].segment[before & RING].size
     acked_bytes = c.half[h].segment[(ack - 1) & RING].end - bytes_before if ack > before else 0
-    delivered = news + discard(c, h, ack)
+    delivered = news
+    while s.una < ack:
+        delivered += discard(c, h)
     duplicates = s.dupacks
     if news:
         if s.state == RECOVERY:

@@ -149,26 +149,23 @@ def sack(c: Record, h: int, count: int) -> int:
 
 
 @compiled
-def discard(c: Record, h: int, ack: int) -> int:
-    """Drop what is acknowledged; the units of it that were not known to have come."""
+def discard(c: Record, h: int) -> int:
+    """Drop the first segment, which is acknowledged; its units, unless it was known to be there."""
     s = c.half[h]
-    news = 0
-    while s.una < ack:
-        segment = c.half[h].segment[s.una & RING]
-        units = weight(c, segment.size)
-        s.out -= units
-        if segment.sacked:
-            s.sacked -= units
-        else:
-            news += units
-        if segment.retrans:
-            s.retrans -= units
-        if segment.lost:
-            s.lost -= units
-        s.una += 1
+    segment = c.half[h].segment[s.una & RING]
+    units = weight(c, segment.size)
+    s.una += 1
     if s.high_sack < s.una:
         s.high_sack = -1
-    return news
+    s.out -= units
+    if segment.retrans:
+        s.retrans -= units
+    if segment.lost:
+        s.lost -= units
+    if segment.sacked:
+        s.sacked -= units
+        return 0
+    return int(units)
 
 
 @compiled

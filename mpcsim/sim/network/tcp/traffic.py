@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 
 from mpcsim.sim.network.tcp import connection, kernel
-from mpcsim.sim.network.tcp.compiled import compiled, entry, inlined
+from mpcsim.sim.network.tcp.compiled import compiled, entry
 from mpcsim.sim.network.tcp.state import MESSAGES, UNTOLD, Record, Times
 
 
-@inlined
+@compiled
 def note_time(times: Times, top: int, k: int, at: float) -> None:
     """Something happens next on connection ``k`` at this time."""
     place = len(times) // 2 + k
@@ -34,7 +34,7 @@ def note_time(times: Times, top: int, k: int, at: float) -> None:
         times[place] = lesser
 
 
-@inlined
+@compiled
 def first_of(times: Times, top: int) -> int:
     """The connection on which something happens first."""
     place = top
@@ -45,7 +45,18 @@ def first_of(times: Times, top: int) -> int:
     return place - len(times) // 2
 
 
-@inlined
+@compiled
+def _others(times: Times, top: int, k: int) -> float:
+    """When something happens next on any connection but ``k``."""
+    place = len(times) // 2 + k
+    soonest = math.inf
+    while place != top:
+        soonest = min(soonest, times[place ^ 1])
+        place >>= 1
+    return soonest
+
+
+@compiled
 def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
     """A connection with the present state of the wires, which it shares with others."""
     c, head = connections[k], heads[k]
@@ -57,7 +68,7 @@ def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
     return c
 
 
-@inlined
+@compiled
 def _leave(
     connections: Record, heads: Record, times: Times, pool: Record, links: Record, k: int
 ) -> None:
@@ -314,17 +325,18 @@ def advance(
         The connection on which something arrived (-1: none did), and when.
     """
     while True:
-        at = times[pool[0].top]
+        top = pool[0].top
+        at = times[top]
         if at > until or at == math.inf:
             return -1, math.inf
-        k = first_of(times, pool[0].top)
+        k = first_of(times, top)
         c = _enter(connections, heads, links, k)
+        early = waiting and c.early_data != 0
         if at == UNTOLD:
             at = now
             there = kernel.arrivals(c, now)
         else:
-            there = kernel.step(c)
-        early = waiting and c.early_data != 0
+            there, at = kernel.steps(c, until, -math.inf if early else _others(times, top, k))
         _leave(connections, heads, times, pool, links, k)
         if early and not there:  # a flight that arrives frees its connection
             place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, at)
