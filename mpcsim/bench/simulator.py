@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from statistics import median
+from typing import Final
 
 from mpcsim.bench.protocols import Timed, keys, signing_parties
 from mpcsim.protocols import dkg
@@ -15,12 +16,14 @@ from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.simulation import Simulation
 
-MILLION = 1_000_000
+MILLION: Final = 1_000_000
+SAMPLES: Final = MILLION // 10
+LOSS: Final = 0.01
 
 
-def default_network() -> Network:
+def default_network(loss: float = 0.0) -> Network:
     """The default topology with log-normal latencies."""
-    return Network.star(LogNormal(20.0, 0.2), LogNormal(5.0, 0.2), LogNormal(70.0, 0.2))
+    return Network.star(LogNormal(20.0, 0.2), LogNormal(5.0, 0.2), LogNormal(70.0, 0.2), loss=loss)
 
 
 def signature_graph() -> MessageGraph:
@@ -30,10 +33,12 @@ def signature_graph() -> MessageGraph:
     return record(simulation.sign().trace)
 
 
-def samples_per_s(graph: MessageGraph, network: Network, samples: int) -> float:
-    """Replayed sessions a second of CPU time (one thread)."""
+def samples_per_s(
+    graph: MessageGraph, network: Network, samples: int, *, approximate: bool = False
+) -> float:
+    """Replayed sessions a second of CPU time (one thread), fitting included."""
     begin = time.process_time_ns()
-    graph.replay(network, samples)
+    graph.replay(network, samples, approximate=approximate)
     return samples / (time.process_time_ns() - begin) * 1e9
 
 
@@ -84,17 +89,25 @@ def forwarding_figures() -> dict[str, float]:
 def simulator_figures(runs: int = 30) -> dict[str, float]:
     """Everything, by name.
 
-    ``replay_samples_per_s``: replayed two-party signatures a second on one core;
-    ``replay_10m_samples_per_s``: the same for ten million; ``replay_{n}_parties_us``:
-    microseconds a sample of a key generation among n parties, and ``..._ns_per_message`` of it.
+    ``replay_{lossless,lossy}_samples_per_s``: replayed two-party signatures a second on one core,
+    without losses and with ``LOSS``; ``..._approximate_samples_per_s``: the same with fitted
+    transfers; ``replay_{n}_parties_us``: microseconds a sample of a key generation among n
+    parties, and ``..._ns_per_message`` of it.
     """
-    graph, network = signature_graph(), default_network()
-    samples_per_s(graph, network, MILLION // 10)
-    figures = {
-        "replay_samples_per_s": median(samples_per_s(graph, network, MILLION) for _ in range(3)),
-        "replay_10m_samples_per_s": samples_per_s(graph, network, 10 * MILLION),
-    }
-    for parties, samples in ((4, 200_000), (16, 16_384), (64, 2_048)):
+    graph = signature_graph()
+    figures = {}
+    for name, network in (
+        ("lossless", default_network()),
+        ("lossy", default_network(LOSS)),
+    ):
+        samples_per_s(graph, network, SAMPLES // 100)
+        figures[f"replay_{name}_samples_per_s"] = median(
+            samples_per_s(graph, network, SAMPLES) for _ in range(3)
+        )
+        figures[f"replay_{name}_approximate_samples_per_s"] = samples_per_s(
+            graph, network, MILLION, approximate=True
+        )
+    for parties, samples in ((4, 65_536), (16, 4_096), (64, 512)):
         many, mesh = key_generation_graph(parties)
         us = 1e6 / samples_per_s(many, mesh, samples)
         figures[f"replay_{parties}_parties_us"] = us

@@ -206,7 +206,6 @@ class _Links:
         self.overhead_bytes = network.connection.overhead_bytes
         self.cold = network.connection.cold
         self._exclusive = network.connection.http == "1.1"
-        self._exclusive = network.connection.http == "1.1"
         self.tell = clock.tell
         self._draws = draws
         self._began_ms: float | None = None

@@ -112,7 +112,7 @@ class Lab:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.chrome.execute_script(script, *arguments)
 
-    def until(self, script: str, seconds: float = 60.0) -> Any:
+    def until(self, script: str, seconds: float = 180.0) -> Any:
         end = time.monotonic() + seconds
         while True:
             if found := self.run(script):

@@ -137,7 +137,7 @@ class Direction:
 
     def row(self) -> tuple[str, str, str, str, str]:
         """For tables: which, one-way latency, Mbit/s, loss, bytes that its queue has room for."""
-        room = f"{self.queue_bytes:g} B" if self.queue_bytes < math.inf else "no end"
+        room = f"{self.queue_bytes:,.0f} B" if self.queue_bytes < math.inf else "no end"
         return (
             str(self),
             str(self.forward),
@@ -410,7 +410,7 @@ class Network:
         lines = [f"Network: {self.name or 'unnamed'}"]
         for link in self.links:
             loss = f", loss {described(link.loss)}" if link.loss else ""
-            queue = f", queue {link.queue_bytes:g} B" if link.queue_bytes < math.inf else ""
+            queue = f", queue {link.queue_bytes:,.0f} B" if link.queue_bytes < math.inf else ""
             rate = f"{link.mbit_per_s:g} Mbit/s"
             lines.append(f"  {link.a} - {link.b}: {link.latency}, {rate}{loss}{queue}")
         if self.connection.forwarding == "stream":

@@ -210,7 +210,7 @@ def test_in_network_files(tmp_path: Any) -> None:
 
 def test_in_tables() -> None:
     network = row(loss=GilbertElliott.of(0.01, packets=4), queue_bytes=64_000.0)
-    assert "loss 1.00% in bursts of 4, queue 64000 B" in str(network)
+    assert "loss 1.00% in bursts of 4, queue 64,000 B" in str(network)
     html = network._repr_html_()
     assert "1.00% in bursts of 4" in html
-    assert "64000 B" in html
+    assert "64,000 B" in html

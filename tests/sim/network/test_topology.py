@@ -166,10 +166,10 @@ def test_text() -> None:
 def test_text_of_losses_in_bursts_and_of_queues() -> None:
     bursty = Network.star(loss=GilbertElliott.of(0.01, packets=4))
     network = bursty.with_link("client", "gateway", queue_bytes=30_000.0)
-    assert "1000 Mbit/s, loss 1.00% in bursts of 4, queue 30000 B" in str(network)
+    assert "1000 Mbit/s, loss 1.00% in bursts of 4, queue 30,000 B" in str(network)
     html = network._repr_html_()
     assert "1.00% in bursts of 4" in html
-    assert "30000 B" in html
+    assert "30,000 B" in html
     assert "no end" in html
 
 
