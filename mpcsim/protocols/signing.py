@@ -16,7 +16,7 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from mpcsim.algebra.curves import curve
-from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.party_events import Listener, silent
@@ -38,6 +38,9 @@ PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
     )
 }
 """All of them, by name."""
+
+_LOW_S: Final = (ORDER // 2).to_bytes(32, "big")
+"""The largest s that is released (BIP 62)."""
 
 
 def to_sign(record: PublicKeyRecord, message: bytes) -> bytes:
@@ -121,7 +124,7 @@ def verifies(record: PublicKeyRecord, message: bytes, signature: bytes, *, path:
 
     Args:
         message: the 32-byte hash on secp256k1, the message on ed25519.
-        signature: 65 bytes r, s, v (v = 27 or 28 must recover the key), or 64 bytes.
+        signature: 65 bytes r, s, v (s must be low, and v = 27 or 28 recover the key), or 64 bytes.
         path: of the child key whose signature it is said to be.
 
     Raises:
@@ -133,7 +136,8 @@ def verifies(record: PublicKeyRecord, message: bytes, signature: bytes, *, path:
             r, s, (v,) = signature[:32], signature[32:64], signature[64:]
             recoverable = r + s + bytes([v - 27])
             found = PublicKey.from_signature_and_message(recoverable, message, hasher=None)
-            return found.format() == public_key
+            # libsecp256k1 takes high s, too, and v = 29 and 30; the EVM does not (EIP-2).
+            return s <= _LOW_S and v in (27, 28) and found.format() == public_key
         VerifyKey(public_key).verify(message, signature)
     except (ValueError, BadSignatureError):
         return False

@@ -1,7 +1,11 @@
 """What the libraries say of a signature, whatever its bytes."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from coincurve import PublicKey
+
+from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import UsageError
 from mpcsim.protocols.signing import early, signer, to_sign, verifies
 from mpcsim.runner import results, run
@@ -53,3 +57,26 @@ def test_a_signature_and_bytes_that_are_none(curve):
     others = [signature[:n] for n in range(len(signature))]
     others += [signature + b"\0", signature[:-1] + bytes([signature[-1] ^ 255])]
     assert not any(verifies(record, message, other) for other in others)
+
+
+def test_the_twin_with_high_s_is_refused():
+    shares, hashed = keys("secp256k1"), bytes(range(32))
+    record = shares[1].record
+    parties = [signer(shares[i], (1, 2), hashed, session_id=session_id("pay")) for i in (1, 2)]
+    signature = next(iter(results(run(parties)).values()))
+    assert verifies(record, hashed, signature.encode())
+    twin = replace(signature, s=ORDER - signature.s, recovery_id=signature.recovery_id ^ 1)
+    recoverable = twin.compact() + bytes([twin.recovery_id])
+    found = PublicKey.from_signature_and_message(recoverable, hashed, hasher=None)
+    assert found.format() == record.public_key.encode(), "libsecp256k1 takes it"
+    assert not verifies(record, hashed, twin.encode())
+
+
+@pytest.mark.parametrize("recovery_id", [2, 3])
+def test_v_is_27_or_28(recovery_id):
+    # The x coordinate of R is r + q: about one signature in 2^127. Here the key is made to fit.
+    record, hashed = keys("secp256k1")[1].record, bytes(range(32))
+    r, s = (2).to_bytes(32, "big"), (1).to_bytes(32, "big")
+    found = PublicKey.from_signature_and_message(r + s + bytes([recovery_id]), hashed, hasher=None)
+    fitting = replace(record, public_key=SECP256K1.decode_point(found.format()))
+    assert not verifies(fitting, hashed, r + s + bytes([27 + recovery_id]))
