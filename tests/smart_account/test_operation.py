@@ -1,4 +1,4 @@
-"""The digest, against the EntryPoint itself and eth-account."""
+"""The digest, against the EntryPoint itself, eth-account and ox."""
 
 import pytest
 from eth_abi.abi import encode
@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcsim.smart_account import contracts
+from mpcsim.smart_account.fields import FIELDS
 from mpcsim.smart_account.operation import UserOperation, bind, personal_hash, personal_message
+from tests.helpers.vectors import load
 
 KEY = Account.from_key(b"\x11" * 32)
 
@@ -37,6 +39,17 @@ def test_the_digest_is_the_entry_points(chain, operation, request):
     entry_point = on.service.deployment.entry_point
     expected = on.view(entry_point, abi, "getUserOpHash", operation.abi_tuple())
     assert operation.hash(entry_point, on.chain.chain_id) == expected
+
+
+def test_the_digest_by_others():
+    document = load("ox/user_operation_v06.json")
+    names = {field.camel: name for name, field in FIELDS.items()}
+    for vector in document["vectors"]:
+        body = {names[camel]: value for camel, value in vector["userOperation"].items()}
+        operation = UserOperation.from_request(body, signed=True)
+        digest = operation.hash(document["entryPoint"], document["chainId"])
+        assert "0x" + digest.hex() == vector["hash"], vector["name"]
+    assert len({vector["hash"] for vector in document["vectors"]}) == 3
 
 
 @given(operation=operations, other=blobs)
