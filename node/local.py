@@ -61,6 +61,9 @@ from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.ways import Carried
+from mpcsim.sim.replay import MessageGraph, calls
+from mpcsim.sim.replay.calls import RUNS, Run
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.clock import Deadlock, TimeStandsStill, VirtualLoop
 from mpcsim.sim.run.faults import Fault
@@ -81,6 +84,8 @@ VIRTUAL_START: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 """What tokens and records take for the time of day when the virtual clock is at 0."""
 NAME: Final = "local service"
 """Of the service's thread."""
+SILENCE_MS: Final = 10_000.0
+"""After a call that is recorded: what it has left under way arrives."""
 CLOSING_S: Final = 5.0
 """How long requests that nobody waits for any more may take at the end."""
 
@@ -149,6 +154,7 @@ class LocalService:
         if clock == "real" and (cpu_factor or secrets_seed is not None):
             raise UsageError("cpu_factor and secrets_seed need virtual time")
         self.clock = clock
+        self.cpu_factor = cpu_factor
         self.elapsed_ms = 0.0
         """How long the last call took, by the service's clock: one draw (see ``repeat``)."""
         self._thread: _Thread = _VirtualThread(cpu_factor) if clock == "virtual" else _RealThread()
@@ -320,6 +326,62 @@ class LocalService:
         network = self.gateway.network.model
         name = network.name if network else ""
         return CallTimes(np.array(times), pause_ms, name, self.clock, n - len(times), failure)
+
+    def record(
+        self, call: Callable[[], object], name: str = "call", *, runs: int = RUNS
+    ) -> MessageGraph:
+        """The message graph of a call: to be replayed over any network, a million times a minute.
+
+        The call is made ``runs`` times and once before, over networks made for it; that of the
+        service is in force again afterwards. What it sends must not depend on what it left behind:
+        a call that makes a key needs a new user each time.
+
+            >>> order = {**share, "message": "00" * 32}
+            >>> graph = service.record(lambda: alice.post("/v3/wallet/sign", json=order), "sign")
+            >>> print(graph.replay(Network.preset("tokyo", institution="frankfurt", access="lte")))
+
+        Args:
+            call: as for ``repeat``.
+            name: what the graph is called.
+
+        Raises:
+            UsageError: the service's clock is real, or its computing takes time, or it streams; the
+                call fails; no graph fits all runs.
+        """
+        if self.clock != "virtual" or self.cpu_factor:
+            raise UsageError(
+                "record: a service in virtual time, whose computing takes none, is needed"
+            )
+        gateway = self.gateway.network
+        before = gateway.model, gateway.faults, gateway.seed
+        if gateway.streams:
+            raise UsageError("record: a service that streams is run, not replayed")
+        made: list[Run] = []
+        carried: list[Carried] = []
+        try:
+            self.change()
+            self._made(call)
+            gateway.listener = carried.append
+            for run in range(runs):
+                self.change(calls.network(run), seed=run)
+                carried.clear()
+                began = self.now_ms
+                self._made(call)
+                ended = self.now_ms - began
+                self.wait(SILENCE_MS)
+                made.append(Run(ended, tuple(carried)))
+        finally:
+            gateway.listener = None
+            self.change(*before)
+        return calls.graph(name, made)
+
+    def _made(self, call: Callable[[], object]) -> None:
+        """Make a call that has to succeed."""
+        answer = call()
+        if inspect.iscoroutine(answer):
+            answer = self.run(answer)
+        if isinstance(answer, httpx.Response) and answer.is_error:
+            raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 
     def wait(self, ms: float) -> None:
         """Let time pass, by the service's clock."""

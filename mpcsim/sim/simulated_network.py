@@ -18,20 +18,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakKeyDictionary, finalize
 
-from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.ids import CLIENT, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
-from mpcsim.rpc.carrier import GATEWAY, AtOnce, End, Exchange, Pieces
+from mpcsim.rpc.carrier import AtOnce, End, Exchange, Pieces
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
-from mpcsim.sim.network.topology import Direction, Network, Site
+from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.network.ways import Carried, Way
+from mpcsim.sim.network.ways import ways as ways_of
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 from mpcsim.sim.run.live import LiveTraffic
 
@@ -61,18 +61,6 @@ def begin_session() -> None:
     _SESSION.set(_Session())
 
 
-@dataclass(frozen=True)
-class Carried:
-    """A message that has come over a link; milliseconds as ``SimulatedNetwork.now_ms``."""
-
-    source: End
-    target: End
-    size: int
-    """Bytes, without what the connection adds."""
-    given_ms: float
-    arrived_ms: float
-
-
 class SimulatedNetwork:
     """The network and the faults in force; may be changed while the gateway runs."""
 
@@ -100,7 +88,7 @@ class SimulatedNetwork:
             UsageError: a share holder has no site in the network, or a site has a setting that
                 has no effect here: ``cpu_factor`` or ``cores``.
         """
-        ways = {} if network is None else _ways(network)
+        ways = {} if network is None else ways_of(network)
         self.model = network
         self.faults = tuple(faults)
         self.seed = seed
@@ -141,10 +129,10 @@ class SimulatedNetwork:
             return AtOnce()
         return _Carried(self._links, asking, asked)
 
-    def tell(self, source: End, target: End, size: int, given: float, arrived: float) -> None:
+    def tell(self, carried: Carried) -> None:
         """Tell the listener of a message."""
         if self.listener is not None:
-            self.listener(Carried(source, target, size, given, arrived))
+            self.listener(carried)
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
         """What message faults and partitions leave of messages that travel together."""
@@ -184,21 +172,13 @@ class SimulatedNetwork:
         self._handled[party] += 1
 
 
-class _Way(NamedTuple):
-    """One direction of a link."""
-
-    direction: Direction
-    service_ms: float
-    """At its end, before a message goes on."""
-
-
 class _Links:
     """The links of one network, and what is under way on them."""
 
     def __init__(
         self,
         network: Network,
-        ways: Mapping[tuple[End, End], _Way],
+        ways: Mapping[tuple[End, End], Way],
         draws: DrawSource,
         clock: SimulatedNetwork,
     ) -> None:
@@ -237,13 +217,13 @@ class _Links:
             finalize(session, self._live.forget, number)
         return number
 
-    def draw(self, way: _Way) -> Draws:
+    def draw(self, way: Way) -> Draws:
         """What a message meets."""
         return self._draws(_NO_KEY, way.direction)
 
     def put(
         self,
-        way: _Way,
+        way: Way,
         size: int,
         draws: Draws,
         pair: int,
@@ -286,7 +266,7 @@ class _Carried:
     def __init__(self, links: _Links, asking: End, asked: End) -> None:
         self.links = links
         self._there = asking, asked
-        self._pair = links.pair()
+        self.number = links.pair()
         self._session = links.session()
         self._under_way = 0
         self._closed = False
@@ -312,7 +292,7 @@ class _Carried:
         self._closed = True
         self._release_if_over()
 
-    def put(self, way: _Way, size: int, draws: Draws, told: Callable[[Arrival], None]) -> None:
+    def put(self, way: Way, size: int, draws: Draws, told: Callable[[Arrival], None]) -> None:
         """Put a message, or a piece of one, on the connection; see ``_Links.put``."""
 
         def told_here(arrival: Arrival) -> None:
@@ -322,12 +302,12 @@ class _Carried:
                 self._release_if_over()
 
         self._under_way += 1
-        self.links.put(way, size, draws, self._pair, self._session, told_here)
+        self.links.put(way, size, draws, self.number, self._session, told_here)
 
     def _release_if_over(self) -> None:
         """What nobody waits for any more keeps the connection busy as long as it is under way."""
         if self._closed and not self._under_way:
-            self.links.release(self._pair)
+            self.links.release(self.number)
 
     async def _take_time(self, ends: tuple[End, End], size: int) -> None:
         async def one() -> Pieces:
@@ -385,7 +365,10 @@ class _Body:
                     await self._all_there.wait()
                 raise
             await self._all_there.wait()
-            self._links.tell(*self._ends, self._size, self._given_ms, self._arrived_ms)
+            number = self._exchange.number
+            self._links.tell(
+                Carried(number, *self._ends, self._size, self._given_ms, self._arrived_ms)
+            )
         finally:
             self._held.clear()
             self.arriving.put_nowait(None)
@@ -428,33 +411,6 @@ class _Body:
             self._put(held)
         elif not self._under_way:
             self._all_there.set()
-
-
-def _ways(network: Network) -> dict[tuple[End, End], _Way]:
-    """Each holder's link to the site in the middle, as its routes have it."""
-    _check_sites(network)
-    ways: dict[tuple[End, End], _Way] = {}
-    for party in MPC_NODES:
-        there, back = network.route(CLIENT, party), network.route(party, CLIENT)
-        if there:
-            ways[GATEWAY, party] = _Way(there[-1], 0.0)
-            ways[party, GATEWAY] = _Way(back[0], network.sites[back[0].target].service_ms)
-        if len(there) > 1:
-            ways[CLIENT, GATEWAY] = _Way(there[0], network.sites[there[0].target].service_ms)
-            ways[GATEWAY, CLIENT] = _Way(back[-1], 0.0)
-    return ways
-
-
-def _check_sites(network: Network) -> None:
-    """Refuse what would have no effect: the service computes on the machine it runs on."""
-    for site in network.sites.values():
-        usual = Site(site.name)
-        for setting in ("cpu_factor", "cores"):
-            if (value := getattr(site, setting)) != getattr(usual, setting):
-                raise UsageError(
-                    f"site {site.name}: {setting} is {value}, which has no effect on a running "
-                    "service; it has one in a Simulation"
-                )
 
 
 def _kind(envelope: Envelope) -> str:

@@ -1,4 +1,4 @@
-"""Monte Carlo by replay: the timing of a protocol run, a million times, without its cryptography.
+"""Monte Carlo by replay: the timing of a run or a call, a million times, without its cryptography.
 
 What a session sends does not depend on the network: who computes which round, what each round
 waits for, who sends how many bytes to whom. ``record`` takes that message graph out of one trace,
@@ -9,6 +9,9 @@ for many draws of latencies and losses at once, as arrays.
     >>> sim.generate()
     >>> graph = record(sim.sign().trace)
     >>> print(graph.replay(Network.preset("seoul", access="lte"), 1_000_000))
+
+A call of the REST API, vault and all, has such a graph, too: ``node.local.LocalService.record``
+makes it (``calls`` finds out what waits for what).
 
 ``steps`` is what is replayed; ``plan`` lays it out on a network, ``course`` is the compiled order
 of events, ``chunk`` works out the times of some thousand samples, ``tally`` their critical paths;

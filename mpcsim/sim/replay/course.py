@@ -99,6 +99,7 @@ def run(
     transfers: Record,
     steps: Record,
     sends: Ints,
+    needs: Ints,
     messages: Record,
     hops: Record,
     flows: Record,
@@ -162,8 +163,7 @@ def run(
                     parts[h, 5, sample] = t.recovery
                 # Whoever hears of it does so after all that happened at the same moment before.
                 last = h + 1 == messages[m].last_hop
-                at = now if last else now + hops[h].service
-                _push(events, waiting, at, order, -1 - m if last else h + 1)
+                _push(events, waiting, now + hops[h].service, order, -1 - m if last else h + 1)
                 waiting += 1
                 order += 1
             elif waiting:
@@ -191,9 +191,15 @@ def run(
             else:
                 break
             if arrived >= 0:
-                messages[arrived].arrived = now
-                k = messages[arrived].needed_by
-                if k >= 0:
+                message = messages[arrived]
+                message.arrived = now
+                h = message.last_hop - 1
+                if h >= message.first_hop and hops[h].releases:
+                    traffic.release(
+                        connections, heads, times, pool, links, transfers, hops[h].pair, now
+                    )
+                for place in range(message.first_need, message.last_need):
+                    k = needs[place]
                     steps[k].missing -= 1
                     steps[k].latest = max(steps[k].latest, now)
                     waiting, order = _run_step(steps, sends, messages, events, waiting, order, k)

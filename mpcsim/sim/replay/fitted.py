@@ -43,7 +43,7 @@ class Fitted:
         draws = DrawTable(self.count, seed)
         took = _took(plan, draws, self.count)
         links = tuple(replace(link, loss=0.0, back_loss=None) for link in network.links)
-        clear = Plan(plan.steps, plan.messages, replace(network, links=links), compute)
+        clear = Plan(plan.steps, plan.messages, replace(network, links=links), compute, plan.scope)
         lossy = any(hop.direction.lossy for hop in plan.hops)
         without = _took(clear, draws, self.count) if lossy else took
         self._factors = np.zeros((hops, 3))
@@ -79,6 +79,7 @@ class Fitted:
         fitted_course.run(
             plan.step_records,
             plan.sends,
+            plan.needs,
             plan.message_records,
             plan.hop_records,
             plan.flow_records,

@@ -23,6 +23,7 @@ from mpcsim.sim.replay.tally import Tally
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.trace import Trace
+from mpcsim.sim.traces.records import Scope
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class MessageGraph:
     steps: tuple[Step, ...]
     """In an order in which they can run; those of a party in the order in which they do run."""
     messages: tuple[Packet, ...]
+    scope: Scope = "protocol"
+    """Of a protocol (``record``), or of a call of the REST API (``calls.record``)."""
 
     @property
     def parties(self) -> tuple[PartyId, ...]:
@@ -80,7 +83,7 @@ class MessageGraph:
                 f"{'explain' if explain else 'draws'}, or approximate"
             )
         costs = costs or Free()
-        plan = Plan(self.steps, self.messages, network, costs)
+        plan = Plan(self.steps, self.messages, network, costs, self.scope)
         fitted = Fitted(plan, network, costs, seed) if approximate else None
         alike = plan.certain and draws is None
         finished = np.empty(samples)
@@ -110,6 +113,7 @@ class MessageGraph:
             ends,
             tally.explanation(1 if alike else samples) if tally is not None else None,
             fitted.judge(seed) if fitted is not None else None,
+            self.scope,
         )
 
     def __str__(self) -> str:

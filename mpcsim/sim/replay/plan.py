@@ -12,15 +12,18 @@ from typing import Final
 import numpy as np
 
 from mpcsim.errors import UsageError
-from mpcsim.ids import PartyId
+from mpcsim.ids import CLIENT, PartyId
+from mpcsim.rpc.carrier import End
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.traffic import idle, records
+from mpcsim.sim.network.ways import ways
 from mpcsim.sim.replay.records import EVENT, FLOW, HOP, MESSAGE, STEP
-from mpcsim.sim.replay.steps import Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
+from mpcsim.sim.traces.records import Scope
 
 CHUNK: Final = 1024
 """Samples worked on at a time."""
@@ -48,7 +51,10 @@ class Plan:
         messages: tuple[Packet, ...],
         network: Network,
         compute: Compute,
+        scope: Scope,
     ) -> None:
+        if scope == "rest" and not isinstance(compute, Free):
+            raise UsageError("what a call computes takes no time in a replay: leave costs out")
         if not isinstance(compute, Declared | Free):
             raise UsageError(
                 f"compute {compute.name} cannot be replayed: it differs from run to run "
@@ -62,14 +68,19 @@ class Plan:
         self.steps = steps
         self.messages = messages
         self.compute = compute
+        self.scope = scope
         self.connection = network.connection
-        self.parties = tuple(dict.fromkeys(step.party for step in steps))
-        _check_cores(self.parties, network)
-        self.costs_ms = [
-            compute.round_ms(RoundWork(step.protocol, step.round, step.name, 0.0))
-            * network.sites[network.placement[step.party]].cpu_factor
-            for step in steps
-        ]
+        if scope == "rest":
+            self.parties: tuple[PartyId, ...] = (CLIENT,)
+            self.costs_ms = [0.0] * len(steps)
+        else:
+            self.parties = tuple(dict.fromkeys(step.party for step in steps))
+            _check_cores(self.parties, network)
+            self.costs_ms = [
+                compute.round_ms(RoundWork(step.protocol, step.round, step.name, 0.0))
+                * network.sites[network.placement[step.party]].cpu_factor
+                for step in steps
+            ]
         self.hops: list[PlannedHop] = []
         self._write(network)
 
@@ -84,35 +95,41 @@ class Plan:
 
     def _write(self, network: Network) -> None:
         """Write the graph down for the kernel."""
-        place_of = {party: place for place, party in enumerate(self.parties)}
         self.step_records = np.zeros(len(self.steps), STEP)
         self.step_records["previous"] = self.step_records["following"] = -1
-        self.last_steps = np.full(len(self.parties), -1, np.int64)
         self.message_records = np.zeros(len(self.messages), MESSAGE)
-        self.message_records["needed_by"] = -1
+        last_of: dict[PartyId, int] = {}
         sends: list[int] = []
+        needed: list[list[int]] = [[] for _ in self.messages]
         for number, step in enumerate(self.steps):
-            record, place = self.step_records[number], place_of[step.party]
-            record["party"], record["cost"] = place, self.costs_ms[number]
-            if (before := self.last_steps[place]) >= 0:
+            record = self.step_records[number]
+            record["cost"] = self.costs_ms[number]
+            before = last_of.get(step.party)
+            if before is not None and self.scope == "protocol":
                 record["previous"] = before
                 self.step_records[before]["following"] = number
-            self.last_steps[place] = number
+            last_of[step.party] = number
             record["needs"] = len(step.needs)
-            self.message_records["needed_by"][list(step.needs)] = number
+            for need in step.needs:
+                needed[need].append(number)
             record["first_send"] = len(sends)
             sends += step.sends
             record["last_send"] = len(sends)
+        self.last_steps = np.array([last_of[party] for party in self.parties], np.int64)
         self.sends = np.array(sends, np.int64)
+        ends = np.cumsum([0, *map(len, needed)])
+        self.message_records["first_need"], self.message_records["last_need"] = ends[:-1], ends[1:]
+        self.needs = np.array([number for numbers in needed for number in numbers], np.int64)
         self._route(network)
 
     def _route(self, network: Network) -> None:
         """The hops of every message."""
         flows: dict[tuple[PartyId, PartyId], int] = {}
-        ends = [{packet.sender, packet.receiver} for packet in self.messages]
-        pairs = sorted({(min(pair), max(pair)) for pair in ends})
-        rows: list[tuple[int, int, int, int, int, int, float]] = []
-        slots: dict[tuple[PartyId, PartyId, int], int] = {}
+        pair_of = self._pairs()
+        last_of = {packet.exchange: number for number, packet in enumerate(self.messages)}
+        route_of = _routes(network, self.messages)
+        rows: list[tuple[int, int, int, int, int, int, float, bool]] = []
+        slots: dict[tuple[PartyId, PartyId, int, int], int] = {}
         side_of = {
             (pair[side], pair[1 - side]): (number, side)
             for number, link in enumerate(network.links)
@@ -122,21 +139,21 @@ class Plan:
         for number, packet in enumerate(self.messages):
             flow = packet.sender, packet.receiver
             nth = flows[flow] = flows.get(flow, -1) + 1
-            route = network.route(*flow)
+            own = number if packet.exchange >= 0 else -1  # no message of a call shares its draws
+            releases = packet.exchange >= 0 and last_of[packet.exchange] == number
             self.message_records[number]["first_hop"] = len(rows)
-            for at, direction in enumerate(route):
+            for at, (direction, service) in enumerate(route_of[flow]):
                 link, side = side_of[direction.source, direction.target]
-                last = at + 1 == len(route)
-                service = 0.0 if last else network.sites[direction.target].service_ms
                 rows.append(
                     (
                         number,
-                        slots.setdefault((*flow, at), len(slots)),
+                        slots.setdefault((*flow, at, own), len(slots)),
                         link,
                         side,
-                        pairs.index((min(flow), max(flow))),
+                        pair_of[number],
                         packet.size + self.connection.overhead_bytes,
                         service,
+                        releases,
                     )
                 )
                 key = TransferKey(*flow, nth, at)
@@ -149,10 +166,44 @@ class Plan:
         for name in ("link", "side", "pair", "size"):
             transfers[name] = self.hop_records[name]
         transfers["available"] = transfers["size"]
+        transfers["exclusive"] = self.scope == "rest" and self.connection.http == "1.1"
         carried = np.bincount(self.hop_records["link"], minlength=len(network.links))
         most = np.minimum(carried, 1 if self.connection.http == "2" else self.connection.pool)
         self.may_wait = bool((carried > most).any())
         self.records = records(network, max(1, int(most.sum())), transfers)
+
+    def _pairs(self) -> list[int]:
+        """Whose connection each message prefers: that of its two parties, or of its exchange."""
+        if self.scope == "rest":
+            return [packet.exchange for packet in self.messages]
+        ends = [tuple(sorted((packet.sender, packet.receiver))) for packet in self.messages]
+        places = {pair: place for place, pair in enumerate(sorted(set(ends)))}
+        return [places[pair] for pair in ends]
+
+
+Route = list[tuple[Direction, float]]
+"""Directions of links, each with the time spent at its end before a message goes on."""
+
+
+def _routes(network: Network, messages: tuple[Packet, ...]) -> dict[tuple[PartyId, PartyId], Route]:
+    """How messages of each sender go to each receiver."""
+    routes: dict[tuple[PartyId, PartyId], Route] = {}
+    for packet in messages:
+        flow = packet.sender, packet.receiver
+        if flow in routes:
+            continue
+        if packet.exchange >= 0:
+            way = ways(network).get((_end(packet.sender), _end(packet.receiver)))
+            routes[flow] = [] if way is None else [way]
+            continue
+        route = network.route(*flow)
+        service = [network.sites[direction.target].service_ms for direction in route[:-1]]
+        routes[flow] = list(zip(route, [*service, 0.0], strict=False))
+    return routes
+
+
+def _end(place: PartyId) -> End:
+    return None if place == GATEWAY else place
 
 
 def _check_cores(parties: Iterable[PartyId], network: Network) -> None:

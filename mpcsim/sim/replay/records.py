@@ -6,7 +6,6 @@ import numpy as np
 
 STEP = np.dtype(
     [
-        ("party", np.int64),
         ("cost", np.float64),
         ("previous", np.int64),  # the party's step before, or -1
         ("following", np.int64),
@@ -29,7 +28,8 @@ MESSAGE = np.dtype(
     [
         ("first_hop", np.int64),  # its hops are first_hop to last_hop - 1
         ("last_hop", np.int64),
-        ("needed_by", np.int64),  # a step, or -1
+        ("first_need", np.int64),  # the steps that wait for it: so far of ``needs``
+        ("last_need", np.int64),
         ("burst", np.int64),
         ("arrived", np.float64),
     ],
@@ -45,6 +45,7 @@ HOP = np.dtype(
         ("pair", np.int64),
         ("size", np.int64),
         ("service", np.float64),
+        ("releases", np.int64),  # whether its exchange is over with it
     ],
     align=True,
 )

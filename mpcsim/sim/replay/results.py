@@ -152,6 +152,7 @@ class Replay:
                         f"  {name}: on the critical path of {share.probability:.1%}, "
                         f"{share.mean_ms:.2f} ms on average"
                     )
-            last = (f"party {i} {share:.1%}" for i, share in found.last.items())
-            lines.append("  finishes last: " + ", ".join(last))
+            if len(found.last) > 1:
+                last = (f"party {i} {share:.1%}" for i, share in found.last.items())
+                lines.append("  finishes last: " + ", ".join(last))
         return "\n".join(lines)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from mpcsim.ids import PartyId
+
+GATEWAY: Final = PartyId(0)
+"""In a call, the end that holds no share."""
 
 
 @dataclass(frozen=True)
@@ -15,14 +19,17 @@ class Packet:
     sender: PartyId
     receiver: PartyId
     size: int
-    """Envelope in bytes; the transport adds its overhead."""
+    """Bytes (in a protocol, the envelope's); the transport adds its overhead."""
     step: int
     """Number of the step that sends it."""
+    exchange: int = -1
+    """Of a call: the request that it is, or answers. It has a connection to itself."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One round at one party. It runs when the party's last one is over and its needs are there."""
+    """One round at one party; of a call, what one end sends at a time. It runs when its needs are
+    there, and, in a protocol, the party's last one is over."""
 
     party: PartyId
     protocol: str

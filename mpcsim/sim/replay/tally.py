@@ -22,7 +22,7 @@ class Tally:
         self._split = dict.fromkeys(PARTS, 0.0)
         names = dict.fromkeys(str(hop.direction) for hop in plan.hops)
         self._links = {name: [0.0, 0.0] for name in names}
-        self._parties = {i: [0.0, 0.0] for i in plan.parties}
+        self._parties = {step.party: [0.0, 0.0] for step in plan.steps}
         self._last = dict.fromkeys(plan.parties, 0.0)
 
     def add(self, run: Chunk) -> None:

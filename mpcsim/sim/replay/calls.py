@@ -1,0 +1,180 @@
+"""The message graph of a call of the REST API: what waits for what, from runs over other networks.
+
+The service is a program, not a table of rounds: nobody writes down what its requests wait for. So a
+call is made several times, over links whose latencies differ from run to run, in virtual time,
+where computing takes none. Whatever is sent is sent at the moment when the last thing that it waits
+for has arrived: what that was, in all runs together, is what it waits for. A graph that would not
+give every message of every run its time is refused. All times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, ROLES, PartyId
+from mpcsim.rpc.carrier import End
+from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.network.ways import Carried
+from mpcsim.sim.replay.graph import MessageGraph
+from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
+
+RUNS: Final = 24
+"""Each link is the slow one in some of them, with each of the others."""
+AT_ONCE: Final = 1e-6
+"""What is nearer than this is the same time, but for rounding."""
+NEAR_MS: Final = 5.0
+FAR_MS: Final = 150.0
+SPREAD: Final = 1.0
+"""Of latencies: wide, so that now this, now that comes last."""
+SEGMENTS: Final = 400
+"""No window makes anything wait."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call, since it began."""
+
+    ended_ms: float
+    carried: Sequence[Carried]
+
+
+def network(run: int) -> Network:
+    """Over what the call is made in run ``run``."""
+    latencies = (LogNormal(FAR_MS if run >> bit & 1 else NEAR_MS, SPREAD) for bit in range(3))
+    connection = Connection(initial_window=SEGMENTS, pool=256)
+    return Network.star(*latencies, mbit_per_s=1e9, connection=connection)
+
+
+class _Name(NamedTuple):
+    """What a message is called in every run."""
+
+    asking: End
+    asked: End
+    nth: int
+    """Of the requests between these ends."""
+    answer: bool
+
+
+class _Times(NamedTuple):
+    given: float
+    arrived: float
+
+
+def graph(name: str, runs: Sequence[Run]) -> MessageGraph:
+    """The graph that gives every message of every run its time.
+
+    Raises:
+        UsageError: there is none: the call sends other messages now and then, or something else
+            than the messages of the call decides when they are sent.
+    """
+    named = [_named(name, run) for run in runs]
+    first = named[0]
+    if any(other.keys() != first.keys() for other in named):
+        counts = sorted({len(other) for other in named})
+        raise UsageError(
+            f"{name}: it does not send the same messages every time ({counts[0]} to {counts[-1]}); "
+            "record calls that are alike, one that nothing was left over for, say"
+        )
+    times = [
+        {each: _Times(c.given_ms, c.arrived_ms) for each, c in other.items()} for other in named
+    ]
+    order = sorted(first, key=lambda each: times[0][each].given)
+    numbers = {each: number for number, each in enumerate(order)}
+    needs = {
+        each: _needs(f"{name}: {_shown(each)}", [run[each].given for run in times], times)
+        for each in order
+    }
+    last = _needs(f"{name}: its end", [run.ended_ms for run in runs], times)
+    groups: dict[tuple[PartyId, tuple[int, ...]], list[int]] = {}
+    for each in order:
+        waits_for = tuple(sorted(numbers[need] for need in needs[each]))
+        groups.setdefault((_sender(each), waits_for), []).append(numbers[each])
+    steps: list[Step] = []
+    step_of: dict[int, int] = {}
+    counts_of: Counter[PartyId] = Counter()
+    for at, ((place, waits_for), sends) in enumerate(groups.items()):
+        counts_of[place] += 1
+        step_of |= dict.fromkeys(sends, at)
+        label = f"{_place(place)} {counts_of[place]}"
+        steps.append(Step(place, "rest", counts_of[place], label, waits_for, tuple(sends)))
+    ends = tuple(sorted(numbers[need] for need in last))
+    steps.append(Step(CLIENT, "rest", counts_of[CLIENT] + 1, "client done", ends, ()))
+    exchanges: dict[tuple[End, End, int], int] = {}
+    packets = tuple(
+        Packet(
+            _shown(each),
+            _sender(each),
+            _at(each.asking if each.answer else each.asked),
+            first[each].size,
+            step_of[numbers[each]],
+            exchanges.setdefault(each[:3], len(exchanges)),
+        )
+        for each in order
+    )
+    return MessageGraph(name, tuple(steps), packets, "rest")
+
+
+def _named(name: str, run: Run) -> dict[_Name, Carried]:
+    """Its messages by name; those after its end left out."""
+    found: dict[_Name, Carried] = {}
+    nth: Counter[tuple[End, End]] = Counter()
+    asking: dict[int, _Name] = {}
+    for carried in sorted(run.carried, key=lambda c: (c.exchange, c.given_ms)):
+        request = asking.get(carried.exchange)
+        if request is None:
+            ends = carried.source, carried.target
+            request = asking[carried.exchange] = _Name(*ends, nth[ends], False)
+            nth[ends] += 1
+            found[request] = carried
+        else:
+            answer = request._replace(answer=True)
+            if answer in found or carried.target != request.asking:
+                raise UsageError(f"{name}: {_shown(request)} has more than one answer")
+            found[answer] = carried
+    return {each: c for each, c in found.items() if c.given_ms < run.ended_ms - AT_ONCE}
+
+
+def _needs(
+    what: str, at: Sequence[float], times: Sequence[dict[_Name, _Times]]
+) -> frozenset[_Name]:
+    """The messages of which the last to arrive came at that time, in every run."""
+    needs: set[_Name] = set()
+    begins = 0
+    for moment, run in zip(at, times, strict=True):
+        binding = {each for each, t in run.items() if abs(t.arrived - moment) <= AT_ONCE}
+        needs |= binding
+        if not binding:
+            begins += 1
+            if moment > AT_ONCE:
+                raise UsageError(f"{what} waits for something else than the call's messages")
+    early = any(
+        moment < run[need].arrived - AT_ONCE
+        for moment, run in zip(at, times, strict=True)
+        for need in needs
+    )
+    if early or (needs and begins):
+        raise UsageError(f"{what} does not always wait for the same messages")
+    return frozenset(needs)
+
+
+def _sender(each: _Name) -> PartyId:
+    return _at(each.asked if each.answer else each.asking)
+
+
+def _at(end: End) -> PartyId:
+    return GATEWAY if end is None else end
+
+
+def _place(place: PartyId) -> str:
+    return "gateway" if place == GATEWAY else ROLES[place]
+
+
+def _shown(each: _Name) -> str:
+    ends = f"{_place(_at(each.asking))} → {_place(_at(each.asked))}"
+    return f"{'answer to ' if each.answer else ''}request {each.nth + 1} {ends}"

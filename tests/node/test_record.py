@@ -1,0 +1,234 @@
+"""Recorded calls: their replays take as long as the calls themselves."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from mpcsim import Network
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.sim import Free
+from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.replay import MessageGraph
+from mpcsim.sim.replay.steps import GATEWAY
+from mpcsim.sim.run.compute import Declared
+from mpcsim.vault import Argon2Cost
+from node.local import LocalService
+from node.settings import Settings
+
+CHEAP = Argon2Cost(operations=1, memory_kib=64)
+NEW = {"password": "correct horse"}
+SIGNATURE = {"message": "00" * 32}
+RUNS = 8
+"""Every link near and far, with the others near and far."""
+STAR = Network.star(20, 5, 70)
+NETWORKS = {
+    "star": STAR,
+    "slow start on every hop": Network.star(50, 50, 50),
+    "cold": STAR.with_connection(cold=True),
+    "cold, one connection each": STAR.with_connection(cold=True, http="2"),
+    "slow links, a slow gateway": Network.star(20, 5, 70, mbit_per_s=5, service_ms=2),
+    "one connection for all": STAR.with_connection(pool=1),
+    "the operator beside the gateway": Network(
+        {name: STAR.sites[name] for name in ("client", "gateway", "institution")},
+        tuple(link for link in STAR.links if "operator" not in (link.a, link.b)),
+        {**STAR.placement, OPERATOR: "gateway"},
+    ),
+}
+Call = Callable[[], httpx.Response]
+
+
+def call(alice: httpx.Client, verb: str, **document: Any) -> httpx.Response:
+    return alice.post(f"/v3/wallet/{verb}", json=document)
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(cost=CHEAP, token_lifetime_s=10**6) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def calls(service: LocalService) -> dict[str, Call]:
+    alice, bob = service.user("alice"), service.user("bob")
+    call(bob, "generate", curve="ed25519", **NEW)
+    shares = {
+        curve: call(alice, "generate", curve=curve, **NEW).json()
+        for curve in ("ed25519", "secp256k1")
+    }
+    ready = call(alice, "presign", **shares["secp256k1"], count=64).json()["presignatures"]
+    users = (service.user(f"user {n}") for n in itertools.count())
+    presignatures = iter(ready)
+    return {
+        "ed25519": partial(call, alice, "sign", **shares["ed25519"], **SIGNATURE),
+        "institution": partial(
+            call, alice, "sign", **shares["ed25519"], **SIGNATURE, signer="institution"
+        ),
+        "secp256k1": partial(call, alice, "sign", **shares["secp256k1"], **SIGNATURE),
+        "presigned": lambda: call(
+            alice,
+            "sign",
+            **shares["secp256k1"],
+            **SIGNATURE,
+            presignatures=[next(presignatures)],
+        ),
+        "validate": partial(call, alice, "validate/share", **shares["ed25519"]),
+        "generate": lambda: call(next(users), "generate", curve="ed25519", **NEW),
+        "recover": partial(call, bob, "recover", curve="ed25519", **NEW),
+    }
+
+
+def took(service: LocalService, made: Call, network: Network) -> float:
+    """Over connections that nobody has used before."""
+    service.change(network)
+    began = service.now_ms
+    assert made().is_success
+    return service.now_ms - began
+
+
+@pytest.mark.parametrize(
+    "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
+)
+def test_a_replay_takes_as_long_as_the_call(
+    service: LocalService, calls: dict[str, Call], name: str
+) -> None:
+    service.change()
+    graph = service.record(calls[name], name, runs=RUNS)
+    assert graph.scope == "rest"
+    for over, network in NETWORKS.items():
+        expected = took(service, calls[name], network)
+        replay = graph.replay(network, 3)
+        assert replay.finished_ms == pytest.approx([expected] * 3, abs=1e-6), over
+        assert replay.scope == "rest"
+    service.change()
+
+
+def test_what_waits_for_what(service: LocalService, calls: dict[str, Call]) -> None:
+    """A signature on ed25519: both MPC nodes are asked at once, the answer waits for both."""
+    graph = service.record(calls["ed25519"], runs=RUNS)
+    ends = [(packet.sender, packet.receiver) for packet in graph.messages]
+    assert sorted(ends) == sorted(
+        [(CLIENT, GATEWAY), (GATEWAY, CLIENT)]
+        + [ends for node in (OPERATOR, INSTITUTION) for ends in ((GATEWAY, node), (node, GATEWAY))]
+    )
+    (asks,) = [s for s in graph.steps if s.name == "gateway 1"]
+    (answers,) = [s for s in graph.steps if s.name == "gateway 2"]
+    assert [graph.messages[m].receiver for m in asks.sends] == [OPERATOR, INSTITUTION]
+    assert {graph.messages[m].sender for m in answers.needs} == {OPERATOR, INSTITUTION}
+    assert graph.steps[-1].party == CLIENT
+
+
+def test_drawn_latencies_and_losses(service: LocalService, calls: dict[str, Call]) -> None:
+    """The same distribution: two samples of cold calls, which do not know of each other."""
+    network = Network.star(
+        LogNormal(20.0, 0.3), LogNormal(5.0, 0.3), LogNormal(40.0, 0.3), loss=0.02
+    ).with_connection(cold=True)
+    graph = service.record(calls["ed25519"], runs=RUNS)
+    service.change(network, seed=4)
+    ran = np.sort(service.repeat(calls["ed25519"], 400).times_ms)
+    service.change()
+    replayed = np.sort(graph.replay(network, 50_000, seed=1).finished_ms)
+    below = np.searchsorted(replayed, ran) / len(replayed)
+    distance = np.abs(below - np.arange(1, len(ran) + 1) / len(ran)).max()
+    assert distance < 1.63 / np.sqrt(len(ran))  # Kolmogorov-Smirnov, 1 %
+
+
+def test_an_explained_replay(service: LocalService, calls: dict[str, Call]) -> None:
+    network = Network.preset("tokyo", institution="frankfurt", access="lte")
+    replay = service.record(calls["ed25519"], "sign", runs=RUNS).replay(
+        network, 5_000, explain=True
+    )
+    found = replay.explanation
+    assert found is not None
+    assert sum(found.split_ms.values()) == pytest.approx(replay.mean_ms)
+    assert found.links["institution → gateway"].probability == pytest.approx(1.0, abs=0.01)
+    assert found.last == {CLIENT: 1.0}
+    assert "scope rest" in str(replay)
+
+
+def test_an_approximate_replay(service: LocalService, calls: dict[str, Call]) -> None:
+    graph = service.record(calls["ed25519"], runs=RUNS)
+    network = Network.star(LogNormal(20.0, 0.3), 5, LogNormal(40.0, 0.3), loss=0.01)
+    quick = graph.replay(network, 50_000, approximate=True)
+    assert quick.mean_ms == pytest.approx(graph.replay(network, 50_000).mean_ms, rel=0.02)
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+def test_a_call_that_fails(service: LocalService) -> None:
+    with pytest.raises(UsageError, match=r"the call fails: HTTP 401 .*JWT_MISSING"):
+        service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
+
+
+def test_a_call_that_is_another_one_each_time(
+    service: LocalService, calls: dict[str, Call]
+) -> None:
+    now_one, now_other = calls["ed25519"], calls["secp256k1"]
+    either = itertools.cycle([now_one, now_one, now_other])
+    with pytest.raises(UsageError, match=r"sign: it does not send the same messages every time"):
+        service.record(lambda: next(either)(), "sign")
+
+
+def test_a_call_that_waits_for_the_time_to_pass(
+    service: LocalService, calls: dict[str, Call]
+) -> None:
+    def late() -> httpx.Response:
+        service.wait(7)
+        return calls["ed25519"]()
+
+    with pytest.raises(UsageError, match="waits for something else than the call's messages"):
+        service.record(late)
+
+
+def test_the_services_own_network_stays(service: LocalService, calls: dict[str, Call]) -> None:
+    service.change(STAR, seed=3)
+    service.record(calls["ed25519"], runs=RUNS)
+    assert (service.gateway.network.model, service.gateway.network.seed) == (STAR, 3)
+    assert service.gateway.network.listener is None
+    with pytest.raises(UsageError):
+        service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
+    assert service.gateway.network.model == STAR
+    service.change()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"clock": "real"}, "virtual time"),
+        ({"cpu_factor": 1.0}, "computing takes none"),
+        ({"network": STAR.with_connection(forwarding="stream")}, "streams"),
+    ],
+)
+def test_services_whose_calls_have_no_graph(options: dict[str, Any], named: str) -> None:
+    with LocalService(cost=CHEAP, **options) as service, pytest.raises(UsageError, match=named):
+        service.record(lambda: service.http.get("/"))
+
+
+def test_the_graph_follows_the_settings() -> None:
+    """With the vault opened in a request of its own there are two more messages a hop."""
+
+    def messages(settings: Settings) -> int:
+        with LocalService(cost=CHEAP, settings=settings) as service:
+            alice = service.user("alice")
+            share = call(alice, "generate", curve="ed25519", **NEW).json()
+            graph: MessageGraph = service.record(
+                partial(call, alice, "sign", **share, **SIGNATURE), runs=RUNS
+            )
+            return len(graph.messages)
+
+    address = "http://gateway"
+    assert messages(Settings(waas_api_url=address)) == 6
+    assert messages(Settings(waas_api_url=address, early_requests=False)) > 6
+
+
+def test_computing_is_not_replayed(service: LocalService, calls: dict[str, Call]) -> None:
+    graph = service.record(calls["validate"], runs=RUNS)
+    assert graph.replay(STAR, 1, costs=Free()).samples == 1
+    with pytest.raises(UsageError, match="computes takes no time in a replay"):
+        graph.replay(STAR, 1, costs=Declared({}))
