@@ -24,6 +24,7 @@ def main() -> None:
     )
     traffic.more(number, 0.0, 200)
     traffic.advance(0.0, math.inf)
+    traffic.restore(traffic.save())
     traffic.release(0, 0.0)
     record(Simulation(network).generate("ed25519").trace).replay(network, 1)
 

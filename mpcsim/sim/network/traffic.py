@@ -13,6 +13,7 @@ was lost. All times are milliseconds of the user's clock; they must not run back
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -53,11 +54,12 @@ class Arrival(NamedTuple):
     whole: bool
 
 
-class State(NamedTuple):
+@dataclass
+class State:
     """All that time changes about traffic."""
 
     records: state.Records
-    waiting: int
+    waiting: int = 0
 
 
 class Traffic:
@@ -164,19 +166,27 @@ class Traffic:
         """A session is over: its connections are closed."""
         kernel().forget(*self._records, session)
 
-    def save(self) -> State:
-        """What it is like now."""
-        used = int(self._records.pool["used"][0])
-        connections = self._records.connections[:used].copy()
-        others = (each.copy() for each in self._records[1:])
-        return State(state.Records(connections, *others), self._waiting)
+    def save(self, into: State | None = None) -> State:
+        """What it is like now.
+
+        Args:
+            into: an earlier state, which nobody needs any more.
+        """
+        shapes = [each.shape for each in self._records]
+        if into is None or [each.shape for each in into.records] != shapes:
+            into = State(state.Records(*(np.empty_like(each) for each in self._records)))
+        _copy(self._records, into.records, self._used)
+        into.waiting = self._waiting
+        return into
 
     def restore(self, before: State) -> None:
         """Let it be as it was; nothing may have been sent since."""
-        self._records.connections[: len(before.records.connections)] = before.records.connections
-        for now, then in zip(self._records[1:], before.records[1:], strict=True):
-            now[:] = then
+        _copy(before.records, self._records, int(before.records.pool["used"][0]))
         self._waiting = before.waiting
+
+    @property
+    def _used(self) -> int:
+        return int(self._records.pool["used"][0])
 
     # ------------------------------------------------------------------ room
 
@@ -201,6 +211,23 @@ class Traffic:
         for place in reversed(range(1, len(made.times) // 2)):
             made.times[place] = made.times[2 * place : 2 * place + 2].min()
         self._records = made
+
+
+def _copy(source: state.Records, target: state.Records, used: int) -> None:
+    kernel().copy(
+        source.connections,
+        _bytes(source.connections),
+        target.connections,
+        _bytes(target.connections),
+        used,
+    )
+    for here, there in zip(source[1:], target[1:], strict=True):
+        np.copyto(_bytes(there), _bytes(here))  # NumPy copies records field by field
+
+
+def _bytes(records: NDArray[Any]) -> NDArray[np.uint8]:
+    """A row for each record."""
+    return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
 
 
 def records(network: Network, count: int, transfers: NDArray[Any]) -> state.Records:

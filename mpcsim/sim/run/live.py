@@ -31,6 +31,7 @@ def load() -> None:
         first.direction(first.a), 0.0, 2, Draws(1.0, 1.0), pair=0, exclusive=True, available=1
     )
     traffic.more(number, 0.0, 1)
+    traffic.restore(traffic.save())
     traffic.advance(0.0, math.inf)
     traffic.release(0, 1.0)
     traffic.forget(0)
@@ -61,6 +62,8 @@ class LiveTraffic:
         self._simulated_ms = 0.0
         self._before: State | None = None
         """What the traffic was like then; None if nobody looked further."""
+        self._spare = traffic.save()
+        """Room for that."""
         self._next: Arrival | None = None
         self._handle: asyncio.Handle | None = None
         self._forgotten: list[int] = []
@@ -142,7 +145,7 @@ class LiveTraffic:
 
     def _look_ahead(self) -> None:
         """Find the next arrival, and be woken when it is due."""
-        self._before = self.traffic.save()
+        self._before = self._spare = self.traffic.save(self._spare)
         self._next = self.traffic.advance(self._simulated_ms, math.inf)
         self._wake()
 

@@ -18,6 +18,7 @@ import math
 
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
+from mpcsim.sim.network.tcp.snapshot import copy as copy
 from mpcsim.sim.network.tcp.state import MESSAGES, UNTOLD, Record, Times
 
 
