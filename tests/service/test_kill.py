@@ -112,6 +112,6 @@ def test_killed_at_random_moments(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("curve", "kills"), [("ed25519", 16), ("secp256k1", 8)])
+@pytest.mark.parametrize(("curve", "kills"), [("ed25519", 10), ("secp256k1", 5)])
 def test_killed_many_times(tmp_path, curve, kills):
     kill_again_and_again(tmp_path, kills, 2, curve)
