@@ -310,9 +310,7 @@ class LocalService:
                 self.wait(pause_ms)
             began = self.now_ms
             try:
-                answer = call()
-                if inspect.iscoroutine(answer):
-                    answer = self.run(answer)
+                answer = self._made(call)
             except httpx.TransportError as error:
                 failure = f"{type(error).__name__}: {error}"
                 continue
@@ -343,43 +341,49 @@ class LocalService:
         Args:
             call: as for ``repeat``.
             name: what the graph is called.
+            runs: from eight on, each link is near and far with the others near and far.
 
         Raises:
-            UsageError: the service's clock is real, or its computing takes time, or it streams; the
-                call fails; no graph fits all runs.
+            UsageError: bad number of runs; the service's clock is real, or its computing takes
+                time, or it streams; the call fails; no graph fits all runs.
         """
+        if not whole(runs, 1):
+            raise UsageError(f"record runs is {runs}: not a whole number from 1 on")
         if self.clock != "virtual" or self.cpu_factor:
             raise UsageError(
                 "record: a service in virtual time, whose computing takes none, is needed"
             )
         gateway = self.gateway.network
-        before = gateway.model, gateway.faults, gateway.seed
+        before, listener = (gateway.model, gateway.faults, gateway.seed), gateway.listener
         if gateway.streams:
             raise UsageError("record: a service that streams is run, not replayed")
         made: list[Run] = []
         carried: list[Carried] = []
         try:
             self.change()
-            self._made(call)
+            self._succeed(call)
             gateway.listener = carried.append
             for run in range(runs):
                 self.change(calls.network(run), seed=run)
                 carried.clear()
                 began = self.now_ms
-                self._made(call)
+                self._succeed(call)
                 ended = self.now_ms - began
                 self.wait(SILENCE_MS)
                 made.append(Run(ended, tuple(carried)))
         finally:
-            gateway.listener = None
+            gateway.listener = listener
             self.change(*before)
         return calls.graph(name, made)
 
-    def _made(self, call: Callable[[], object]) -> None:
-        """Make a call that has to succeed."""
+    def _made(self, call: Callable[[], object]) -> object:
+        """Make a call; a coroutine is run."""
         answer = call()
-        if inspect.iscoroutine(answer):
-            answer = self.run(answer)
+        return self.run(answer) if inspect.iscoroutine(answer) else answer
+
+    def _succeed(self, call: Callable[[], object]) -> None:
+        """Make a call that has to succeed."""
+        answer = self._made(call)
         if isinstance(answer, httpx.Response) and answer.is_error:
             raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 

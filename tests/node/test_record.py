@@ -187,14 +187,30 @@ def test_a_call_that_waits_for_the_time_to_pass(
 
 
 def test_the_services_own_network_stays(service: LocalService, calls: dict[str, Call]) -> None:
+    heard: list[object] = []
     service.change(STAR, seed=3)
     service.record(calls["ed25519"], runs=RUNS)
     assert (service.gateway.network.model, service.gateway.network.seed) == (STAR, 3)
     assert service.gateway.network.listener is None
+    service.gateway.network.listener = heard.append
     with pytest.raises(UsageError):
         service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
     assert service.gateway.network.model == STAR
+    assert service.gateway.network.listener == heard.append
+    service.gateway.network.listener = None
     service.change()
+
+
+@pytest.mark.parametrize("runs", [0, -1, 1.5])
+def test_bad_numbers_of_runs(service: LocalService, calls: dict[str, Call], runs: Any) -> None:
+    with pytest.raises(UsageError, match=f"runs is {runs}: not a whole number from 1 on"):
+        service.record(calls["ed25519"], runs=runs)
+
+
+def test_sites_that_compute_are_refused(service: LocalService, calls: dict[str, Call]) -> None:
+    graph = service.record(calls["validate"], runs=RUNS)
+    with pytest.raises(UsageError, match=r"site gateway: cpu_factor is 2\.0"):
+        graph.replay(STAR.with_site("gateway", cpu_factor=2.0), 1)
 
 
 @pytest.mark.parametrize(

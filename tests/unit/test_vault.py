@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -47,7 +46,7 @@ from mpcsim.vault import (
     seal_share,
     sealing,
 )
-from tests.helpers.repo import ROOT
+from tests.helpers.vectors import load
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 SECRETS = {j: SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
@@ -493,7 +492,7 @@ def test_cost_bounds():
 
 # --- stores of version 1 ------------------------------------------------------------------------
 
-OLD = json.loads((ROOT / "tests/vectors/vault_v1.json").read_text(encoding="utf-8"))
+OLD = load("vault_v1.json")
 OLD_KEYS = {j: SealKey(bytes.fromhex(OLD["seal_keys"][ROLES[j]])) for j in MPC_NODES}
 
 

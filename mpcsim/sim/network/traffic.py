@@ -175,18 +175,14 @@ class Traffic:
         shapes = [each.shape for each in self._records]
         if into is None or [each.shape for each in into.records] != shapes:
             into = State(state.Records(*(np.empty_like(each) for each in self._records)))
-        _copy(self._records, into.records, self._used)
+        _copy(self._records, into.records)
         into.waiting = self._waiting
         return into
 
     def restore(self, before: State) -> None:
         """Let it be as it was; nothing may have been sent since."""
-        _copy(before.records, self._records, int(before.records.pool["used"][0]))
+        _copy(before.records, self._records)
         self._waiting = before.waiting
-
-    @property
-    def _used(self) -> int:
-        return int(self._records.pool["used"][0])
 
     # ------------------------------------------------------------------ room
 
@@ -213,13 +209,13 @@ class Traffic:
         self._records = made
 
 
-def _copy(source: state.Records, target: state.Records, used: int) -> None:
+def _copy(source: state.Records, target: state.Records) -> None:
     kernel().copy(
         source.connections,
         _bytes(source.connections),
         target.connections,
         _bytes(target.connections),
-        used,
+        int(source.pool["used"][0]),
     )
     for here, there in zip(source[1:], target[1:], strict=True):
         np.copyto(_bytes(there), _bytes(here))  # NumPy copies records field by field

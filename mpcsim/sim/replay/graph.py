@@ -36,7 +36,7 @@ class MessageGraph:
     """In an order in which they can run; those of a party in the order in which they do run."""
     messages: tuple[Packet, ...]
     scope: Scope = "protocol"
-    """Of a protocol (``record``), or of a call of the REST API (``calls.record``)."""
+    """Of a protocol (``record``), or of a call of the REST API (``calls.graph``)."""
 
     @property
     def parties(self) -> tuple[PartyId, ...]:

@@ -188,12 +188,13 @@ Route = list[tuple[Direction, float]]
 def _routes(network: Network, messages: tuple[Packet, ...]) -> dict[tuple[PartyId, PartyId], Route]:
     """How messages of each sender go to each receiver."""
     routes: dict[tuple[PartyId, PartyId], Route] = {}
+    way_of = ways(network) if any(packet.exchange >= 0 for packet in messages) else {}
     for packet in messages:
         flow = packet.sender, packet.receiver
         if flow in routes:
             continue
         if packet.exchange >= 0:
-            way = ways(network).get((_end(packet.sender), _end(packet.receiver)))
+            way = way_of.get((_end(packet.sender), _end(packet.receiver)))
             routes[flow] = [] if way is None else [way]
             continue
         route = network.route(*flow)

@@ -1,7 +1,6 @@
 """The chain code: the same for all, nobody's choice, and of the key, whoever holds its shares."""
 
 import base64
-import json
 from dataclasses import replace
 
 import pytest
@@ -16,10 +15,10 @@ from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, Tampered, on
-from tests.helpers.repo import ROOT
 from tests.helpers.sessions import dkg_session, ecdsa_session, judge, run_with
+from tests.helpers.vectors import load
 
-OLD = json.loads((ROOT / "tests/vectors/before_chain_codes.json").read_text(encoding="utf-8"))
+OLD = load("before_chain_codes.json")
 OLD_SHARES = {int(i): base64.b64decode(data) for i, data in OLD["shares"].items()}
 
 

@@ -2,7 +2,6 @@
 derived from what the holders agreed on."""
 
 import base64
-import json
 from dataclasses import replace
 
 import pytest
@@ -22,13 +21,13 @@ from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, with_round
-from tests.helpers.repo import ROOT
 from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
+from tests.helpers.vectors import load
 
 HASH = bytes(range(32))
 PATHS = st.lists(st.integers(0, HARDENED - 1), max_size=MAX_STEPS).map(tuple)
 QUORUMS = st.sampled_from([(1, 2), (1, 3), (2, 3), (1, 2, 3)])
-OLD = json.loads((ROOT / "tests/vectors/before_chain_codes.json").read_text(encoding="utf-8"))
+OLD = load("before_chain_codes.json")
 
 
 def party(share, signers, path, label="child"):

@@ -1,7 +1,6 @@
 """The figures of RFC 9591, appendix E.1: every intermediate value."""
 
 import copy
-import json
 import pickle
 from collections.abc import Iterable
 
@@ -18,9 +17,9 @@ from mpcsim.protocols import frost
 from mpcsim.protocols.frost import steps
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
-from tests.helpers.repo import ROOT
+from tests.helpers.vectors import load
 
-RFC = json.loads((ROOT / "tests/vectors/frost_ed25519_rfc9591.json").read_text(encoding="utf-8"))
+RFC = load("frost_ed25519_rfc9591.json")
 SIGNERS = tuple(RFC["participant_list"])
 MESSAGE = bytes.fromhex(RFC["message"])
 

@@ -1,7 +1,6 @@
 """Child keys are those of BIP 32, by its vectors and by a library of other authors."""
 
 import hmac
-import json
 
 import pytest
 from hypothesis import given
@@ -22,9 +21,9 @@ from mpcsim.primitives.bip32 import (
     parse_path,
     path_text,
 )
-from tests.helpers.repo import ROOT
+from tests.helpers.vectors import load
 
-VECTORS = json.loads((ROOT / "tests/vectors/bip32.json").read_text(encoding="utf-8"))["vectors"]
+VECTORS = load("bip32.json")["vectors"]
 NUMBERS = st.integers(0, HARDENED - 1)
 PATHS = st.lists(NUMBERS, max_size=MAX_STEPS).map(tuple)
 SCALARS = st.integers(1, ORDER - 1)
