@@ -16,7 +16,7 @@ from tests.campaign.service import BACKEND, Unclean, seeded, service
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 PAGE = 4096
-COLUMNS = 8
+COLUMNS = 5
 """Of a store, with their values altered."""
 WRONG = "NOT AS IT SHOULD BE: "
 STORES = [f"{name}/{name}.sqlite" for name in ("gateway", "operator", "institution")]

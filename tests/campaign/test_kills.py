@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 CALLS = ("/generate", "/recover", "/sign")
 CURVES = ("ed25519", "secp256k1", "ed25519")
 SEVERAL = [ALL, BACKEND, (GATEWAY, NODE)]
-KILLS = 15
+KILLS = 10
 NEW, OLD = 3, 2
 """Users who have no key yet, and who have one: two callers each."""
 

@@ -17,7 +17,7 @@ from tests.testing.served_node import ServedNode
 
 FEW = 8
 """Of the quick tests; the profile's own number takes three times as long."""
-MANY = 40
+MANY = 25
 """Of the thorough one, with twice as many steps each."""
 SOAK_S = float(os.environ.get("SOAK_S") or 45.0)
 """How long the longest test takes; more is better."""

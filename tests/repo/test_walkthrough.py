@@ -21,7 +21,7 @@ from mpcsim.system import free_port
 from tests.helpers.processes import PORTS, not_outliving_us
 from tests.helpers.repo import ROOT, project_files
 
-STARTING_S = 400
+STARTING_S = 800
 """An environment is installed first."""
 
 
@@ -37,6 +37,7 @@ def copy_of_the_project(target: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2 * STARTING_S)
 def test_make_up_and_the_walk_through(tmp_path):
     project = tmp_path / "project"
     copy_of_the_project(project)
