@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from itertools import count
@@ -30,8 +30,7 @@ from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.network.ways import Carried, Way
-from mpcsim.sim.network.ways import ways as ways_of
+from mpcsim.sim.network.ways import Carried, Way, ways
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
 from mpcsim.sim.run.live import LiveTraffic
 
@@ -88,14 +87,14 @@ class SimulatedNetwork:
             UsageError: a share holder has no site in the network, or a site has a setting that
                 has no effect here: ``cpu_factor`` or ``cores``.
         """
-        ways = {} if network is None else ways_of(network)
+        links = None if network is None else _Links(network, SeededDraws(seed), self)
         self.model = network
         self.faults = tuple(faults)
         self.seed = seed
         self.crashes = [fault for fault in self.faults if isinstance(fault, Crash)]
         self._partitions = [fault for fault in self.faults if isinstance(fault, Partition)]
         self._plan = FaultPlan(self.faults, seed)
-        self._links = None if network is None else _Links(network, ways, SeededDraws(seed), self)
+        self._links = links
         self._since: float | None = None
         self._handled: defaultdict[PartyId, int] = defaultdict(int)
         self._back_ms: dict[int, float] = {}
@@ -175,14 +174,8 @@ class SimulatedNetwork:
 class _Links:
     """The links of one network, and what is under way on them."""
 
-    def __init__(
-        self,
-        network: Network,
-        ways: Mapping[tuple[End, End], Way],
-        draws: DrawSource,
-        clock: SimulatedNetwork,
-    ) -> None:
-        self.ways = ways
+    def __init__(self, network: Network, draws: DrawSource, clock: SimulatedNetwork) -> None:
+        self.ways = ways(network)
         self.overhead_bytes = network.connection.overhead_bytes
         self.cold = network.connection.cold
         self._exclusive = network.connection.http == "1.1"

@@ -81,7 +81,7 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
         *plan.records,
         plan.step_records,
         plan.sends,
-        plan.needs,
+        plan.needed_by,
         plan.message_records,
         plan.hop_records,
         plan.flow_records,

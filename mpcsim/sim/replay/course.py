@@ -99,7 +99,7 @@ def run(
     transfers: Record,
     steps: Record,
     sends: Ints,
-    needs: Ints,
+    needed_by: Ints,
     messages: Record,
     hops: Record,
     flows: Record,
@@ -198,8 +198,8 @@ def run(
                     traffic.release(
                         connections, heads, times, pool, links, transfers, hops[h].pair, now
                     )
-                for place in range(message.first_need, message.last_need):
-                    k = needs[place]
+                for place in range(message.first_needed, message.last_needed):
+                    k = needed_by[place]
                     steps[k].missing -= 1
                     steps[k].latest = max(steps[k].latest, now)
                     waiting, order = _run_step(steps, sends, messages, events, waiting, order, k)

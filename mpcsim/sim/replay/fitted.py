@@ -79,7 +79,7 @@ class Fitted:
         fitted_course.run(
             plan.step_records,
             plan.sends,
-            plan.needs,
+            plan.needed_by,
             plan.message_records,
             plan.hop_records,
             plan.flow_records,

@@ -27,7 +27,7 @@ def _transfer(
 def run(
     steps: Record,
     sends: NDArray[np.int64],
-    needs: NDArray[np.int64],
+    needed_by: NDArray[np.int64],
     messages: Record,
     hops: Record,
     flows: Record,
@@ -59,8 +59,8 @@ def run(
                     flow = _transfer(hops, flows, there, back, h, sample, step.burst)
                     now += factors[h, 0] * flow.forward + factors[h, 1] * flow.backward
                     now += factors[h, 2] + rest[which[sample], h] + hops[h].service
-                for need in range(messages[m].first_need, messages[m].last_need):
-                    receiver = steps[needs[need]]
+                for place in range(messages[m].first_needed, messages[m].last_needed):
+                    receiver = steps[needed_by[place]]
                     receiver.latest = max(receiver.latest, now)
         for party in range(len(last_steps)):
             ends[party, sample] = steps[last_steps[party]].end

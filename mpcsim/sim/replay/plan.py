@@ -100,7 +100,7 @@ class Plan:
         self.message_records = np.zeros(len(self.messages), MESSAGE)
         last_of: dict[PartyId, int] = {}
         sends: list[int] = []
-        needed: list[list[int]] = [[] for _ in self.messages]
+        waiting: list[list[int]] = [[] for _ in self.messages]
         for number, step in enumerate(self.steps):
             record = self.step_records[number]
             record["cost"] = self.costs_ms[number]
@@ -111,15 +111,16 @@ class Plan:
             last_of[step.party] = number
             record["needs"] = len(step.needs)
             for need in step.needs:
-                needed[need].append(number)
+                waiting[need].append(number)
             record["first_send"] = len(sends)
             sends += step.sends
             record["last_send"] = len(sends)
         self.last_steps = np.array([last_of[party] for party in self.parties], np.int64)
         self.sends = np.array(sends, np.int64)
-        ends = np.cumsum([0, *map(len, needed)])
-        self.message_records["first_need"], self.message_records["last_need"] = ends[:-1], ends[1:]
-        self.needs = np.array([number for numbers in needed for number in numbers], np.int64)
+        ends = np.cumsum([0, *map(len, waiting)])
+        self.message_records["first_needed"] = ends[:-1]
+        self.message_records["last_needed"] = ends[1:]
+        self.needed_by = np.array([number for numbers in waiting for number in numbers], np.int64)
         self._route(network)
 
     def _route(self, network: Network) -> None:
@@ -127,7 +128,8 @@ class Plan:
         flows: dict[tuple[PartyId, PartyId], int] = {}
         pair_of = self._pairs()
         last_of = {packet.exchange: number for number, packet in enumerate(self.messages)}
-        route_of = _routes(network, self.messages)
+        call = self.scope == "rest"
+        route_of = _routes(network, self.messages, call)
         rows: list[tuple[int, int, int, int, int, int, float, bool]] = []
         slots: dict[tuple[PartyId, PartyId, int, int], int] = {}
         side_of = {
@@ -139,8 +141,8 @@ class Plan:
         for number, packet in enumerate(self.messages):
             flow = packet.sender, packet.receiver
             nth = flows[flow] = flows.get(flow, -1) + 1
-            own = number if packet.exchange >= 0 else -1  # no message of a call shares its draws
-            releases = packet.exchange >= 0 and last_of[packet.exchange] == number
+            own = number if call else -1  # no message of a call shares its draws
+            releases = call and last_of[packet.exchange] == number
             self.message_records[number]["first_hop"] = len(rows)
             for at, (direction, service) in enumerate(route_of[flow]):
                 link, side = side_of[direction.source, direction.target]
@@ -166,7 +168,7 @@ class Plan:
         for name in ("link", "side", "pair", "size"):
             transfers[name] = self.hop_records[name]
         transfers["available"] = transfers["size"]
-        transfers["exclusive"] = self.scope == "rest" and self.connection.http == "1.1"
+        transfers["exclusive"] = call and self.connection.http == "1.1"
         carried = np.bincount(self.hop_records["link"], minlength=len(network.links))
         most = np.minimum(carried, 1 if self.connection.http == "2" else self.connection.pool)
         self.may_wait = bool((carried > most).any())
@@ -185,21 +187,20 @@ Route = list[tuple[Direction, float]]
 """Directions of links, each with the time spent at its end before a message goes on."""
 
 
-def _routes(network: Network, messages: tuple[Packet, ...]) -> dict[tuple[PartyId, PartyId], Route]:
+def _routes(
+    network: Network, messages: tuple[Packet, ...], call: bool
+) -> dict[tuple[PartyId, PartyId], Route]:
     """How messages of each sender go to each receiver."""
     routes: dict[tuple[PartyId, PartyId], Route] = {}
-    way_of = ways(network) if any(packet.exchange >= 0 for packet in messages) else {}
-    for packet in messages:
-        flow = packet.sender, packet.receiver
-        if flow in routes:
-            continue
-        if packet.exchange >= 0:
-            way = way_of.get((_end(packet.sender), _end(packet.receiver)))
+    way_of = ways(network) if call else {}
+    for flow in {(packet.sender, packet.receiver) for packet in messages}:
+        if call:
+            way = way_of.get((_end(flow[0]), _end(flow[1])))
             routes[flow] = [] if way is None else [way]
-            continue
-        route = network.route(*flow)
-        service = [network.sites[direction.target].service_ms for direction in route[:-1]]
-        routes[flow] = list(zip(route, [*service, 0.0], strict=False))
+        else:
+            route = network.route(*flow)
+            service = [network.sites[direction.target].service_ms for direction in route[:-1]]
+            routes[flow] = list(zip(route, [*service, 0.0], strict=False))
     return routes
 
 

@@ -28,8 +28,8 @@ MESSAGE = np.dtype(
     [
         ("first_hop", np.int64),  # its hops are first_hop to last_hop - 1
         ("last_hop", np.int64),
-        ("first_need", np.int64),  # the steps that wait for it: so far of ``needs``
-        ("last_need", np.int64),
+        ("first_needed", np.int64),  # of ``needed_by``: steps that wait for it
+        ("last_needed", np.int64),
         ("burst", np.int64),
         ("arrived", np.float64),
     ],

@@ -14,6 +14,7 @@ from mpcsim.protocols.dkg import steps
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import session_id
+from tests.helpers.drawn import Drawn, DrawnRoot
 from tests.helpers.vectors import load
 
 VECTORS = load("zcash_frost/vectors_dkg.json")
@@ -28,6 +29,11 @@ def scalar(text):
 
 def point(text):
     return ED25519.decode_point(bytes.fromhex(text))
+
+
+def draws(*scalars):
+    """What ``Group.random_scalar``, which adds 1, draws for them."""
+    return [(scalar.n - 1).to_bytes(48, "big") for scalar in scalars]
 
 
 def of(i, name):
@@ -124,35 +130,10 @@ def test_proofs_of_knowledge_under_their_challenge(monkeypatch):
         assert not schnorr.verify(b"", i, Y + ED25519.base(ONE), proof)
         assert not schnorr.verify(b"", i, Y, schnorr.Proof(proof.R, proof.z + ONE))
         k = proof.z - their_challenge(b"", i, Y, proof.R) * f[i][0]
-        assert schnorr.prove(b"", i, f[i][0], Y, Drawn([k])) == proof
+        assert schnorr.prove(b"", i, f[i][0], Y, Drawn(48, draws(k))) == proof
 
 
 # ------------------------------------------------------------------ all rounds
-
-
-class Drawn:
-    """A generator whose random scalars are given; other bytes it takes from ``rest``."""
-
-    reproducible = True
-
-    def __init__(self, scalars, rest=None):
-        self.scalars, self.rest = list(scalars), rest
-
-    def bytes(self, n):
-        if n == 48:  # ``Group.random_scalar``, which adds 1
-            return (self.scalars.pop(0).n - 1).to_bytes(n, "big")
-        return self.rest.bytes(n)
-
-
-class DrawnRoot:
-    """A party's root generator whose first round draws the coefficients."""
-
-    def __init__(self, coefficients, root):
-        self.coefficients, self.root = coefficients, root
-
-    def fork(self, label):
-        forked = self.root.fork(label)
-        return Drawn(self.coefficients, forked) if label.startswith("round 1 ") else forked
 
 
 def test_the_rounds_give_their_key_and_shares():
@@ -160,7 +141,7 @@ def test_the_rounds_give_their_key_and_shares():
     parties = []
     for i in IDS:
         party = dkg.party(agreed, i, session_id=session_id("vectors"), rng=SeededRng(i))
-        party._root = DrawnRoot(f[i], party._root)
+        party._root = DrawnRoot(48, draws(*f[i]), party._root)
         parties.append(party)
     shares = results(run(parties))
     assert {i: share.secret_share for i, share in shares.items()} == SHARES

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from collections.abc import Iterable
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -17,6 +16,7 @@ from mpcsim.protocols import frost
 from mpcsim.protocols.frost import steps
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
+from tests.helpers.drawn import Drawn, DrawnRoot
 from tests.helpers.vectors import load
 
 RFC = load("frost_ed25519_rfc9591.json")
@@ -36,26 +36,13 @@ PUBLIC_KEY = point(RFC["group_public_key"])
 SHARES = {int(i): scalar(text) for i, text in RFC["participant_shares"].items()}
 
 
-class Scripted:
-    """A generator that returns what it is told to."""
-
-    reproducible = True
-
-    def __init__(self, pieces: Iterable[str]) -> None:
-        self.pieces = [bytes.fromhex(piece) for piece in pieces]
-
-    def bytes(self, n: int) -> bytes:
-        piece = self.pieces.pop(0)
-        assert len(piece) == n
-        return piece
-
-
 def figures(i):
     return RFC["signers"][str(i)]
 
 
 def randomness(i):
-    return Scripted([figures(i)["hiding_nonce_randomness"], figures(i)["binding_nonce_randomness"]])
+    names = ("hiding_nonce_randomness", "binding_nonce_randomness")
+    return [bytes.fromhex(figures(i)[name]) for name in names]
 
 
 def nonces(i):
@@ -104,14 +91,14 @@ def test_interpolating_values_recover_the_key():
 
 @pytest.mark.parametrize("i", SIGNERS)
 def test_nonce_generate(i):
-    rng = randomness(i)
+    rng = Drawn(32, randomness(i))
     assert steps.nonce_generate(SHARES[i], rng) == scalar(figures(i)["hiding_nonce"])
     assert steps.nonce_generate(SHARES[i], rng) == scalar(figures(i)["binding_nonce"])
 
 
 @pytest.mark.parametrize("i", SIGNERS)
 def test_commit(i):
-    nonce, comms = steps.commit(SHARES[i], randomness(i))
+    nonce, comms = steps.commit(SHARES[i], Drawn(32, randomness(i)))
     assert comms[0] == point(figures(i)["hiding_nonce_commitment"])
     assert comms[1] == point(figures(i)["binding_nonce_commitment"])
     assert nonce.take() == nonces(i).take()
@@ -184,27 +171,6 @@ def test_independent_verifiers_accept_the_signature():
     Ed25519PublicKey.from_public_bytes(PUBLIC_KEY.encode()).verify(signature, MESSAGE)
 
 
-class FixedRoot:
-    """A party's root generator whose first round draws the RFC's randomness."""
-
-    def __init__(self, figures, root):
-        self.figures, self.root = figures, root
-
-    def fork(self, label):
-        other = self.root.fork(label)
-        return Then(self.figures, other) if label.startswith("round 1 ") else other
-
-
-class Then:
-    """Nonce randomness from the figures, all else (salts) from another generator."""
-
-    def __init__(self, figures, other):
-        self.figures, self.other = figures, other
-
-    def bytes(self, n):
-        return (self.figures if n == 32 else self.other).bytes(n)
-
-
 def test_the_rounds_give_the_signature_of_the_rfc():
     Y = {i: ED25519.base(s) for i, s in SHARES.items()}
     record = PublicKeyRecord("ed25519", 2, bytes(32), PUBLIC_KEY, Y)
@@ -213,7 +179,7 @@ def test_the_rounds_give_the_signature_of_the_rfc():
         peers = {j: PeerState(u32(i * j) * 8, bytes(32), None) for j in SHARES if j != i}
         agreed = frost.setup(KeyShare(record, i, SHARES[i], peers, None), SIGNERS, MESSAGE)
         party = frost.party(agreed, session_id=bytes(32))
-        party._root = FixedRoot(randomness(i), party._root)
+        party._root = DrawnRoot(32, randomness(i), party._root)
         parties.append(party)
     signatures = results(run(parties)).values()
     assert [signature.encode().hex() for signature in signatures] == [RFC["sig"]] * 2
