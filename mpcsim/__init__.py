@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpcsim.sim import Network as Network
+    from mpcsim.sim import Scenario as Scenario
     from mpcsim.sim import Simulation as Simulation
 
 __version__ = version("mpcsim")
 
-__all__ = ["Network", "Simulation", "__version__"]
+__all__ = ["Network", "Scenario", "Simulation", "__version__"]
 
 
 def __getattr__(name: str) -> object:
     # The front door, opened only when somebody comes in: the protocols do without it.
-    if name in ("Network", "Simulation"):
+    if name in ("Network", "Scenario", "Simulation"):
         return getattr(import_module("mpcsim.sim"), name)
     raise AttributeError(f"module 'mpcsim' has no attribute {name!r}")

@@ -7,12 +7,12 @@ from typing import Any, Self
 from mpcsim.errors import UsageError
 from mpcsim.explorer import model
 from mpcsim.explorer.fields import REPLACE, WHOLE
-from mpcsim.explorer.observe import Recording
 from mpcsim.explorer.retime import slowed
 from mpcsim.explorer.sessions import Edit, Source, TraceSession
 from mpcsim.explorer.views import Detail, View
 from mpcsim.protocol import Definition
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.observe import Recording
 from mpcsim.sim.simulation import Result
 from mpcsim.sim.trace import Trace
 

@@ -18,8 +18,8 @@ from mpcsim.explorer.knowledge import (
     secrets_in,
     text,
 )
-from mpcsim.explorer.observe import Recording
 from mpcsim.ids import PartyId
+from mpcsim.sim.run.observe import Recording
 
 
 @dataclass(frozen=True)

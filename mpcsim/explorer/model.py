@@ -22,7 +22,6 @@ from mpcsim.explorer.fields import (
     shortened,
 )
 from mpcsim.explorer.learning import Gained, Learning, network_never, network_sees
-from mpcsim.explorer.observe import Opened, Recording
 from mpcsim.explorer.sessions import Edit
 from mpcsim.explorer.steps import Happening, Order, spoiled
 from mpcsim.explorer.views import (
@@ -43,6 +42,7 @@ from mpcsim.protocol import Definition, Round
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.observe import Opened, Recording
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 

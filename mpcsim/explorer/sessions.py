@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 from mpcsim.encoding import Message
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.explorer.fields import WHOLE, alter
-from mpcsim.explorer.observe import Observed, Recording
 from mpcsim.explorer.retime import Recorded, Retiming, seen_network
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Definition, Party
@@ -18,6 +17,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
+from mpcsim.sim.run.observe import Observed, Recording
 from mpcsim.sim.simulation import Parts, Simulation
 from mpcsim.sim.trace import Trace
 

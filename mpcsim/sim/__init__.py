@@ -12,7 +12,8 @@ from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
-from mpcsim.sim.simulation import Policy, Result, Simulation
+from mpcsim.sim.scenario import Policy, Scenario
+from mpcsim.sim.simulation import Result, Simulation, play
 from mpcsim.sim.sweep import sweep
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
@@ -28,12 +29,14 @@ __all__ = [
     "Network",
     "Policy",
     "Result",
+    "Scenario",
     "Simulation",
     "Site",
     "Trace",
     "Verdict",
     "calibrate",
     "on",
+    "play",
     "signing_point",
     "sweep",
 ]

@@ -13,7 +13,8 @@ from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.run.faults import Fault
-from mpcsim.sim.simulation import Policy, Simulation
+from mpcsim.sim.scenario import Policy
+from mpcsim.sim.simulation import Simulation
 from mpcsim.sim.sweep import Plain
 
 

@@ -17,7 +17,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from mpcsim.errors import Aborted, Consequence, UsageError, unknown
@@ -34,12 +34,13 @@ from mpcsim.rng import Rng, SeededRng, SystemRng
 from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.run.compute import Compute, Measured
 from mpcsim.sim.run.ending import Validate
-from mpcsim.sim.run.engine import VirtualRun, check_resend
+from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
+from mpcsim.sim.scenario import Policy, Scenario
+from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned, Task
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Scope, Verdict
 
@@ -59,25 +60,6 @@ Parts = Mapping[PartyId, Presignature]
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
 """Makes an adversary of a party (``mpcsim.sim.run.adversary``)."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """When to give up on a session, and how often to try again."""
-
-    timeout_ms: float = math.inf
-    """Of one session."""
-    attempts: int = 1
-    resend_ms: float = math.inf
-    """How often a party that waits puts its messages out again, so that messages may be lost and
-    parties may crash; never by default. Needs a timeout."""
-
-    def __post_init__(self) -> None:
-        if not self.timeout_ms > 0:
-            raise UsageError(f"policy timeout_ms is {self.timeout_ms}: not above 0")
-        if not whole(self.attempts, 1):
-            raise UsageError(f"policy attempts is {self.attempts}: not a whole number from 1 on")
-        check_resend("policy", self.resend_ms, self.timeout_ms)
 
 
 @dataclass(frozen=True)
@@ -130,6 +112,7 @@ class Result(Generic[R]):
 class Operation(Generic[R]):
     """What to run, and what to make of its results."""
 
+    task: Task
     name: str
     parties: tuple[int, ...]
     party: Callable[[int, bytes], Party[Any, Any]]
@@ -146,6 +129,7 @@ class Stepping(Generic[R]):
         self._simulation = simulation
         self._operation = operation
         self._run = simulation.prepare(operation)
+        simulation.note(operation)
 
     @property
     def now_ms(self) -> float:
@@ -160,7 +144,7 @@ class Stepping(Generic[R]):
     @property
     def trace(self) -> Trace:
         """What has happened so far."""
-        return self._run.trace()
+        return self._simulation.known(self._run.trace())
 
     def step(self) -> bool:
         """Let the next event happen; False if there is none."""
@@ -193,10 +177,60 @@ class Simulation:
     """In place of seeded draws from the network's distributions."""
     clock: Literal["virtual", "real"] = "virtual"
     """``real``: over loopback HTTP, with the network's delays injected."""
+    contents: bool = False
+    """Keep what messages say in the traces, for ``Trace.to_json(contents=True)``: SECRETS."""
     shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
     presignatures: dict[tuple[PartyId, ...], list[Parts]] = field(default_factory=dict, repr=False)
     """By signers; those of a key go with its shares."""
     _sessions: int = field(default=0, repr=False)
+    _done: list[Task] = field(default_factory=list, repr=False)
+    _alone: bool = field(default=True, repr=False)
+    """Nothing that matters was there before what it has done."""
+
+    def __post_init__(self) -> None:
+        self._alone = not (self.shares or self.presignatures)
+
+    # ------------------------------------------------------------------ scenarios
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Simulation:
+        """A simulation under the conditions of a scenario; what it runs is for ``do``, or ``play``.
+
+        >>> sim = Simulation.of(Scenario.load("wallet.toml"))
+        """
+        return cls(
+            scenario.network,
+            scenario.seed,
+            scenario.compute,
+            scenario.policy,
+            scenario.faults,
+            secrets_seed=scenario.secrets_seed,
+            clock=scenario.clock,
+        )
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """Everything done so far, as a scenario; None if a file cannot have it: somebody cheats,
+        draws come from elsewhere, or there was a key before.
+
+        Settings that were changed meanwhile are as they are now.
+        """
+        if self.corrupt or self.draws is not None or not self._alone:
+            return None
+        return Scenario(
+            self.network,
+            tuple(self._done),
+            self.faults,
+            self.policy,
+            self.compute,
+            self.clock,
+            self.seed,
+            self.secrets_seed,
+        )
+
+    def do(self, task: Task) -> Result[Any]:
+        """Do what a scenario says; as the operation of that name."""
+        return self._run(self._operation(task))
 
     # ------------------------------------------------------------------ the wallet's operations
 
@@ -208,15 +242,20 @@ class Simulation:
         Raises:
             UsageError: bad curve, threshold or scheme.
         """
-        return self._run(self._generation(curve, threshold, scheme))
+        return self.do(Generate(curve, threshold, scheme))
 
     def sign(
-        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), path: Path = ()
+        self,
+        message: bytes = b"hello",
+        *,
+        signers: Iterable[int] | None = None,
+        path: Path = (),
     ) -> Result[bytes]:
         """Sign with the kept shares.
 
         Args:
             message: hashed with SHA-256 for secp256k1, signed as it is for ed25519.
+            signers: by default the first holders of the key, as many as it needs.
             path: of the child key to sign with (BIP 32, secp256k1), e.g. ``(0, 7)``.
 
         Returns:
@@ -225,9 +264,9 @@ class Simulation:
         Raises:
             UsageError: no key yet, signers that cannot sign, or a path that leads to no key.
         """
-        return self._run(self._signing(message, tuple(signers), path))
+        return self.do(Sign(message, _some(signers), path))
 
-    def presign(self, count: int = 1, *, signers: Iterable[int] = (1, 2)) -> Result[int]:
+    def presign(self, count: int = 1, *, signers: Iterable[int] | None = None) -> Result[int]:
         """Make presignatures with the kept shares; the simulation keeps them.
 
         Returns:
@@ -236,21 +275,21 @@ class Simulation:
         Raises:
             UsageError: no key on secp256k1 yet, signers that cannot sign, or a count out of range.
         """
-        return self._run(self._presigning(count, tuple(signers)))
+        return self.do(Presign(count, _some(signers)))
 
     def sign_presigned(
         self,
         message: bytes = b"hello",
         *,
-        signers: Iterable[int] = (1, 2),
-        finisher: int = 1,
+        signers: Iterable[int] | None = None,
+        finisher: int | None = None,
         path: Path = (),
     ) -> Result[bytes]:
         """Sign with a kept presignature; every attempt takes one, whatever becomes of it.
 
         Args:
             message: hashed with SHA-256.
-            finisher: the signer whom the others answer.
+            finisher: the signer whom the others answer; by default the first.
             path: as of ``sign``; presignatures are not bound to one.
 
         Returns:
@@ -259,7 +298,7 @@ class Simulation:
         Raises:
             UsageError: no presignature (left) of these signers, or another one is to finish.
         """
-        return self._run(self._presigned(message, tuple(signers), finisher, path))
+        return self.do(SignPresigned(message, _some(signers), finisher, path))
 
     def recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -273,61 +312,83 @@ class Simulation:
         Raises:
             UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
         """
-        return self._run(self._recovery(lost, dealers))
+        return self.do(Recover(lost, _some(dealers)))
 
     # ------------------------------------------------------------------ the same, step by step
+
+    def begin(self, task: Task) -> Stepping[Any]:
+        """``do``, one event at a time."""
+        return Stepping(self, self._operation(task))
 
     def begin_generate(
         self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | None = None
     ) -> Stepping[PublicKeyRecord]:
         """``generate``, one event at a time."""
-        return Stepping(self, self._generation(curve, threshold, scheme))
+        return self.begin(Generate(curve, threshold, scheme))
 
     def begin_sign(
-        self, message: bytes = b"hello", *, signers: Iterable[int] = (1, 2), path: Path = ()
+        self,
+        message: bytes = b"hello",
+        *,
+        signers: Iterable[int] | None = None,
+        path: Path = (),
     ) -> Stepping[bytes]:
         """``sign``, one event at a time."""
-        return Stepping(self, self._signing(message, tuple(signers), path))
+        return self.begin(Sign(message, _some(signers), path))
 
-    def begin_presign(self, count: int = 1, *, signers: Iterable[int] = (1, 2)) -> Stepping[int]:
+    def begin_presign(
+        self, count: int = 1, *, signers: Iterable[int] | None = None
+    ) -> Stepping[int]:
         """``presign``, one event at a time."""
-        return Stepping(self, self._presigning(count, tuple(signers)))
+        return self.begin(Presign(count, _some(signers)))
 
     def begin_sign_presigned(
         self,
         message: bytes = b"hello",
         *,
-        signers: Iterable[int] = (1, 2),
-        finisher: int = 1,
+        signers: Iterable[int] | None = None,
+        finisher: int | None = None,
         path: Path = (),
     ) -> Stepping[bytes]:
         """``sign_presigned``, one event at a time."""
-        return Stepping(self, self._presigned(message, tuple(signers), finisher, path))
+        return self.begin(SignPresigned(message, _some(signers), finisher, path))
 
     def begin_recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
     ) -> Stepping[PublicKeyRecord]:
         """``recover``, one event at a time."""
-        return Stepping(self, self._recovery(lost, dealers))
+        return self.begin(Recover(lost, _some(dealers)))
 
     # ------------------------------------------------------------------ what the operations are
 
-    def _generation(
-        self, curve: str, threshold: int, scheme: str | None
-    ) -> Operation[PublicKeyRecord]:
+    def _operation(self, task: Task) -> Operation[Any]:
+        match task:
+            case Generate():
+                return self._generation(task)
+            case Sign():
+                return self._signing(task)
+            case Presign():
+                return self._presigning(task)
+            case SignPresigned():
+                return self._presigned(task)
+            case Recover():
+                return self._recovery(task)
+
+    def _generation(self, task: Generate) -> Operation[PublicKeyRecord]:
+        curve = task.curve
         parties = tuple(sorted(self.network.placement))
-        agreed = dkg.setup(curve, threshold, parties, scheme)
+        agreed = dkg.setup(curve, task.threshold, parties, task.scheme)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             return dkg.party(
                 agreed, i, session_id=session_id, rng=self._rng(i), listener=self.listener
             )
 
-        return Operation(f"generate {curve}", parties, party, _same_record, self._keep)
+        return Operation(task, f"generate {curve}", parties, party, _same_record, self._keep)
 
-    def _signing(self, message: bytes, ids: tuple[int, ...], path: Path) -> Operation[bytes]:
-        record = self._key()
-        signed = to_sign(record, message)
+    def _signing(self, task: Sign) -> Operation[bytes]:
+        record, ids, path = self._key(), self._signers(task.signers), task.path
+        signed = to_sign(record, task.message)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             share, rng = self._share(i), self._rng(i)
@@ -348,13 +409,13 @@ class Simulation:
             signature: bytes = next(iter(results.values())).encode()
             return signature
 
-        return Operation(f"sign {record.curve_name}", ids, party, valid, value)
+        return Operation(task, f"sign {record.curve_name}", ids, party, valid, value)
 
-    def _presigning(self, count: int, ids: tuple[int, ...]) -> Operation[int]:
-        everyone = party_ids(ids)
+    def _presigning(self, task: Presign) -> Operation[int]:
+        everyone = party_ids(self._signers(task.signers))
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
-            agreed = presign.setup(self._share(i), everyone, count)
+            agreed = presign.setup(self._share(i), everyone, task.count)
             return presign.party(
                 agreed, session_id=session_id, rng=self._rng(i), listener=self.listener
             )
@@ -372,13 +433,13 @@ class Simulation:
             ]
             return len(kept)
 
-        return Operation(f"presign {self._key().curve_name}", everyone, party, valid, value)
+        name = f"presign {self._key().curve_name}"
+        return Operation(task, name, everyone, party, valid, value)
 
-    def _presigned(
-        self, message: bytes, ids: tuple[int, ...], finisher: int, path: Path
-    ) -> Operation[bytes]:
-        record, everyone = self._key(), party_ids(ids)
-        signed = to_sign(record, message)
+    def _presigned(self, task: SignPresigned) -> Operation[bytes]:
+        record, everyone, path = self._key(), party_ids(self._signers(task.signers)), task.path
+        finisher = everyone[0] if task.finisher is None else task.finisher
+        signed = to_sign(record, task.message)
         taken: dict[bytes, tuple[Parts, bytes]] = {}
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
@@ -402,7 +463,8 @@ class Simulation:
             signature: bytes = results[PartyId(finisher)].encode()
             return signature
 
-        return Operation(f"sign presigned {record.curve_name}", everyone, party, valid, value)
+        name = f"sign presigned {record.curve_name}"
+        return Operation(task, name, everyone, party, valid, value)
 
     def _take(self, signers: tuple[PartyId, ...]) -> Parts:
         """The next presignature of these signers; it is not kept any more."""
@@ -411,11 +473,15 @@ class Simulation:
             raise UsageError(f"no presignature of signers {list(signers)} is left: call presign")
         return kept.pop(0)
 
-    def _recovery(self, lost: int, dealers: Iterable[int] | None) -> Operation[PublicKeyRecord]:
+    def _signers(self, signers: tuple[int, ...] | None) -> tuple[int, ...]:
         record = self._key()
+        return record.holders[: record.threshold] if signers is None else signers
+
+    def _recovery(self, task: Recover) -> Operation[PublicKeyRecord]:
+        record, lost = self._key(), task.lost
         self._share(lost)
         others = tuple(i for i in record.holders if i != lost)
-        dealing = others[: record.threshold] if dealers is None else tuple(dealers)
+        dealing = others[: record.threshold] if task.dealers is None else task.dealers
         if lost in dealing:
             raise UsageError(f"party {lost} has lost its share: it cannot be among the dealers")
         for i in dealing:
@@ -438,7 +504,8 @@ class Simulation:
                 share.record.public_key == record.public_key for share in results.values()
             )
 
-        return Operation(f"recover {record.curve_name}", record.holders, party, valid, self._keep)
+        name = f"recover {record.curve_name}"
+        return Operation(task, name, record.holders, party, valid, self._keep)
 
     # ------------------------------------------------------------------ running them
 
@@ -461,7 +528,16 @@ class Simulation:
             draws=self.draws,
             validate=operation.valid,
             name=operation.name,
+            contents=self.contents,
         )
+
+    def note(self, operation: Operation[Any]) -> None:
+        """It has been done: part of ``scenario`` from now on."""
+        self._done.append(operation.task)
+
+    def known(self, trace: Trace) -> Trace:
+        """The trace of what was done last, with what makes it run again."""
+        return replace(trace, scenario=self.scenario or "")
 
     def settle(self, operation: Operation[R], attempts: tuple[Trace, ...]) -> Result[R]:
         """The result of an operation; keeps new shares, discards what must not be used again."""
@@ -502,6 +578,7 @@ class Simulation:
             draws=self.draws,
             validate=operation.valid,
             name=operation.name,
+            contents=self.contents,
         )
 
     def _run(self, operation: Operation[R]) -> Result[R]:
@@ -515,7 +592,8 @@ class Simulation:
                 break
             if not _worth_retrying(attempts[-1]):
                 break
-        return self.settle(operation, tuple(attempts))
+        self.note(operation)
+        return self.settle(operation, tuple(map(self.known, attempts)))
 
     def _keep(self, shares: dict[PartyId, KeyShare]) -> PublicKeyRecord:
         self.shares = shares
@@ -570,6 +648,28 @@ class Simulation:
             for i, outcome in trace.outcomes.items():
                 if isinstance(outcome, Aborted) and i in self.shares and i not in self.corrupt:
                     self.shares[i] = self.shares[i].after(outcome)
+
+
+def play(scenario: Scenario) -> tuple[Result[Any], ...]:
+    """Run a scenario: the results of its tasks, in their order; no more after a key that failed.
+
+        >>> generated, signed = play(Scenario.load("wallet.toml"))
+        >>> print(signed.trace.critical_path())
+
+    Raises:
+        UsageError: a task that cannot be done: no such party, a path that leads to no key, ...
+    """
+    simulation = Simulation.of(scenario)
+    found: list[Result[Any]] = []
+    for task in scenario.run:
+        found.append(simulation.do(task))
+        if isinstance(task, Generate) and not found[-1].ok:
+            break
+    return tuple(found)
+
+
+def _some(ids: Iterable[int] | None) -> tuple[int, ...] | None:
+    return None if ids is None else tuple(ids)
 
 
 def _worth_retrying(trace: Trace) -> bool:

@@ -77,9 +77,21 @@ class Trace(RunRecord):
 
     # ------------------------------------------------------------------ files
 
-    def save_jsonl(self, path: str | Path) -> Path:
-        """Write the trace, without the outcomes, as JSON Lines; returns the path."""
-        return jsonl.save_jsonl(self, path)
+    def to_json(self, *, contents: bool = False) -> str:
+        """The trace, without the outcomes, as one JSON object.
+
+        Args:
+            contents: what the messages say, field by field, too: SECRETS, and marked as such.
+
+        Raises:
+            UsageError: contents are asked for, and none were kept
+                (``Simulation(..., contents=True)``).
+        """
+        return jsonl.to_json(self, contents=contents)
+
+    def save_jsonl(self, path: str | Path, *, contents: bool = False) -> Path:
+        """Write the trace as JSON Lines, for ``load``; otherwise as ``to_json``."""
+        return jsonl.save_jsonl(self, path, contents=contents)
 
     def save_perfetto(self, path: str | Path) -> Path:
         """Write the trace for ui.perfetto.dev and chrome://tracing; returns the path."""

@@ -35,13 +35,14 @@ LAYERS: list[list[str]] = [
 ]
 # The same inside the largest package.
 SIM_LAYERS: list[list[str]] = [
-    ["colours", "rich_display"],
+    ["colours", "rich_display", "tasks"],
     ["network"],
     ["traces"],
     ["figures"],
     ["trace"],
     ["run"],
     ["replay", "call_times"],
+    ["scenario"],
     ["simulation", "simulated_network"],
     ["sweep", "compile"],
     ["experiments"],

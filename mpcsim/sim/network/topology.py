@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Never, TypeVar
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId, party_ids
+from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
-from mpcsim.sim.network.files import networks
+from mpcsim.sim.network.files import networks, toml
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
 from mpcsim.sim.network.transport import Connection, whole
@@ -263,7 +264,7 @@ class Network:
     @classmethod
     def mesh(
         cls,
-        parties: Iterable[int],
+        parties: int | Iterable[int],
         latency: Latency | float = 0.0,
         *,
         mbit_per_s: float = 1000.0,
@@ -273,20 +274,56 @@ class Network:
     ) -> Network:
         """Every party at a site of its own, all joined directly.
 
+        Args:
+            parties: how many (they are called 1, 2, ...), or their numbers.
+            latency: one way, of every link, in milliseconds or as a distribution.
+
         Raises:
             UsageError: bad or duplicate party ids, bad latency, rate or loss.
         """
-        ids = party_ids(parties)
-        one_way = _latency(latency, "latency")
-        sites = {f"site {i}": Site(f"site {i}") for i in ids}
-        links = tuple(
-            Link(f"site {i}", f"site {j}", one_way, mbit_per_s, loss)
-            for i in ids
-            for j in ids
-            if i < j
-        )
-        placement = {i: f"site {i}" for i in ids}
-        return cls(sites, links, placement, connection or Connection(), name)
+        sites, one_way = _sites(parties), _latency(latency, "latency")
+        links = [Link(a, b, one_way, mbit_per_s, loss) for a, b in combinations(sites.values(), 2)]
+        return cls._joined(sites, (), links, connection, name)
+
+    @classmethod
+    def hub(
+        cls,
+        parties: int | Iterable[int],
+        latency: Latency | float = 0.0,
+        *,
+        mbit_per_s: float = 1000.0,
+        loss: float | GilbertElliott = 0.0,
+        service_ms: float = 0.0,
+        connection: Connection | None = None,
+        name: str = "hub",
+    ) -> Network:
+        """Every party at a site of its own, all joined to a gateway in the middle.
+
+        Args:
+            parties: how many (they are called 1, 2, ...), or their numbers.
+            latency: one way, between a party and the gateway, in milliseconds or as a distribution.
+            service_ms: what the gateway takes to forward a message.
+
+        Raises:
+            UsageError: bad or duplicate party ids, bad latency, rate, loss or service time.
+        """
+        sites, one_way = _sites(parties), _latency(latency, "latency")
+        gateway = Site("gateway", service_ms=service_ms)
+        links = [Link(site, "gateway", one_way, mbit_per_s, loss) for site in sites.values()]
+        return cls._joined(sites, (gateway,), links, connection, name)
+
+    @classmethod
+    def _joined(
+        cls,
+        placement: Mapping[PartyId, str],
+        others: Iterable[Site],
+        links: Iterable[Link],
+        connection: Connection | None,
+        name: str,
+    ) -> Network:
+        """A site for each party, other sites, and links between them."""
+        sites = {site.name: site for site in (*map(Site, placement.values()), *others)}
+        return cls(sites, tuple(links), placement, connection or Connection(), name)
 
     @classmethod
     def preset(
@@ -365,8 +402,25 @@ class Network:
             UsageError: a latency is of a class that files do not know.
             OSError: the file cannot be written.
         """
+        Path(path).write_text(toml.text(self.table(), note), encoding="utf-8")
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Network:
+        """The network in a table, as a network file has it.
+
+        Raises:
+            UsageError: an entry that is unknown, missing or out of range: says which.
+        """
+        return cls(*networks.parts(table, Site, Link))
+
+    def table(self) -> dict[str, Any]:
+        """What ``of`` makes this network of.
+
+        Raises:
+            UsageError: a latency is of a class that files do not know.
+        """
         parts = networks.Parts(self.sites, self.links, self.placement, self.connection, self.name)
-        Path(path).write_text(networks.text(parts, note), encoding="utf-8")
+        return networks.table(parts)
 
     # ------------------------------------------------------------------ changes
 
@@ -448,6 +502,19 @@ class Network:
             f"initial window {counted(kept.initial_window, 'segment')}{idle}{how}"
         )
         return document(f"Network: {self.name or 'unnamed'}", [links, sites], notes=[note])
+
+
+def _sites(parties: int | Iterable[int]) -> dict[PartyId, str]:
+    """A site for each of so many parties, or of these.
+
+    Raises:
+        UsageError: bad number, or bad or duplicate party ids.
+    """
+    if not isinstance(parties, Iterable):
+        if not whole(parties, 1) or parties > MAX_PARTIES:
+            raise UsageError(f"parties is {parties}: not a whole number from 1 to {MAX_PARTIES}")
+        parties = range(1, parties + 1)
+    return {i: f"site {i}" for i in party_ids(parties)}
 
 
 def _latency(value: Latency | float, what: str) -> Latency:

@@ -63,6 +63,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         draws: DrawSource | None = None,
         validate: Validate = lambda results: True,
         name: str = "",
+        contents: bool = False,
     ) -> None:
         """Prepare a run.
 
@@ -75,6 +76,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
                 default; needs a deadline, since somebody may wait in vain.
             draws: in place of seeded draws from the network's distributions.
             validate: judges the results; a run whose results it refuses is INVALID.
+            contents: keep what the messages say in the trace: SECRETS.
 
         Raises:
             UsageError: no party, one that is there twice or has no site, or a bad time.
@@ -94,6 +96,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
             draws=draws,
             validate=validate,
             name=name,
+            contents=contents,
         )
         self.deadline_ms = deadline_ms
         self.resend_ms = resend_ms

@@ -73,6 +73,7 @@ def real_time(
     draws: DrawSource | None = None,
     validate: Validate = lambda results: True,
     name: str = "",
+    contents: bool = False,
 ) -> Trace:
     """Run one session in real time, and wait for it.
 
@@ -85,6 +86,7 @@ def real_time(
         deadline_s: when the session is stopped, finished or not; in seconds, finite.
         draws: in place of seeded draws from the network's distributions.
         validate: judges the results; a run whose results it refuses is INVALID.
+        contents: keep what the messages say in the trace: SECRETS.
 
     Raises:
         UsageError: a party has no site, the deadline is not positive and finite, or a fault cannot
@@ -99,6 +101,7 @@ def real_time(
         draws=draws,
         validate=validate,
         name=name,
+        contents=contents,
     )
     if in_event_loop():
         return run_in_thread(run.run())
@@ -159,6 +162,7 @@ class RealRun(SessionRun[_RealParty]):
         draws: DrawSource | None = None,
         validate: Validate = lambda results: True,
         name: str = "",
+        contents: bool = False,
     ) -> None:
         """Prepare a run; arguments and errors as for ``real_time``."""
         if not 0 < deadline_s < math.inf:
@@ -176,6 +180,7 @@ class RealRun(SessionRun[_RealParty]):
             draws=draws,
             validate=validate,
             name=name,
+            contents=contents,
         )
         self.deadline_s = deadline_s
         self._began = time.perf_counter_ns()

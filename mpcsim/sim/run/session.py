@@ -21,9 +21,11 @@ from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws, Transfer
 from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
+from mpcsim.sim.run.contents import contents
 from mpcsim.sim.run.ending import Validate, conclude, inner_party
 from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
 from mpcsim.sim.run.live import LiveTraffic
+from mpcsim.sim.run.observe import Observed, Recording
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
 
@@ -108,8 +110,12 @@ class SessionRun(Generic[P]):
         draws: DrawSource | None,
         validate: Validate,
         name: str,
+        contents: bool,
     ) -> None:
         """Place the parties.
+
+        Args:
+            contents: keep what messages say for the trace: SECRETS.
 
         Raises:
             UsageError: no party, or one that is there twice or has no site.
@@ -124,11 +130,14 @@ class SessionRun(Generic[P]):
         self._faults = FaultPlan(faults, seed)
         self._partitions = [fault for fault in faults if isinstance(fault, Partition)]
         self._parties: dict[PartyId, P] = {}
+        self._recording = Recording() if contents else None
         for party in parties:
             if party.me not in network.placement:
                 raise UsageError(f"party {party.me} has no site in this network")
             if party.me in self._parties:
                 raise UsageError(f"party {party.me} is there twice")
+            if self._recording is not None:
+                party = Observed(party, self._recording)
             self._parties[party.me] = place(party, network.sites[network.placement[party.me]])
         if not self._parties:
             raise UsageError("a run needs at least one party")
@@ -150,7 +159,8 @@ class SessionRun(Generic[P]):
     @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
         """The parties as they stand now."""
-        return {i: placed.party for i, placed in self._parties.items()}
+        found = {i: placed.party for i, placed in self._parties.items()}
+        return {i: p.acting if isinstance(p, Observed) else p for i, p in found.items()}
 
     def _send(self, placed: P, send: Send, when: float, by: int | None) -> None:
         """Put a message on its way."""
@@ -343,4 +353,5 @@ class SessionRun(Generic[P]):
             max(ending.at_ms for ending in endings),
             any(inner_party(party).reproducible for party in self.parties.values()),
             outcomes,
+            contents=contents(self._recording, self._messages) if self._recording else {},
         )

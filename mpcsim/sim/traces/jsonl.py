@@ -3,7 +3,7 @@
 A header with the format's name and version and the run's own fields, then one record per line,
 work first, then messages, then endings, each in order of its number. Times are written so that
 they read back as exactly the same floats. What the parties returned is not part of it: it may be
-secret.
+secret; what their messages say is if it is asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.errors import InvalidEncoding
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.transport import Transfer
 from mpcsim.sim.traces.records import (
@@ -28,7 +28,10 @@ from mpcsim.sim.traces.records import (
     WorkRecord,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
+MARK: Final = "SECRETS: what only the receivers of messages may see is in this file"
+_PARTS: Final = {"work": "work", "messages": "message", "endings": "ending"}
+"""Lists of records, and what each of them is called."""
 FATES: Final = frozenset({"delivered", "dropped", "duplicate", "lost"})
 STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 
@@ -36,15 +39,54 @@ STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 # ---------------------------------------------------------------------- writing
 
 
-def to_jsonl(trace: RunRecord) -> str:
+def to_jsonl(trace: RunRecord, *, contents: bool = False) -> str:
     """The trace as JSON Lines.
+
+    Args:
+        contents: what the messages say, too: SECRETS, and marked as such.
 
     Raises:
         ValueError: a time is infinite or not a number.
+        UsageError: contents are asked for, and the trace has none.
     """
-    header = {
+    counts = {name: len(getattr(trace, name)) for name in _PARTS}
+    records = [_header(trace, contents) | counts]
+    for part, name in _PARTS.items():
+        records += [{"record": name, **record} for record in _records(trace, part, contents)]
+    return "".join(
+        json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+        for record in records
+    )
+
+
+def to_json(trace: RunRecord, *, contents: bool = False) -> str:
+    """The same as one JSON object, with lists of ``work``, ``messages`` and ``endings``."""
+    parts = {part: _records(trace, part, contents) for part in _PARTS}
+    whole = _header(trace, contents) | parts
+    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def save_jsonl(trace: RunRecord, path: str | Path, *, contents: bool = False) -> Path:
+    """Write the trace as JSON Lines; returns the path. Arguments and errors as of ``to_jsonl``."""
+    path = Path(path)
+    path.write_text(to_jsonl(trace, contents=contents), encoding="utf-8", newline="\n")
+    return path
+
+
+def _header(trace: RunRecord, contents: bool) -> dict[str, Any]:
+    if contents and not trace.contents:
+        raise UsageError(
+            f"{trace.name}: this trace has no contents of messages; they are kept when asked for: "
+            "Simulation(..., contents=True)"
+        )
+    try:
+        scenario = str(trace.scenario)
+    except UsageError:
+        scenario = ""  # with a latency of one's own, say: no file can have it
+    return {
         "format": FORMAT,
         "version": VERSION,
+        "contents": MARK if contents else "",
         "name": trace.name,
         "network": trace.network,
         "seed": trace.seed,
@@ -53,27 +95,21 @@ def to_jsonl(trace: RunRecord) -> str:
         "verdict": trace.verdict.value,
         "finished_ms": trace.finished_ms,
         "reproducible": trace.reproducible,
-        "work": len(trace.work),
-        "messages": len(trace.messages),
-        "endings": len(trace.endings),
+        "versions": dict(trace.versions),
+        "scenario": scenario,
     }
-    records: list[dict[str, Any]] = [header]
-    records += [{"record": "work", **_flat(work)} for work in trace.work]
+
+
+def _records(trace: RunRecord, part: str, contents: bool) -> list[dict[str, Any]]:
+    if part != "messages":
+        return [_flat(record) for record in getattr(trace, part)]
+    found = []
     for message in trace.messages:
         hops = [_flat(hop) | {"transfer": _flat(hop.transfer)} for hop in message.hops]
-        records.append({"record": "message", **_flat(message), "hops": hops})
-    records += [{"record": "ending", **_flat(ending)} for ending in trace.endings]
-    return "".join(
-        json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        for record in records
-    )
-
-
-def save_jsonl(trace: RunRecord, path: str | Path) -> Path:
-    """Write the trace as JSON Lines; returns the path."""
-    path = Path(path)
-    path.write_text(to_jsonl(trace), encoding="utf-8", newline="\n")
-    return path
+        found.append({**_flat(message), "hops": hops})
+        if contents and message.number in trace.contents:
+            found[-1]["content"] = trace.contents[message.number]
+    return found
 
 
 def _flat(record: Any) -> dict[str, Any]:
@@ -129,7 +165,12 @@ def from_jsonl(text: str) -> RunRecord:
         )
     body = enumerate(lines[1:], 2)
     work = tuple(_work(*next(body), at, counts) for at in range(counts["work"]))
-    messages = tuple(_message(*next(body), at, counts) for at in range(counts["messages"]))
+    marked = bool(header.among("contents", {"", MARK}))
+    contents: dict[int, Any] = {}
+    messages = tuple(
+        _message(*next(body), at, counts, contents if marked else None)
+        for at in range(counts["messages"])
+    )
     for made in work:
         if made.cause and made.cause[0] == "message":
             by = messages[made.cause[1]].work
@@ -151,6 +192,9 @@ def from_jsonl(text: str) -> RunRecord:
         endings=endings,
         finished_ms=header.time("finished_ms"),
         reproducible=header.take("reproducible", bool),
+        scenario=header.take("scenario", str),
+        versions=_texts(header, "versions"),
+        contents=contents,
     )
     header.done()
     return trace
@@ -225,7 +269,13 @@ class _Record:
             raise self.wrong(f"unknown field {next(iter(self.values))!r}")
 
 
-_KINDS: Final = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+_KINDS: Final = {
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+}
 
 
 def _short(value: object) -> str:
@@ -277,8 +327,19 @@ def _work(line: int, source: str, at: int, counts: Mapping[str, int]) -> WorkRec
     return made
 
 
-def _message(line: int, source: str, at: int, counts: Mapping[str, int]) -> MessageRecord:
+def _texts(record: _Record, name: str) -> dict[str, str]:
+    found: dict[str, str] = record.take(name, dict)
+    if not all(type(value) is str for value in found.values()):
+        raise record.wrong(f"{name} is {_short(found)}: not texts by name")
+    return found
+
+
+def _message(
+    line: int, source: str, at: int, counts: Mapping[str, int], contents: dict[int, Any] | None
+) -> MessageRecord:
     record = _open(line, source, "message")
+    if contents is not None and "content" in record.values:
+        contents[at] = record.take("content", dict)
 
     def work(name: str) -> int:
         number: int = record.take(name, int)

@@ -5,9 +5,12 @@ All times are milliseconds of the run's clock, from its start.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
+from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal
 
 from mpcsim.ids import PartyId
@@ -111,6 +114,13 @@ class Ending:
     text: str = ""
 
 
+@cache
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {
+        name: version(name) for name in ("mpcsim", "numpy", "numba")
+    }
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """Everything about one run."""
@@ -134,3 +144,10 @@ class RunRecord:
     """The parties' secrets follow from a seed."""
     outcomes: Mapping[PartyId, Any] = field(default_factory=dict, repr=False, compare=False)
     """What each party returned; not part of an exported trace."""
+    scenario: object = field(default="", repr=False, compare=False)
+    """What makes this run again, as its last task: a ``Scenario``, or the text of one; empty if
+    nothing does."""
+    versions: Mapping[str, str] = field(default_factory=_versions, repr=False, compare=False)
+    """Of what it was made with."""
+    contents: Mapping[int, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What messages say, by number, if that was asked for: SECRETS."""

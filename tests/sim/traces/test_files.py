@@ -42,7 +42,7 @@ def test_layout(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert b"\r" not in data
     header, *records = [json.loads(line) for line in data.decode().splitlines()]
-    assert (header["format"], header["version"]) == (FORMAT, 1)
+    assert (header["format"], header["version"]) == (FORMAT, 2)
     kinds = [record["record"] for record in records]
     assert kinds == ["work"] * len(found.work) + ["message"] * 8 + ["ending"] * 2
 
@@ -93,7 +93,7 @@ def removing(name: str) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("line", "change", "reason"),
     [
-        (0, setting(version=2), "version is 2; this package reads 1"),
+        (0, setting(version=3), "version is 3; this package reads 2"),
         (0, setting(version="1"), "version is '1'"),
         (0, removing("version"), "version is None"),
         (0, removing("format"), "header is missing"),

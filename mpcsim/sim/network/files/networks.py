@@ -17,7 +17,8 @@ from mpcsim.sim.network.transport import Connection
 S = TypeVar("S")
 L = TypeVar("L")
 
-_KEYS: Final = ("name", "sites", "links", "distributions", "placement", "connection")
+KEYS: Final = ("name", "sites", "links", "distributions", "placement", "connection")
+"""The entries of a network file."""
 _NUMBERS: Final[Mapping[str, PartyId]] = {role: party for party, role in ROLES.items()}
 
 
@@ -45,21 +46,21 @@ def read(path: str | Path, site: type[S], link: type[L]) -> Parts[S, L]:
     """
     whole = toml.read(path)
     try:
-        return _parts(whole, site, link)
+        return parts(whole, site, link)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def text(parts: Parts[Any, Any], note: str = "") -> str:
-    """The file of a network.
+def table(of: Parts[Any, Any]) -> dict[str, Any]:
+    """What is in the file of a network.
 
     A distribution that several links share has an entry of its own.
 
     Raises:
         UsageError: a latency is of a class that files do not know.
     """
-    labels = _labels(parts.links)
-    shared = _shared(parts.links, labels)
+    labels = _labels(of.links)
+    shared = _shared(of.links, labels)
 
     def written(value: Any) -> Any:
         if not isinstance(value, Latency):
@@ -69,27 +70,27 @@ def text(parts: Parts[Any, Any], note: str = "") -> str:
         names = [name for name, each in shared.items() if each == value]
         return names[0] if names else latencies.encode(value)
 
-    whole: dict[str, Any] = {"name": parts.name} if parts.name else {}
+    whole: dict[str, Any] = {"name": of.name} if of.name else {}
     whole["sites"] = {
-        name: tables.encode(site, leave_out=frozenset({"name"}))
-        for name, site in parts.sites.items()
+        name: tables.encode(site, leave_out=frozenset({"name"})) for name, site in of.sites.items()
     }
     whole["links"] = {
-        label: tables.encode(link, written) for label, link in zip(labels, parts.links, strict=True)
+        label: tables.encode(link, written) for label, link in zip(labels, of.links, strict=True)
     }
     if shared:
         whole["distributions"] = {name: latencies.encode(each) for name, each in shared.items()}
     whole["placement"] = {
-        ROLES.get(party, str(party)): site for party, site in parts.placement.items()
+        ROLES.get(party, str(party)): site for party, site in of.placement.items()
     }
-    whole["connection"] = tables.encode(parts.connection)
-    return toml.text(whole, note)
+    whole["connection"] = tables.encode(of.connection)
+    return whole
 
 
-def _parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]:
+def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]:
+    """The parts of the network in a table; otherwise as ``read``."""
     for key in whole:
-        if key not in _KEYS:
-            raise UsageError(f"{inside('', key)}: {unknown('entry', key, _KEYS)}")
+        if key not in KEYS:
+            raise UsageError(f"{inside('', key)}: {unknown('entry', key, KEYS)}")
     for key in ("sites", "links", "placement"):
         if key not in whole:
             raise UsageError(f"{key}: missing")

@@ -7,7 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.files.toml import inside
@@ -25,28 +35,34 @@ _SCALARS: Final[Mapping[type, tuple[tuple[type, ...], str]]] = {
 }
 
 
-def decode(cls: type[T], table: object, at: str, special: Special, **given: object) -> T:
+def decode(make: Callable[..., T], table: object, at: str, special: Special, **given: object) -> T:
     """A value from its table.
 
     Args:
+        make: its class, or a function that makes one; what it takes are the keys.
         at: path of the table in the file, for errors.
         given: arguments that are not in the table.
 
     Raises:
         UsageError: an unknown key, one that is missing, or a bad value: names its path.
     """
-    hints = get_type_hints(cls.__init__)
-    known = [name for name in signature(cls).parameters if name not in given]
+    hints = get_type_hints(make.__init__ if isinstance(make, type) else make)  # type: ignore[misc]
+    parameters = {
+        name: parameter
+        for name, parameter in signature(make).parameters.items()
+        if parameter.kind is not Parameter.VAR_KEYWORD
+    }
+    known = [name for name in parameters if name not in given]
     arguments = dict(given)
     for key, value in entries(table, at).items():
         if key not in known:
             raise UsageError(f"{inside(at, key)}: {unknown('key', key, known)}")
         arguments[key] = _read(hints[key], value, inside(at, key), special)
-    for name, parameter in signature(cls).parameters.items():
+    for name, parameter in parameters.items():
         if parameter.default is Parameter.empty and name not in arguments:
             raise UsageError(f"{inside(at, name)}: missing")
     try:
-        return cls(**arguments)
+        return make(**arguments)
     except UsageError as error:
         raise UsageError(f"{_blamed(str(error), known, at)}: {error}") from None
 
@@ -57,6 +73,7 @@ def encode(
     *,
     names: Mapping[str, str] | None = None,
     leave_out: frozenset[str] = frozenset(),
+    defaults: bool = True,
 ) -> dict[str, Any]:
     """The table of a value: its parameters, without those that are None.
 
@@ -64,11 +81,13 @@ def encode(
         write: what becomes of each; by default values of dataclasses become tables, too.
         names: attributes that are not called as their parameters.
         leave_out: parameters that are not in the table.
+        defaults: have those in it, too, that are as they are by default.
     """
     attributes = {
         name: getattr(value, (names or {}).get(name, name))
-        for name in signature(type(value)).parameters
+        for name, parameter in signature(type(value)).parameters.items()
         if name not in leave_out
+        and (defaults or getattr(value, (names or {}).get(name, name)) != parameter.default)
     }
     write = write or _written
     return {name: write(each) for name, each in attributes.items() if each is not None}
@@ -89,15 +108,23 @@ def entries(table: object, at: str) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, value: object, at: str, special: Special) -> Any:
-    if get_origin(hint) in (Union, UnionType):
+    if get_origin(hint) in (Union, UnionType) and hint not in special:
         hint = _choice([each for each in get_args(hint) if each is not NoneType], value)
     if hint in special:
         return special[hint](value, at)
-    if get_origin(hint) is tuple:
+    if get_origin(hint) in (tuple, frozenset):
         if not isinstance(value, list):
             raise UsageError(f"{at}: {value!r} is not a list")
         item = get_args(hint)[0]
-        return tuple(_read(item, each, f"{at}[{i}]", special) for i, each in enumerate(value))
+        return get_origin(hint)(
+            _read(item, each, f"{at}[{i}]", special) for i, each in enumerate(value)
+        )
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise UsageError(f"{at}: {unknown('setting', str(value), get_args(hint))}")
+        return value
+    if isinstance(hint, NewType):
+        hint = hint.__supertype__
     if isinstance(hint, type) and is_dataclass(hint):
         return decode(hint, value, at, special)
     fitting, complaint = _SCALARS[hint]

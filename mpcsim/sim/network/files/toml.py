@@ -1,23 +1,19 @@
-"""TOML, as far as networks need it: ``tomllib`` reads it, and this writes it.
-
-The standard library has no writer; tables of numbers and names need these few lines of one, and no
-dependency.
-"""
+"""TOML files: read by ``tomllib``, written by tomli-w; and the paths of what is in them."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, Final
+
+import tomli_w
 
 from mpcsim.errors import UsageError
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-_WIDTH: Final = 96
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -28,57 +24,38 @@ def read(path: str | Path) -> dict[str, Any]:
         OSError: the file cannot be read.
     """
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        found = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text in UTF-8 (byte {error.start})") from None
+    return loads(found, str(path))
+
+
+def loads(text: str, source: str) -> dict[str, Any]:
+    """What a TOML text has.
+
+    Raises:
+        UsageError: it is no TOML: names the source and the line.
+    """
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
+        raise UsageError(f"{source} is not TOML: {error}") from None
 
 
 def text(table: Mapping[str, Any], note: str = "") -> str:
-    """A TOML document: tables of texts, numbers, truth values, lists of them, and tables.
+    """A TOML document.
 
     Args:
         note: comes first, as a comment.
     """
-    comment = [f"# {line}".rstrip() for line in note.splitlines()]
-    lines = [*comment, *([""] if comment else []), *_lines(table, "")]
-    return "\n".join(lines).strip("\n") + "\n"
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in note.splitlines())
+    return comment + ("\n" if comment else "") + tomli_w.dumps(table)
 
 
 def inside(path: str, key: str) -> str:
     """The path of an entry in what has the path: ``links."a b"``."""
     own = key if _BARE.fullmatch(key) else _string(key)
     return f"{path}.{own}" if path else own
-
-
-def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
-    own = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
-    if path and (own or not table):
-        yield f"[{path}]"
-    for key, value in own.items():
-        yield f"{inside('', key)} = {_value(value)}"
-    if own or (path and not table):
-        yield ""
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _lines(value, inside(path, key))
-
-
-def _value(value: object) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():
-            return _string(value)
-        case int() | float():
-            return repr(value)
-        case list() | tuple():
-            items = ", ".join(map(_value, value))
-            if len(items) < _WIDTH - 20:
-                return f"[{items}]"
-            return "\n".join(["[", *(f"    {line}" for line in wrap(items, _WIDTH - 4)), "]"])
-    raise TypeError(f"{value!r} has no place in a TOML file")
 
 
 def _string(value: str) -> str:

@@ -67,11 +67,12 @@ class Recording:
     def opened(self, flow: Flow) -> Opened | None:
         """The first message of a flow, taken out of its envelope; None if there was none."""
         if flow in self.sent and flow not in self._opened:
-            self._opened[flow] = self._open(flow)
+            self._opened[flow] = self.open(flow, 0)
         return self._opened.get(flow)
 
-    def _open(self, flow: Flow) -> Opened:
-        send, secrets = self.sent[flow][0]
+    def open(self, flow: Flow, nth: int) -> Opened:
+        """A message of a flow, the first is 0, taken out of its envelope."""
+        send, secrets = self.sent[flow][nth]
         sender = self.parties[flow[0]]
         envelope = Envelope.decode(send.data)
         payload: bytes | None = envelope.body
@@ -96,7 +97,8 @@ class Observed:
     """A party, or an adversary, with an onlooker; a run takes it in the place of either."""
 
     def __init__(self, acting: Participant[Any], recording: Recording) -> None:
-        self._acting = acting
+        self.acting = acting
+        """The party, or adversary, that it stands for."""
         self._recording = recording
         self._secrets: dict[PartyId, tuple[bytes, ...]] = {}
         recording.parties[acting.me] = self.party
@@ -104,35 +106,35 @@ class Observed:
     @property
     def party(self) -> Party[Any, Any]:
         """The party itself."""
-        return inner_party(self._acting)
+        return inner_party(self.acting)
 
     @property
     def me(self) -> PartyId:
-        return self._acting.me
+        return self.acting.me
 
     @property
     def outcome(self) -> Done[Any] | Aborted | None:
-        return self._acting.outcome
+        return self.acting.outcome
 
     def waiting(self) -> Waiting | None:
-        return self._acting.waiting()
+        return self.acting.waiting()
 
     def start(self) -> list[Output[Any]]:
         """Start the party."""
-        return self._watch("", self._acting.start)
+        return self._watch("", self.acting.start)
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         """Hand the party a message."""
         what = f"{sender} {self.party.kind_of(data)}"
-        return self._watch(what, lambda: self._acting.receive(sender, data))
+        return self._watch(what, lambda: self.acting.receive(sender, data))
 
     def rejoin(self, party: Party[Any, Any], outputs: list[Output[Any]]) -> list[Output[Any]]:
         """Go on with the party as it was resumed after a crash."""
         self._recording.parties[self.me] = party
-        if isinstance(self._acting, Party):
-            self._acting = party
+        if isinstance(self.acting, Party):
+            self.acting = party
             return outputs
-        resumed: list[Output[Any]] = self._acting.rejoin(party, outputs)  # type: ignore[attr-defined]
+        resumed: list[Output[Any]] = self.acting.rejoin(party, outputs)  # type: ignore[attr-defined]
         return resumed
 
     def _watch(self, what: str, act: Callable[[], list[Output[Any]]]) -> list[Output[Any]]:

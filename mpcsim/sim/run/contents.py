@@ -1,0 +1,59 @@
+"""What the messages of a session say, as plain data. Holds what only their receivers may see."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mpcsim.algebra.group import Point, Scalar
+from mpcsim.encoding import Message
+from mpcsim.errors import InvalidEncoding
+from mpcsim.sim.run.observe import Opened, Recording
+from mpcsim.sim.traces.records import MessageRecord
+
+
+def contents(recording: Recording, messages: Iterable[MessageRecord]) -> dict[int, Any]:
+    """The contents of messages, by number; those that nobody was seen to send are left out.
+
+    Each has ``sealed`` and ``fields``, by name: numbers, texts, and bytes, scalars and points in
+    hexadecimal, as they are encoded. One that is no message of its kind, or does not open with its
+    sender's keys, has ``bytes`` in place of the fields: its payload, or what was sent instead.
+    """
+    found: dict[int, Any] = {}
+    nth: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    for message in messages:
+        flow = message.sender, message.receiver, message.kind
+        if message.fate == "duplicate":
+            continue
+        sent = recording.sent.get(flow, [])
+        if nth[flow] < len(sent):
+            opened = recording.open(flow, nth[flow])
+            found[message.number] = _content(opened, sent[nth[flow]][0].data)
+        nth[flow] += 1
+    return found
+
+
+def _content(opened: Opened, data: bytes) -> dict[str, Any]:
+    payload = data if opened.payload is None else opened.payload
+    try:
+        fields = plain(opened.kind.decode(payload, opened.context))
+    except InvalidEncoding:
+        return {"sealed": opened.sealed, "bytes": payload.hex()}
+    return {"sealed": opened.sealed, "fields": fields}
+
+
+def plain(value: Any) -> Any:
+    """A value of a message as JSON has it."""
+    match value:
+        case Message():
+            return {name: plain(getattr(value, name)) for name, _ in value.CODECS}
+        case Scalar() | Point():
+            return value.encode().hex()
+        case bytes():
+            return value.hex()
+        case Mapping():
+            return {str(key): plain(each) for key, each in value.items()}
+        case None | str() | int():
+            return value
+    return [plain(each) for each in value]

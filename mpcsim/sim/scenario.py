@@ -1,0 +1,327 @@
+"""Scenarios: a network, what goes wrong on it, and what is run there, in one value and one file.
+
+    run = ["generate", { task = "sign", signers = [1, 3] }]
+    seed = 1
+
+    [preset]                    # or the tables of a network file: sites, links, placement, ...
+    region = "seoul"
+    institution = "frankfurt"
+    access = "lte"
+    loss = 0.01
+
+    [connection]                # of the network, however it is spelt
+    cold = true
+
+    [[faults]]
+    fault = "drop"              # drop, delay or duplicate messages; partition; crash
+    kind = "Commit"
+    nth = 1
+
+    [policy]
+    timeout_ms = 5_000
+    attempts = 2
+
+A network has one of five spellings. ``[preset]``, ``[star]``, ``[mesh]`` and ``[hub]`` take what
+the functions of ``Network`` of these names take: three of five signers are
+
+    run = [{ task = "generate", threshold = 3 }, "sign"]
+
+    [hub]
+    parties = 5
+    latency = 20.0
+
+Keys are the fields of ``Scenario``, of the tasks (``mpcsim.sim.tasks``), faults and ``Policy``;
+what is left out is as there. ``compute`` is ``free``, ``measured``, or a table: ``[compute.frost]``
+with milliseconds by round. A ``message`` is text, or bytes in hexadecimal: ``0x...``. So a network
+file is a scenario, too: one that generates a key and signs. An error begins with the path of its
+entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from mpcsim.errors import UsageError, unknown
+from mpcsim.ids import ROLES
+from mpcsim.sim.network.files import latencies, networks, tables, toml
+from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.latency import Latency
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import Connection, whole
+from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
+from mpcsim.sim.run.engine import check_resend
+from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition
+from mpcsim.sim.tasks import TASKS, Generate, Sign, Task
+
+SPELLINGS: Final[Mapping[str, Callable[..., Network]]] = {
+    "preset": Network.preset,
+    "star": Network.star,
+    "mesh": Network.mesh,
+    "hub": Network.hub,
+}
+"""Short ways to say a network."""
+
+_EFFECTS: Final = {effect.name.lower(): effect for effect in Effect}
+_FAULTS: Final[Mapping[str, type[Partition | Crash]]] = {"partition": Partition, "crash": Crash}
+_FREE: Final = Free()
+_COMPUTE: Final[Mapping[str, Compute]] = {"free": _FREE, "measured": Measured()}
+_HEX: Final = "0x"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When to give up on a session, and how often to try again."""
+
+    timeout_ms: float = math.inf
+    """Of one session."""
+    attempts: int = 1
+    resend_ms: float = math.inf
+    """How often a party that waits puts its messages out again, so that messages may be lost and
+    parties may crash; never by default. Needs a timeout."""
+
+    def __post_init__(self) -> None:
+        if not self.timeout_ms > 0:
+            raise UsageError(f"policy timeout_ms is {self.timeout_ms}: not above 0")
+        if not whole(self.attempts, 1):
+            raise UsageError(f"policy attempts is {self.attempts}: not a whole number from 1 on")
+        check_resend("policy", self.resend_ms, self.timeout_ms)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run, where, and what goes wrong there; ``load(save(x)) == x``."""
+
+    network: Network = field(default_factory=Network.star)
+    run: tuple[Task, ...] = (Generate(), Sign())
+    """One after the other, with the same key."""
+    faults: tuple[Fault, ...] = ()
+    policy: Policy = Policy()
+    compute: Compute = _FREE
+    """How long work takes in virtual time; none, so that runs repeat exactly anywhere."""
+    clock: Literal["virtual", "real"] = "virtual"
+    seed: int = 0
+    """Of latencies, losses and random faults."""
+    secrets_seed: str | None = None
+    """REPRODUCIBLE SECRETS for experiments; by default the operating system's randomness."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scenario:
+        """The scenario in a TOML file; a network file is one, too.
+
+        Raises:
+            UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
+            OSError: the file cannot be read.
+        """
+        return _located(toml.read(path), str(path))
+
+    @classmethod
+    def loads(cls, text: str, source: str = "scenario") -> Scenario:
+        """The scenario in a TOML text; as ``load``."""
+        return _located(toml.loads(text, source), source)
+
+    def save(self, path: str | Path, note: str = "") -> None:
+        """Write a file that ``load`` reads as this scenario.
+
+        Args:
+            note: comes first, as a comment.
+
+        Raises:
+            UsageError: a latency or compute is of a class that files do not know.
+            OSError: the file cannot be written.
+        """
+        Path(path).write_text(self.dumps(note), encoding="utf-8")
+
+    def dumps(self, note: str = "") -> str:
+        """The TOML text of its file; as ``save``."""
+        own = tables.encode(self, _written, leave_out=frozenset({"network"}), defaults=False)
+        return toml.text(own | self.network.table(), note)
+
+    def __str__(self) -> str:
+        return self.dumps()
+
+    def check_service(self) -> None:
+        """Refuse what a running service cannot be: its keys are two of three, of its own holders.
+
+        Raises:
+            UsageError: says what is otherwise.
+        """
+        if self.network.placement.keys() != ROLES.keys():
+            parties = ", ".join(map(str, self.network.placement)) or "nobody"
+            raise UsageError(
+                f"the parties of a service are {', '.join(ROLES.values())} (1, 2 and 3), those of "
+                f"this scenario {parties}"
+            )
+        for task in self.run:
+            if isinstance(task, Generate) and task.threshold != 2:
+                raise UsageError(f"the keys of a service are 2 of 3, not {task.threshold}")
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def _located(table: Mapping[str, Any], source: str) -> Scenario:
+    try:
+        return _scenario(table)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
+
+
+def _scenario(table: Mapping[str, Any]) -> Scenario:
+    own = {name: value for name, value in table.items() if name in _OWN}
+    rest = {name: value for name, value in table.items() if name not in own}
+    known = (*_OWN, *SPELLINGS, *networks.KEYS)
+    for name in rest:
+        if name not in known:
+            raise UsageError(f"{inside('', name)}: {unknown('entry', name, known)}")
+    network = _network(rest) if rest else Network.star()
+    return tables.decode(Scenario, own, "", _SPECIAL, network=network)
+
+
+def _network(table: Mapping[str, Any]) -> Network:
+    """The network, however it is spelt."""
+    short = [name for name in table if name in SPELLINGS]
+    if not short:
+        return Network.of(table)
+    spelling, *others = short
+    for name in (*others, *table):
+        if name not in (spelling, "connection"):
+            raise UsageError(f"{inside('', name)}: the network is there already, as {spelling}")
+    connection = tables.decode(Connection, table.get("connection", {}), "connection", {})
+    return tables.decode(
+        SPELLINGS[spelling], table[spelling], spelling, _LATENCY, connection=connection
+    )
+
+
+def _run(value: Any, at: str) -> tuple[Task, ...]:
+    def task(each: Any, at: str) -> Task:
+        name, arguments = (each, {}) if isinstance(each, str) else _kind(each, "task", at, TASKS)
+        if name not in TASKS:
+            raise UsageError(f"{at}: {unknown('task', name, TASKS)}")
+        make: Callable[..., Task] = TASKS[name]
+        return tables.decode(make, arguments, at, {bytes: _message})
+
+    return _each(value, at, task)
+
+
+def _faults(value: Any, at: str) -> tuple[Fault, ...]:
+    def fault(each: Any, at: str) -> Fault:
+        name, arguments = _kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
+        if name in _EFFECTS:
+            return tables.decode(MessageFault, arguments, at, {}, effect=_EFFECTS[name])
+        make: Callable[..., Fault] = _FAULTS[name]
+        return tables.decode(make, arguments, at, {})
+
+    return _each(value, at, fault)
+
+
+def _each(value: Any, at: str, read: Callable[[Any, str], Any]) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise UsageError(f"{at}: {value!r} is not a list")
+    return tuple(read(each, f"{at}[{i}]") for i, each in enumerate(value))
+
+
+def _kind(
+    value: object, key: str, at: str, known: Mapping[str, Any] | tuple[str, ...]
+) -> tuple[str, dict[str, Any]]:
+    """What a table is of, by the key that says so, and the rest of it."""
+    table = dict(tables.entries(value, at))
+    if key not in table:
+        raise UsageError(f"{inside(at, key)}: missing (known: {', '.join(known)})")
+    name = table.pop(key)
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(f"{inside(at, key)}: {unknown(key, str(name), known)}")
+    return name, table
+
+
+def _message(value: object, at: str) -> bytes:
+    if not isinstance(value, str):
+        raise UsageError(f"{at}: {value!r} is not a text")
+    if not value.startswith(_HEX):
+        return value.encode()
+    try:
+        return bytes.fromhex(value.removeprefix(_HEX))
+    except ValueError:
+        raise UsageError(f"{at}: {value!r} is not hexadecimal") from None
+
+
+def _compute(value: object, at: str) -> Compute:
+    if isinstance(value, str):
+        if value not in _COMPUTE:
+            raise UsageError(f"{at}: {unknown('compute', value, _COMPUTE)}")
+        return _COMPUTE[value]
+    costs: dict[tuple[str, str], float] = {}
+    for protocol, rounds in tables.entries(value, at).items():
+        for name, ms in tables.entries(rounds, inside(at, protocol)).items():
+            if isinstance(ms, bool) or not isinstance(ms, int | float):
+                where = inside(inside(at, protocol), name)
+                raise UsageError(f"{where}: {ms!r} is not a number of milliseconds")
+            costs[protocol, name] = ms
+    return Declared(costs)
+
+
+_OWN: Final = tuple(each.name for each in fields(Scenario) if each.name != "network")
+_LATENCY: Final[tables.Special] = {
+    Latency | float: lambda value, at: latencies.decode(value, at, {}),
+}
+_SPECIAL: Final[tables.Special] = {
+    tuple[Task, ...]: _run,
+    tuple[Fault, ...]: _faults,
+    Compute: _compute,
+}
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _written(value: Any) -> Any:
+    match value:
+        case tuple():
+            found = [_written(each) for each in value]
+            if any(isinstance(each, dict) for each in found):  # then all of them
+                return [{"task": each} if isinstance(each, str) else each for each in found]
+            return found
+        case frozenset():
+            return sorted(value)
+        case bytes():
+            return _text(value)
+        case MessageFault():
+            own = tables.encode(value, leave_out=frozenset({"effect"}), defaults=False)
+            return {"fault": value.effect.name.lower()} | own
+        case Partition() | Crash():
+            name = next(name for name, of in _FAULTS.items() if of is type(value))
+            return {"fault": name} | tables.encode(value, _written, defaults=False)
+        case Policy():
+            return tables.encode(value, defaults=False)
+        case Free() | Measured() | Declared():
+            return _costs(value)
+        case _ if type(value) in TASKS.values():
+            name = next(name for name, of in TASKS.items() if of is type(value))
+            own = tables.encode(value, _written, defaults=False)
+            return {"task": name} | own if own else name
+        case str() | int() | float():
+            return value
+    raise UsageError(f"{type(value).__name__} has no place in a scenario file")
+
+
+def _text(message: bytes) -> str:
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        return _HEX + message.hex()
+    return _HEX + message.hex() if text.startswith(_HEX) else text
+
+
+def _costs(compute: Compute) -> Any:
+    for name, each in _COMPUTE.items():
+        if compute == each:
+            return name
+    if not isinstance(compute, Declared) or compute != Declared(compute.costs_ms):
+        raise UsageError(f"compute {compute.name} has no place in a scenario file")
+    costs: dict[str, dict[str, float]] = {}
+    for (protocol, name), ms in compute.costs_ms.items():
+        costs.setdefault(protocol, {})[name] = ms
+    return costs
