@@ -67,6 +67,7 @@ from mpcsim.sim.replay.calls import RUNS, Run
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.clock import Deadlock, TimeStandsStill, VirtualLoop
 from mpcsim.sim.run.faults import Fault
+from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
 from mpcsim.vault import INTERACTIVE, Argon2Cost
@@ -175,6 +176,33 @@ class LocalService:
             self._thread.close()
             raise
         self.http = self._client(ADDRESS, {})
+
+    @classmethod
+    def of(cls, scenario: Scenario | str | Path, **options: Any) -> Self:
+        """A service under the conditions of a scenario, or of a file of one.
+
+            >>> service = LocalService.of("wallet.toml")
+
+        Args:
+            scenario: its network, faults, seeds and clock are in force; what it runs is up to the
+                service's callers.
+            options: further ones of ``LocalService``.
+
+        Raises:
+            UsageError: as for ``LocalService`` and ``Scenario.load``; parties or a threshold that
+                no service has.
+            OSError: the file cannot be read.
+        """
+        found = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+        found.check_service()
+        return cls(
+            found.network,
+            found.faults,
+            clock=found.clock,
+            seed=found.seed,
+            secrets_seed=found.secrets_seed,
+            **options,
+        )
 
     async def _open(
         self,

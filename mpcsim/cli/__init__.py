@@ -38,12 +38,26 @@ def _parser() -> argparse.ArgumentParser:
         mpc_node,
         networks,
         serve,
+        sim,
         token,
+        trace,
     )
 
     parser = argparse.ArgumentParser(prog="mpcsim", description="MPC wallet workbench")
     parser.add_argument("--version", action="version", version=__version__)
     subparsers = parser.add_subparsers(dest="command", required=True)
-    for command in (serve, gateway, mpc_node, token, demo, bench, attacks, events, networks):
+    for command in (
+        serve,
+        gateway,
+        mpc_node,
+        token,
+        demo,
+        sim,
+        trace,
+        networks,
+        bench,
+        attacks,
+        events,
+    ):
         command.add(subparsers)
     return parser

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import httpx
 
-from mpcsim.cli.network import add_network, parse
+from mpcsim.cli.network import add_network, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.system import access_token, backend, free_port, node_program, running
@@ -50,7 +50,7 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Start the system, go through a wallet's life, print the table."""
     preset = options.network or DEFAULT_NETWORK
-    network = parse(preset)
+    network = scenario(preset).network
     sys.stdout.write(f"{network}\n\n")
     with tempfile.TemporaryDirectory() as folder, running() as processes:
         *mpc_nodes, gateway = backend(folder, ["--network", preset])

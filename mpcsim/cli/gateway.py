@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from mpcsim.cli.network import add_network, parse
+from mpcsim.cli.network import add_network, conditions
 from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
@@ -86,9 +86,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--forwarding",
         choices=FORWARDING,
-        default="store",
         help="messages of a signature: store them and forward them once they are whole, or forward "
-        "what has come of them, which saves round trips on long hops (default %(default)s)",
+        "what has come of them, which saves round trips on long hops (default: as --network has "
+        "it, or else store)",
     )
     add_network(parser)
 
@@ -96,20 +96,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def given(options: argparse.Namespace) -> list[str]:
     """The same options, but the address, for a command line."""
     found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
-    found += ["--lease", str(options.lease), "--forwarding", options.forwarding]
-    return found + (["--network", options.network] if options.network else [])
+    found += ["--lease", str(options.lease)]
+    for name in ("forwarding", "network"):
+        if (value := getattr(options, name)) is not None:
+            found += [f"--{name}", value]
+    return found
 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP."""
     limits = read(ConnectionLimits, os.environ)
     configure_logs()
+    under = conditions(options.network)
     gateway = open_gateway(
         options.data,
         GatewayOptions(
             mpc_nodes=None if options.with_mpc_nodes else {p: _address(p) for p in MPC_NODES},
             smart_accounts=_chain(),
-            network=parse(options.network),
+            network=under.network if under else None,
+            faults=under.faults if under else (),
+            seed=under.seed if under else 0,
             forwarding=options.forwarding,
             queue=options.queue,
             token_lifetime_s=options.token_lifetime,

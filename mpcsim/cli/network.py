@@ -1,14 +1,14 @@
-"""``--network``: a network from the command line, a preset or a file."""
+"""``--network``: a network from the command line, a preset or a file, and scenarios likewise."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.presets import ACCESS, REGIONS
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.scenario import Scenario
 
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
 
@@ -16,8 +16,8 @@ SUFFIX: Final = ".toml"
 """What makes it a file."""
 
 HELP: Final = (
-    "latencies, rates and losses on all links, from a network file (FILE.toml; see mpcsim network) "
-    "or a preset: REGION[,SETTING=VALUE...], e.g. "
+    "latencies, rates and losses on all links, from a network or scenario file (FILE.toml; see "
+    "mpcsim network and mpcsim sim) or a preset: REGION[,SETTING=VALUE...], e.g. "
     "seoul,institution=frankfurt,access=lte,loss=0.01; settings: "
     + ", ".join(SETTINGS)
     + "; regions: "
@@ -32,17 +32,35 @@ def add_network(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", metavar="NETWORK", help=HELP)
 
 
-def parse(text: str | None) -> Network | None:
-    """The network that ``--network`` names.
+def scenario(text: str) -> Scenario:
+    """The scenario in a file; or, of a preset, what a scenario is without more.
 
     Raises:
         UsageError: unknown region, access network or setting; a file that is none, or that cannot
             be read.
     """
+    if not text.endswith(SUFFIX):
+        return Scenario(_preset(text))
+    try:
+        return Scenario.load(text)
+    except OSError as error:
+        raise UsageError(f"{text}: {error.strerror or error}") from None
+
+
+def conditions(text: str | None) -> Scenario | None:
+    """What ``--network`` names: a network, with faults and a seed if a scenario file has them.
+
+    Raises:
+        UsageError: as for ``scenario``; a scenario that no service can be in.
+    """
     if not text:
         return None
-    if text.endswith(SUFFIX):
-        return load(text)
+    found = scenario(text)
+    found.check_service()
+    return found
+
+
+def _preset(text: str) -> Network:
     region, *settings = text.split(",")
     chosen: dict[str, Any] = {}
     for setting in settings:
@@ -56,15 +74,3 @@ def parse(text: str | None) -> Network | None:
         except ValueError:
             raise UsageError(f"--network: loss is {value!r}, not a number") from None
     return Network.preset(region, **chosen)
-
-
-def load(path: str | Path) -> Network:
-    """The network in a file.
-
-    Raises:
-        UsageError: it cannot be read, or is none: says where.
-    """
-    try:
-        return Network.load(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None

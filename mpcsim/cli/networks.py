@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.cli.network import SUFFIX, load
+from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
 from mpcsim.sim.network.measured import assembly, reading
@@ -84,7 +84,7 @@ def add(subparsers: Any) -> None:
 
 def run_show(options: argparse.Namespace) -> int:
     """Print the network."""
-    network = load(options.file)
+    network = scenario(options.file).network
     directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
     links = [direction.row() for direction in directions]
     head = ("link", "one way", "Mbit/s", "loss", "queue")

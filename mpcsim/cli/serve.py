@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 
 from mpcsim.cli import gateway
-from mpcsim.cli.network import parse
+from mpcsim.cli.network import conditions
 from mpcsim.cli.ports import (
     APP_PORT,
     GATEWAY_PORT,
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     An MPC node that ends is started again, and the others go on meanwhile: they are other people's.
     When anything else ends, so does the rest.
     """
-    parse(options.network)
+    conditions(options.network)
     read(ConnectionLimits, os.environ)
     configure_logs()
     with stopped_once(), running() as processes:

@@ -7,9 +7,10 @@ both as methods; ``replay`` repeats the timing of a run a million times. ``simul
 networks and faults on the links of a running service.
 """
 
-from mpcsim.sim.experiments import signing_point
+from mpcsim.sim.experiments import replay_point, signing_point
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.reruns import Rerun, rerun
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.scenario import Policy, Scenario
@@ -28,6 +29,7 @@ __all__ = [
     "Measured",
     "Network",
     "Policy",
+    "Rerun",
     "Result",
     "Scenario",
     "Simulation",
@@ -37,6 +39,8 @@ __all__ = [
     "calibrate",
     "on",
     "play",
+    "replay_point",
+    "rerun",
     "signing_point",
     "sweep",
 ]

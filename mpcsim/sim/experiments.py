@@ -11,6 +11,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay.graph import MessageGraph
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.run.faults import Fault
 from mpcsim.sim.scenario import Policy
@@ -29,7 +30,7 @@ def signing_point(
     loss: float | None = None,
     cold: bool | None = None,
     curve: str = "secp256k1",
-    signers: Iterable[int] = (1, 2),
+    signers: Iterable[int] | None = None,
     threshold: int = 2,
     scheme: str | None = None,
     compute: Compute | None = None,
@@ -45,7 +46,7 @@ def signing_point(
             ``access`` and ``loss`` are those of ``Network.preset``, and for a region only.
         cold: every session opens its connections anew; the network's own setting by default.
         curve: ``secp256k1`` (ECDSA) or ``ed25519`` (FROST).
-        signers: who signs.
+        signers: who signs; by default the first holders, as many as the key needs.
         threshold: signers that the key needs.
         scheme: multiplication scheme on secp256k1, e.g. ``ot/80``.
         compute: how long computing takes; no time by default, so that results repeat anywhere.
@@ -60,22 +61,7 @@ def signing_point(
     Raises:
         UsageError: bad network, curve, quorum, scheme or policy.
     """
-    if isinstance(network, str):
-        network = Network.preset(
-            network,
-            operator=operator,
-            institution=institution,
-            gateway=gateway,
-            access=access,
-            loss=loss,
-        )
-    elif (operator, institution, gateway, access, loss) != (None, None, None, "datacentre", None):
-        raise UsageError(
-            "operator, institution, gateway, access and loss go with a region; "
-            f"the network {network.name!r} has its own"
-        )
-    if cold is not None:
-        network = network.with_connection(cold=cold)
+    network = _network(network, operator, institution, gateway, access, loss, cold=cold)
     shares = _key(curve, scheme, threshold, tuple(sorted(network.placement)))
     simulation = Simulation(
         network,
@@ -98,6 +84,76 @@ def signing_point(
         "bytes": sum(message.size for message in messages),
         "scope": result.scope,
     }
+
+
+def replay_point(
+    *,
+    seed: int,
+    graph: MessageGraph,
+    network: Network | str = "virginia",
+    operator: str | None = None,
+    institution: str | None = None,
+    gateway: str | None = None,
+    access: str = "datacentre",
+    loss: float | None = None,
+    cold: bool | None = None,
+    samples: int = 20_000,
+    approximate: bool = False,
+) -> dict[str, Plain]:
+    """Replay a recorded graph: a protocol, or a whole call of the REST API.
+
+        >>> call = service.record(lambda: alice.post("/v3/wallet/sign", json=order), "sign")
+        >>> grid = {"network": ["seoul", "tokyo"], "access": ["fibre", "lte"]}
+        >>> table = sweep(grid, partial(replay_point, graph=call, institution="frankfurt"))
+
+    Args:
+        graph: ``mpcsim.sim.replay.record`` or ``LocalService.record`` makes it.
+        network: and ``operator`` to ``cold``, as of ``signing_point``.
+        samples: and ``approximate``, as of ``MessageGraph.replay``.
+
+    Returns:
+        ``mean_ms``, ``p50_ms``, ``p95_ms``, ``p99_ms``, ``samples``, and the ``scope`` of the times.
+
+    Raises:
+        UsageError: bad network, or as for ``MessageGraph.replay``.
+    """
+    network = _network(network, operator, institution, gateway, access, loss, cold=cold)
+    found = graph.replay(network, samples, seed=seed, approximate=approximate)
+    at = found.percentiles((50, 95, 99))
+    return {
+        "mean_ms": found.mean_ms,
+        **{f"p{percent}_ms": ms for percent, ms in at.items()},
+        "samples": found.samples,
+        "scope": found.scope,
+    }
+
+
+def _network(
+    network: Network | str,
+    operator: str | None,
+    institution: str | None,
+    gateway: str | None,
+    access: str,
+    loss: float | None,
+    *,
+    cold: bool | None,
+) -> Network:
+    """A network, or that of a region with its settings."""
+    if isinstance(network, str):
+        network = Network.preset(
+            network,
+            operator=operator,
+            institution=institution,
+            gateway=gateway,
+            access=access,
+            loss=loss,
+        )
+    elif (operator, institution, gateway, access, loss) != (None, None, None, "datacentre", None):
+        raise UsageError(
+            "operator, institution, gateway, access and loss go with a region; "
+            f"the network {network.name!r} has its own"
+        )
+    return network if cold is None else network.with_connection(cold=cold)
 
 
 @cache

@@ -557,7 +557,11 @@ class Simulation:
         """Fresh parties for a new session; the corrupt ones as what they are."""
         self._check()
         session_id = self._session_id()
-        made = [operation.party(i, session_id) for i in operation.parties]
+        try:
+            made = [operation.party(i, session_id) for i in operation.parties]
+        except UsageError:
+            self._sessions -= 1  # there was none: what comes next comes as if nobody had asked
+            raise
         return [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made]
 
     def _once(self, operation: Operation[R]) -> Trace:

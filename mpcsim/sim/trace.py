@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocol import Waiting
-from mpcsim.sim.traces import critical_path, frame, jsonl, perfetto, summary
+from mpcsim.sim.traces import critical_path, frame, jsonl, mermaid, perfetto, summary
 from mpcsim.sim.traces.critical_path import CriticalPath
 from mpcsim.sim.traces.records import RunRecord
 from mpcsim.sim.traces.summary import Summary
@@ -74,6 +74,10 @@ class Trace(RunRecord):
         from mpcsim.sim import figures
 
         return figures.gantt(self)
+
+    def mermaid(self) -> str:
+        """A sequence diagram as Mermaid text, for a bug report or a README."""
+        return mermaid.mermaid(self)
 
     # ------------------------------------------------------------------ files
 

@@ -21,7 +21,7 @@ import pytest
 from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
-from mpcsim.cli.network import parse
+from mpcsim.cli.network import conditions, scenario
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
 from mpcsim.platforms import require_posix
@@ -107,13 +107,13 @@ def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
 
 
 def test_network_presets():
-    assert parse(None) is None
-    network = parse("seoul,institution=frankfurt,access=lte,loss=0.01")
+    assert conditions(None) is None
+    network = scenario("seoul,institution=frankfurt,access=lte,loss=0.01").network
     assert network is not None
     assert "frankfurt" in network.name
     assert network.links[0].loss == 0.01
     with pytest.raises(UsageError, match="did you mean"):
-        parse("soul")
+        scenario("soul")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_network_presets():
 )
 def test_a_misspelt_network_setting_suggests_the_nearest(text, message):
     with pytest.raises(UsageError, match=message):
-        parse(text)
+        scenario(text)
 
 
 def test_token_prints_the_token_alone(system, capsys):

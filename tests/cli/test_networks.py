@@ -12,7 +12,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
-from mpcsim.cli.network import parse
+from mpcsim.cli.network import scenario
 from mpcsim.cli.token import credentials
 from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.system import access_token, backend, free_port, node_program, running
@@ -41,7 +41,7 @@ def test_what_was_measured_its_fit_and_files(tmp_path: Path, capsys) -> None:
     ):
         assert text in said
     assert picture.read_bytes().startswith(b"\x89PNG")
-    network = parse(str(out))
+    network = scenario(str(out)).network
     assert network == Network.load(out)
     assert isinstance(network.links[0].latency, Bursts)
     assert out.read_text().startswith("# Measured: ping_linux.txt, read as ping (Linux).\n")
@@ -96,7 +96,7 @@ def test_what_is_refused(arguments: list[str], message: str, capsys) -> None:
 
 
 def test_files_where_presets_may_be(tmp_path: Path, capsys) -> None:
-    assert parse(str(LOADED)) == Network.load(LOADED)
+    assert scenario(str(LOADED)).network == Network.load(LOADED)
     bad = tmp_path / "bad.toml"
     bad.write_text(LOADED.read_text().replace('b = "gateway"', 'b = "gatway"', 1))
     for command in (["serve", "--network"], ["demo", "--network"], ["network", "show"]):

@@ -44,7 +44,7 @@ SIM_LAYERS: list[list[str]] = [
     ["replay", "call_times"],
     ["scenario"],
     ["simulation", "simulated_network"],
-    ["sweep", "compile"],
+    ["sweep", "compile", "reruns"],
     ["experiments"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

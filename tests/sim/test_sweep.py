@@ -14,11 +14,13 @@ from dask.distributed import Client, LocalCluster
 from pandas.testing import assert_frame_equal
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.experiments import signing_point
+from mpcsim.sim.experiments import replay_point, signing_point
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.compute import Declared
+from mpcsim.sim.replay import record
+from mpcsim.sim.run.compute import Declared, Free
 from mpcsim.sim.run.faults import drop
+from mpcsim.sim.simulation import Simulation
 from mpcsim.sim.sweep import PointFailed, sweep
 from tests.helpers.points import dying_point, failing_point, process_point, product_point
 
@@ -480,3 +482,23 @@ def test_bad_points_are_named() -> None:
         here({"network": ["seoul", "soul"]}, signing_point)
     with pytest.raises(PointFailed, match=r"signers=\(1,\), .*1 of the 2 holders needed"):
         here({"signers": [(1,)]}, signing_point)
+
+
+# ---------------------------------------------------------------------- replays
+
+
+def test_a_recorded_graph_over_a_grid():
+    sim = Simulation(secrets_seed="sweep", compute=Free())
+    sim.generate("ed25519")
+    graph = record(sim.sign().trace)
+    grid = {"network": ["seoul", "tokyo"], "cold": [False, True]}
+    point = partial(replay_point, graph=graph, institution="frankfurt", samples=2_000)
+    table = here(grid, point)
+    assert list(table["scope"]) == ["protocol"] * 4
+    assert (table["p50_ms"] < table["p99_ms"]).all()
+    assert (table["samples"] == 2_000).all()
+    warm, cold = table["p50_ms"][0], table["p50_ms"][1]
+    assert cold > warm
+    row = table.iloc[3]
+    network = Network.preset("tokyo", institution="frankfurt").with_connection(cold=True)
+    assert row["mean_ms"] == graph.replay(network, 2_000, seed=int(row["seed"])).mean_ms

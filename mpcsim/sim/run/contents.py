@@ -9,6 +9,7 @@ from typing import Any
 from mpcsim.algebra.group import Point, Scalar
 from mpcsim.encoding import Message
 from mpcsim.errors import InvalidEncoding
+from mpcsim.kernels.interface import ScalarVector
 from mpcsim.sim.run.observe import Opened, Recording
 from mpcsim.sim.traces.records import MessageRecord
 
@@ -17,8 +18,9 @@ def contents(recording: Recording, messages: Iterable[MessageRecord]) -> dict[in
     """The contents of messages, by number; those that nobody was seen to send are left out.
 
     Each has ``sealed`` and ``fields``, by name: numbers, texts, and bytes, scalars and points in
-    hexadecimal, as they are encoded. One that is no message of its kind, or does not open with its
-    sender's keys, has ``bytes`` in place of the fields: its payload, or what was sent instead.
+    hexadecimal, as they are encoded (vectors of scalars as 32 bytes each, little-endian). One that
+    is no message of its kind, or does not open with its sender's keys, has ``bytes`` in place of
+    the fields: its payload, or what was sent instead.
     """
     found: dict[int, Any] = {}
     nth: defaultdict[tuple[Any, ...], int] = defaultdict(int)
@@ -48,7 +50,7 @@ def plain(value: Any) -> Any:
     match value:
         case Message():
             return {name: plain(getattr(value, name)) for name, _ in value.CODECS}
-        case Scalar() | Point():
+        case Scalar() | Point() | ScalarVector():
             return value.encode().hex()
         case bytes():
             return value.hex()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
@@ -33,6 +33,7 @@ _SCALARS: Final[Mapping[type, tuple[tuple[type, ...], str]]] = {
     int: ((int,), "not a whole number"),
     float: ((int, float), "not a number"),
 }
+_LISTS: Final[Mapping[Any, type]] = {tuple: tuple, frozenset: frozenset, Iterable: tuple}
 
 
 def decode(make: Callable[..., T], table: object, at: str, special: Special, **given: object) -> T:
@@ -112,13 +113,12 @@ def _read(hint: Any, value: object, at: str, special: Special) -> Any:
         hint = _choice([each for each in get_args(hint) if each is not NoneType], value)
     if hint in special:
         return special[hint](value, at)
-    if get_origin(hint) in (tuple, frozenset):
+    if get_origin(hint) in _LISTS:
         if not isinstance(value, list):
             raise UsageError(f"{at}: {value!r} is not a list")
         item = get_args(hint)[0]
-        return get_origin(hint)(
-            _read(item, each, f"{at}[{i}]", special) for i, each in enumerate(value)
-        )
+        made = _LISTS[get_origin(hint)]
+        return made(_read(item, each, f"{at}[{i}]", special) for i, each in enumerate(value))
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise UsageError(f"{at}: {unknown('setting', str(value), get_args(hint))}")

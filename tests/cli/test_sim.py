@@ -1,0 +1,101 @@
+"""``mpcsim sim`` and ``mpcsim trace``: scenarios run and traces read on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpcsim import Scenario
+from mpcsim.cli import main
+from mpcsim.sim import Trace
+
+THREE_OF_FIVE = """
+run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign"]
+secrets_seed = "cli"
+[hub]
+parties = 5
+latency = { kind = "log-normal", median_ms = 20, sigma = 0.1 }
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "wallet.toml"
+    path.write_text(THREE_OF_FIVE)
+    return str(path)
+
+
+def test_a_scenario_is_run_and_replayed(scenario: str, tmp_path: Path, capsys) -> None:
+    traces = tmp_path / "traces"
+    assert main(["sim", scenario, "--samples=500", f"--traces={traces}"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("hub, scope protocol\n")
+    head, generated, signed = said.splitlines()[1:4]
+    assert head.split()[-3:] == ["ms", "p99", "ms"]
+    assert generated.startswith("  generate ed25519  completed valid")
+    p50, p95, p99 = map(float, signed.split()[-3:])
+    assert 80 < p50 < p95 < p99
+    names = [path.name for path in sorted(traces.iterdir())]
+    assert names == ["1-generate-ed25519.jsonl", "2-sign-ed25519.jsonl"]
+    assert f"written: {traces / names[1]}" in said
+
+
+def test_the_same_as_json(scenario: str, capsys) -> None:
+    assert main(["sim", scenario, "--samples=500", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [task["task"] for task in found["tasks"]] == ["generate ed25519", "sign ed25519"]
+    signed = found["tasks"][1]
+    assert signed["sequential_delays"] == 2
+    assert signed["replay"]["samples"] == 500
+    assert signed["replay"]["p50_ms"] < signed["replay"]["p99_ms"]
+
+
+def test_a_preset_is_a_scenario_and_failures_show(tmp_path: Path, capsys) -> None:
+    assert main(["sim", "seoul,access=lte"]) == 0
+    assert "sign secp256k1" in capsys.readouterr().out
+    path = tmp_path / "lost.toml"
+    path.write_text('run = ["generate", "sign"]\n[[faults]]\nfault = "drop"\nkind = "Commit"\n')
+    assert main(["sim", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert "stalled" in out
+    assert "party 1 waiting in round" in out
+    assert err == "no key: 1 task left out\n"
+    assert main(["sim", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml: No such file" in capsys.readouterr().err
+
+
+def test_a_trace_in_every_form(scenario: str, tmp_path: Path, capsys) -> None:
+    assert main(["sim", scenario, f"--traces={tmp_path}"]) == 0
+    file = str(tmp_path / "2-sign-ed25519.jsonl")
+    capsys.readouterr()
+
+    def said(*options: str, status: int = 0) -> str:
+        assert main(["trace", file, *options]) == status
+        return capsys.readouterr().out
+
+    assert "critical path of sign ed25519" in said()
+    assert said("--mermaid").startswith("sequenceDiagram\n")
+    assert json.loads(said("--json"))["name"] == "sign ed25519"
+    assert Scenario.loads(said("--scenario")) == Scenario.loads(THREE_OF_FIVE)
+    assert said("--rerun") == "sign ed25519, run again: the same\n"
+    assert said(f"--perfetto={tmp_path / 'p.json'}") == f"written: {tmp_path / 'p.json'}\n"
+    assert json.loads((tmp_path / "p.json").read_text())["traceEvents"]
+    text = Path(file).read_text()
+    Path(file).write_text(text.replace('"seed":1', '"seed":9', 1))
+    assert "NOT the same" in said("--rerun", status=1)
+    Path(file).write_text(text[:-5])
+    assert main(["trace", file]) == 2
+    assert "cut off before its end" in capsys.readouterr().err
+
+
+def test_a_trace_that_does_not_say_what_made_it(tmp_path: Path, capsys) -> None:
+    assert main(["sim", "seoul", f"--traces={tmp_path}"]) == 0
+    file = tmp_path / "2-sign-secp256k1.jsonl"
+    made = Trace.load(file)
+    made.__dict__["scenario"] = ""
+    made.save_jsonl(file)
+    for option in ("--scenario", "--rerun"):
+        assert main(["trace", str(file), option]) == 2
+        assert "does not say" in capsys.readouterr().err

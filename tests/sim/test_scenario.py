@@ -1,0 +1,216 @@
+"""Scenarios: what is written is read again, errors name the entry, and everybody takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim import Network, Scenario, Simulation
+from mpcsim.errors import UsageError
+from mpcsim.sim import Declared, Free, Measured, Policy, play
+from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, drop, noise
+from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
+from mpcsim.sim.traces.records import Verdict
+from node.local import LocalService
+
+IDS = st.lists(st.integers(1, 9), unique=True, min_size=1, max_size=3).map(tuple)
+FEW = st.none() | IDS
+TIMES = st.floats(0, 1e6)
+TASKS = st.one_of(
+    st.builds(Generate, st.sampled_from(["secp256k1", "ed25519"]), st.integers(2, 5)),
+    st.builds(Sign, st.binary() | st.text().map(str.encode), FEW, IDS),
+    st.builds(Presign, st.integers(1, 64), FEW),
+    st.builds(SignPresigned, st.binary(), FEW, st.none() | st.integers(1, 3)),
+    st.builds(Recover, st.integers(1, 3), FEW),
+)
+FAULTS: st.SearchStrategy[Fault] = st.one_of(
+    st.builds(
+        MessageFault,
+        st.sampled_from(Effect),
+        st.none() | st.sampled_from(["Commit", "Offer"]),
+        st.none() | st.integers(1, 3),
+        st.none() | st.integers(1, 3),
+        st.none() | st.integers(1, 9),
+        st.floats(0, 1),
+        TIMES,
+    ),
+    st.builds(Partition, st.just(frozenset({1})), st.just(frozenset({2, 3})), TIMES),
+    st.builds(Crash, st.integers(1, 3), st.integers(0, 9), TIMES),
+)
+NETWORKS = [
+    Network.star(1.0, LogNormal(9.5, 0.8, 7), 4),
+    Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01),
+    Network.mesh(5, 3.0).with_connection(cold=True),
+    Network.hub((2, 3, 9), 20.0, service_ms=1.0),
+]
+
+
+@given(
+    st.builds(
+        Scenario,
+        st.sampled_from(NETWORKS),
+        st.lists(TASKS, max_size=3).map(tuple),
+        st.lists(FAULTS, max_size=3).map(tuple),
+        st.builds(Policy, st.just(1e4), st.integers(1, 3), st.sampled_from([2.5, 1e6])),
+        st.sampled_from([Measured(), Declared({("frost", "commit"): 0.5, ("frost", "end"): 1})]),
+        st.sampled_from(["virtual", "real"]),
+        st.integers(0, 2**48),
+        st.none() | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
+    )
+)
+def test_every_scenario_comes_back(scenario: Scenario) -> None:
+    assert Scenario.loads(scenario.dumps("a note")) == scenario
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "wallet.toml"
+    Scenario(seed=7).save(path, "from nowhere")
+    assert path.read_text().startswith("# from nowhere\n\n")
+    assert Scenario.load(path) == Scenario(seed=7)
+    network = NETWORKS[1]
+    network.save(path)
+    assert Scenario.load(path) == Scenario(network), "a network file is a scenario"
+    with pytest.raises(UsageError, match=f"^{path} is not TOML"):
+        path.write_text("run = [")
+        Scenario.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("", Network.star()),
+        ("[star]\nclient = 5\ninstitution = 80.0", Network.star(5, institution=80)),
+        (
+            '[star]\nclient = { kind = "log-normal", median_ms = 9.5, sigma = 0.8, floor_ms = 7 }',
+            Network.star(LogNormal(9.5, 0.8, 7)),
+        ),
+        ("[mesh]\nparties = 5\nlatency = 3\nloss = 0.01", Network.mesh(5, 3, loss=0.01)),
+        (
+            "[hub]\nparties = [2, 3]\nlatency = 3\n[connection]\ncold = true",
+            Network.hub((2, 3), 3).with_connection(cold=True),
+        ),
+        ('[preset]\nregion = "tokyo"\naccess = "lte"', Network.preset("tokyo", access="lte")),
+    ],
+)
+def test_short_spellings_of_networks(text: str, network: Network) -> None:
+    assert Scenario.loads(text).network == network
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sed = 1", "scenario: sed: unknown entry 'sed'; did you mean seed?"),
+        ("network = 1", "network: unknown entry"),
+        ("[hub]\npartis = 3", "hub.partis: unknown key 'partis'; did you mean parties?"),
+        ("[hub]\nlatency = 3", "hub.parties: missing"),
+        ("[hub]\nparties = 0", "hub.parties: parties is 0: not a whole number from 1 to 256"),
+        ('[preset]\nregion = "seuol"', "unknown region 'seuol'; did you mean seoul?"),
+        ("[hub]\nparties = 3\n[mesh]\nparties = 3", "mesh: the network is there already, as hub"),
+        ("[hub]\nparties = 3\n[sites.a]", "sites: the network is there already, as hub"),
+        ("[sites.a]", "links: missing"),
+        ('run = "sign"', "run: 'sign' is not a list"),
+        ('run = ["generate", "sing"]', r"run\[1\]: unknown task 'sing'; did you mean sign"),
+        ('run = [{ task = "sing" }]', r"run\[0\].task: unknown task 'sing'"),
+        ("run = [{ signers = [1] }]", r"run\[0\].task: missing \(known: generate, sign"),
+        ('run = [{ task = "sign", singers = [1] }]', r"singers: .* did you mean signers"),
+        (
+            'run = [{ task = "sign", signers = ["a"] }]',
+            r"signers\[0\]: 'a' is not a whole",
+        ),
+        ('run = [{ task = "sign", message = "0xg" }]', "message: '0xg' is not hexadecimal"),
+        ('run = [{ task = "sign", message = 5 }]', "message: 5 is not a text"),
+        ('clock = "vitual"', "clock: unknown setting 'vitual'; did you mean virtual"),
+        ('compute = "fre"', "compute: unknown compute 'fre'; did you mean free"),
+        ('[compute.frost]\ncommit = "x"', "compute.frost.commit: 'x' is not a number"),
+        (
+            '[[faults]]\nfault = "dorp"',
+            r"fault: unknown fault 'dorp'; did you mean drop",
+        ),
+        ('[[faults]]\nfault = "crash"', r"faults\[0\].party: missing"),
+        ('[[faults]]\nfault = "drop"\nnth = 0', r"faults\[0\].nth: fault nth is 0"),
+        ("[policy]\nattempts = 0", "policy.attempts: policy attempts is 0"),
+    ],
+)
+def test_an_error_says_where_and_what_is_near(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Scenario.loads(text)
+
+
+def test_what_a_file_cannot_have_is_refused() -> None:
+    class Own(LogNormal):
+        pass
+
+    class Slow(Measured):
+        pass
+
+    with pytest.raises(UsageError, match="a latency of the class Own has no kind in files"):
+        Scenario(Network.star(Own(1, 1))).dumps()
+    with pytest.raises(UsageError, match="compute measured has no place in a scenario file"):
+        Scenario(compute=Slow()).dumps()
+
+
+THREE_OF_FIVE = """
+run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign", "recover"]
+secrets_seed = "shown"
+
+[hub]
+parties = 5
+latency = 20
+"""
+
+
+def test_three_of_five_in_a_file() -> None:
+    generated, signed, recovered = play(Scenario.loads(THREE_OF_FIVE))
+    assert generated.ok
+    assert recovered.ok
+    assert generated.value.holders == (1, 2, 3, 4, 5)
+    assert {m.sender for m in signed.trace.messages} == {1, 2, 3}
+    assert signed.elapsed_ms == pytest.approx(80, abs=1)
+
+
+def test_three_of_five_in_python() -> None:
+    sim = Simulation(Network.hub(5, 20))
+    sim.generate("ed25519", threshold=3)
+    assert sim.sign().ok
+    assert sim.sign(signers=(1, 3, 5)).ok
+
+
+def test_what_a_simulation_has_done_is_a_scenario() -> None:
+    sim = Simulation(Network.star(5), seed=3, compute=Free(), secrets_seed="a")
+    sim.generate("ed25519")
+    with pytest.raises(UsageError):
+        sim.sign(signers=(1, 9))
+    stepping = sim.begin_sign(b"x", signers=(1, 3))
+    stepping.finish()
+    again = Simulation.of(sim.scenario or Scenario())
+    assert sim.scenario is not None
+    assert sim.scenario.run == (Generate("ed25519"), Sign(b"x", (1, 3)))
+    results = [again.do(task) for task in sim.scenario.run]
+    assert results[1].trace.messages == stepping.trace.messages
+    assert again.scenario == sim.scenario
+    assert Simulation(shares=sim.shares).scenario is None
+    assert Simulation(corrupt={1: lambda party: party}).scenario is None
+
+
+def test_a_key_that_fails_ends_it() -> None:
+    faults = (drop("Commit"),)
+    (only,) = play(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
+    assert only.verdict is Verdict.STALLED
+
+
+def test_a_service_takes_the_conditions(tmp_path: Path) -> None:
+    path = tmp_path / "wallet.toml"
+    Scenario(Network.star(5, 5, 5), faults=noise(delay=0.5), seed=3).save(path)
+    with LocalService.of(path) as service:
+        gateway = service.gateway.network
+        assert gateway.model == Network.star(5, 5, 5)
+        assert gateway.faults == noise(delay=0.5)
+        assert gateway.seed == 3
+    with pytest.raises(UsageError, match="parties of a service are client, operator, institution"):
+        LocalService.of(Scenario(Network.hub(5)))
+    with pytest.raises(UsageError, match="the keys of a service are 2 of 3, not 3"):
+        LocalService.of(Scenario(run=(Generate(threshold=3),)))
