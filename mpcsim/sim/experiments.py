@@ -112,7 +112,7 @@ def replay_point(
         samples: and ``approximate``, as of ``MessageGraph.replay``.
 
     Returns:
-        ``mean_ms``, ``p50_ms``, ``p95_ms``, ``p99_ms``, ``samples``, and the ``scope`` of the times.
+        ``mean_ms``, ``p50_ms``, ``p95_ms``, ``p99_ms``; ``samples``; the ``scope`` of the times.
 
     Raises:
         UsageError: bad network, or as for ``MessageGraph.replay``.
