@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch
 
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
-from mpcsim.sim.figures import BLACK, DARK, GREY, PALE, WHITE, Chart, party_colour
+from mpcsim.sim.figures import BLACK, DARK, GREY, PALE, WHITE, Chart, new_chart, party_colour
 
 _WIDTH, _HEIGHT = 9.8, 4.0
 _HALF_WIDTH, _HALF_HEIGHT = 0.83, 0.36
@@ -45,8 +44,7 @@ STATIONS: Final = (_CALLER, _NODE, _GATEWAY, _OPERATOR, _INSTITUTION)
 
 def data_flow() -> Chart:
     """The cast, and what goes from whom to whom."""
-    figure = Chart(figsize=(_WIDTH, _HEIGHT), dpi=100, facecolor=WHITE)
-    FigureCanvasAgg(figure)
+    figure = new_chart(_WIDTH, _HEIGHT)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, _WIDTH)
     axes.set_ylim(_HEIGHT, 0)

@@ -1,12 +1,13 @@
 """The simulator: real protocol parties over modelled networks, in virtual or in real time.
 
-``simulation`` is the front door; ``sweep`` walks a grid, and ``experiments`` are what it may run
+``simulation`` is the front door, ``scenario`` what it runs as data, ``reruns`` a trace again; ``sweep`` walks a grid, and ``experiments`` are what it may run
 there. Below them: ``network`` says how long messages take; ``run`` runs the parties, with their
 compute, faults and adversaries; ``traces`` is what comes out, ``figures`` its pictures, ``trace``
-both as methods; ``replay`` repeats the timing of a run a million times. ``simulated_network`` puts
-networks and faults on the links of a running service.
+both as methods; ``replay`` repeats the timing of a run a million times, ``compare`` puts such times
+beside each other. ``simulated_network`` puts networks and faults on the links of a running service.
 """
 
+from mpcsim.sim.compare import compare
 from mpcsim.sim.experiments import replay_point, signing_point
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
@@ -37,6 +38,7 @@ __all__ = [
     "Trace",
     "Verdict",
     "calibrate",
+    "compare",
     "on",
     "play",
     "replay_point",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 from mpcsim.sim.traces.records import Scope
+
+if TYPE_CHECKING:
+    from mpcsim.sim.figures import Chart
 
 PERCENTS = (50.0, 95.0, 99.0)
 """What is shown."""
@@ -116,6 +120,18 @@ class CallTimes:
             for at in map(self.percentile, PERCENTS)
         ]
         return Table(columns, rows, frozenset(columns[1:]))
+
+    def plot(self) -> Chart:
+        """The share of the calls that take longer, as ``Replay.plot`` has it; needs matplotlib.
+
+        >>> figure = service.repeat(sign, 100).plot()
+
+        Raises:
+            UsageError: there are no times, or one is 0.
+        """
+        from mpcsim.sim import figures
+
+        return figures.tails({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
 
     def __repr__(self) -> str:
         found = ", ".join(str(self.percentile(percent)) for percent in PERCENTS)

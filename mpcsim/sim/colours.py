@@ -21,6 +21,12 @@ NEUTRALS: Final = (WHITE, PALE, LIGHT, GREY, DARK)
 """Greys, besides the palette."""
 
 
+def tint(colour: str, strength: float) -> str:
+    """A colour mixed with white: all of it at 1, none at 0."""
+    parts = (255 - strength * (255 - byte) for byte in bytes.fromhex(colour[1:]))
+    return "#" + "".join(f"{round(part):02X}" for part in parts)
+
+
 @dataclass(frozen=True)
 class PartyColour:
     """A party's colour, and its shades for grounds that carry text."""

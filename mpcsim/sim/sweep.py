@@ -7,6 +7,7 @@
 The table has one row per point and repeat: the parameters, the repeat, the seed, the results. Each
 row's seed follows from its parameters, its repeat and the sweep's seed alone, so that neither the
 order nor the number of processes matters, and a larger grid contains the rows of a smaller one.
+``mpcsim.sim.figures.heat_map(table, "network", "signers")`` shows it.
 
 By default the points run in fresh (spawned) processes, one for each core. Then ``run`` must be
 importable by them: a function at the top level of a module, or a ``functools.partial`` of one, and
@@ -122,7 +123,8 @@ def sweep(
             again; it may hold fewer or more repeats.
 
     Returns:
-        A table with a row for each point and repeat, in the order of the grid.
+        A table with a row for each point and repeat, in the order of the grid;
+        ``table.attrs["parameters"]`` names the columns that are parameters.
 
     Raises:
         UsageError: bad grid, function or results, or a file of another sweep; pandas or tqdm are
@@ -484,4 +486,6 @@ def _table(
     columns = dict.fromkeys([*grid, *RESERVED])
     for row in rows:
         columns.update(dict.fromkeys(row))
-    return load_pandas("a sweep").DataFrame(rows, columns=list(columns))
+    table: pd.DataFrame = load_pandas("a sweep").DataFrame(rows, columns=list(columns))
+    table.attrs["parameters"] = list(grid)
+    return table

@@ -12,20 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from mpcsim.sim.figures import (
-    BLUE,
+    BLACK,
     DARK,
-    GREEN,
     GREY,
     LIGHT,
-    ORANGE,
     PALE,
-    SKY,
-    VERMILLION,
     WHITE,
-    YELLOW,
     Chart,
     new_chart,
+    tint,
 )
+from mpcsim.sim.figures.style import Fill
 from mpcsim.smart_account.anatomy import WORD_BYTES, Kind, Word, bound_words, packed_words
 from mpcsim.smart_account.chain import ZERO_ADDRESS
 from mpcsim.smart_account.client import SIGNATURE_BYTES, Ask, Flow, Step
@@ -34,7 +31,7 @@ from mpcsim.smart_account.fields import GAS, supplied_by
 from mpcsim.smart_account.tables import ether, receipt_of
 
 _SMALL, _TEXT, _HEAD = 7.0, 8.5, 10.0
-_FILL: Final = {Kind.ADDRESS: SKY, Kind.NUMBER: ORANGE, Kind.HASH: YELLOW}
+_SHADE: Final = {Kind.ADDRESS: 0.7, Kind.NUMBER: 0.42, Kind.HASH: 0.18}
 
 
 def _chart(width: float, height: float) -> tuple[Chart, Axes]:
@@ -72,7 +69,7 @@ def steps_diagram(flow: Flow) -> Chart:
 
 def _exchange(axes: Axes, y: float, step: Step) -> None:
     asks = isinstance(step.action, Ask)
-    far, colour = (_SERVICE, BLUE) if asks else (_OWNER, VERMILLION)
+    far, colour = (_SERVICE, GREY) if asks else (_OWNER, BLACK)
     asked, answered = _words_of(step)
     middle = (_CALLER + far) / 2
     for there, height, style in ((True, y, "-"), (False, y + 0.24, "--")):
@@ -166,7 +163,7 @@ def digest_anatomy(flow: Flow) -> Chart:
             _bytes(axes, y, word)
             y += _ROW
     names = {Kind.ADDRESS: "address", Kind.NUMBER: "number or text", Kind.HASH: "hash"}
-    keys = [Patch(facecolor=_FILL[kind], label=name) for kind, name in names.items()]
+    keys = [Patch(facecolor=tint(DARK, _SHADE[kind]), label=name) for kind, name in names.items()]
     keys.append(Patch(facecolor=PALE, label="leading zeros"))
     figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=_TEXT, frameon=False)
     return figure
@@ -178,7 +175,7 @@ def _bytes(axes: Axes, y: float, word: Word) -> None:
     for at, byte in enumerate(word.data):
         x = _LEFT + at * _CELL
         plain = at < zeros
-        face = PALE if plain else _FILL[word.kind]
+        face = PALE if plain else tint(DARK, _SHADE[word.kind])
         box = Rectangle((x, y), _CELL, _ROW - 0.03, facecolor=face, edgecolor=WHITE, lw=0.5)
         axes.add_patch(box)
         axes.text(
@@ -187,7 +184,7 @@ def _bytes(axes: Axes, y: float, word: Word) -> None:
             f"{byte:02x}",
             fontsize=6.1,
             family="monospace",
-            color=GREY if plain else "black",
+            color=GREY if plain else WHITE if _SHADE[word.kind] > 0.5 else BLACK,
             ha="center",
             va="center_baseline",
         )
@@ -198,10 +195,10 @@ def _bytes(axes: Axes, y: float, word: Word) -> None:
 # ---------------------------------------------------------------------- gas
 
 _GAS_PARTS: Final = {
-    "pre-verification": ORANGE,
-    "verification limit": SKY,
-    "call limit": GREEN,
-    "validation and call, as executed": BLUE,
+    "pre-verification": Fill("pre-verification", 0.75),
+    "verification limit": Fill("verification limit", 0.2),
+    "call limit": Fill("call limit", 0.0, "////"),
+    "validation and call, as executed": Fill("validation and call, as executed", 0.45),
 }
 
 
@@ -227,7 +224,7 @@ def gas_chart(flows: Mapping[str, Flow]) -> Chart:
     axes.grid(axis="x", color=LIGHT, lw=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    keys = [Patch(facecolor=face, label=name) for name, face in _GAS_PARTS.items()]
+    keys = [Patch(**fill.patch(), label=name) for name, fill in _GAS_PARTS.items()]
     figure.legend(handles=keys, loc="upper center", ncols=4, fontsize=_TEXT, frameon=False)
     return figure
 
@@ -243,9 +240,9 @@ def _gas_bars(axes: Axes, row: int, flow: Flow) -> None:
         operation.verification_gas_limit,
         operation.call_gas_limit,
     )
-    colours = list(_GAS_PARTS.values())
-    above = _stack(axes, row - 0.19, limits, colours[:3])
-    below = _stack(axes, row + 0.19, (limits[0], executed), (colours[0], colours[3]))
+    fills = list(_GAS_PARTS.values())
+    above = _stack(axes, row - 0.19, limits, fills[:3])
+    below = _stack(axes, row + 0.19, (limits[0], executed), (fills[0], fills[3]))
     texts = (f"limits {above:,}", f"charged {below:,}: {fee:.4f} mETH, by the {payer}")
     for y, end, text in ((row - 0.19, above, texts[0]), (row + 0.19, below, texts[1])):
         axes.annotate(
@@ -260,10 +257,10 @@ def _gas_bars(axes: Axes, row: int, flow: Flow) -> None:
         )
 
 
-def _stack(axes: Axes, y: float, parts: Sequence[int], colours: Sequence[str]) -> int:
+def _stack(axes: Axes, y: float, parts: Sequence[int], fills: Sequence[Fill]) -> int:
     """Bars end to end; where they end."""
     start = 0
-    for part, colour in zip(parts, colours, strict=True):
-        axes.barh(y, part, 0.32, left=start, color=colour, edgecolor=WHITE, lw=0.6)
+    for part, fill in zip(parts, fills, strict=True):
+        axes.barh(y, part, 0.32, left=start, **fill.patch())
         start += part
     return start

@@ -1,4 +1,4 @@
-"""Bars along a time axis, and the legend of what their colours mean."""
+"""Bars along a time axis, and the legend of what their fillings mean."""
 
 from __future__ import annotations
 
@@ -9,42 +9,37 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from mpcsim.sim.colours import BLACK, DARK, GREY, VERMILLION
+from mpcsim.sim.colours import BLACK, DARK
 from mpcsim.sim.figures.canvas import extent
-from mpcsim.sim.figures.style import FILLS, FONT
+from mpcsim.sim.figures.style import FILLS, FONT, Fill
 from mpcsim.sim.traces.flight import Segment
-
-LEGEND_COLUMNS = 4
 
 
 def draw_bar(
-    axes: Axes, row: float, height: float, start: float, stop: float, *, kind: str, gid: str
+    axes: Axes,
+    row: float,
+    height: float,
+    start: float,
+    stop: float,
+    *,
+    fill: Fill,
+    gid: str,
+    ink: str = DARK,
 ) -> None:
-    """One bar, filled as ``FILLS`` says of its kind."""
-    fill = FILLS[kind]
-    axes.add_patch(
-        Rectangle(
-            (start, row - height / 2),
-            stop - start,
-            height,
-            facecolor=fill.face,
-            edgecolor=GREY if fill.hatch else fill.face,
-            hatch=fill.hatch or None,
-            lw=0.4,
-            zorder=3,
-            gid=gid,
-        )
-    )
+    """One bar, in somebody's colour."""
+    box = (start, row - height / 2), stop - start, height
+    axes.add_patch(Rectangle(*box, **fill.patch(ink), zorder=3, gid=gid))
 
 
 def draw_segment(
-    axes: Axes, row: float, height: float, segment: Segment, end: float, gid: str
+    axes: Axes, row: float, height: float, segment: Segment, end: float, *, ink: str, gid: str
 ) -> None:
-    """The parts of a segment side by side, up to the end of the axis."""
+    """The parts of a segment side by side, up to the end of the axis, in somebody's colour."""
     now = segment.start_ms
     for part, ms in segment.parts.items():
         if ms > 0 and now < end:
-            draw_bar(axes, row, height, now, min(now + ms, end), kind=part, gid=f"{gid}-{part}")
+            stop = min(now + ms, end)
+            draw_bar(axes, row, height, now, stop, fill=FILLS[part], gid=f"{gid}-{part}", ink=ink)
         now += ms
 
 
@@ -71,42 +66,21 @@ def write_inside(
     return False
 
 
-def add_legend(
-    figure: Figure, kinds: Iterable[str], texts: Mapping[str, str] | None = None
-) -> None:
-    """What the colours mean, at the bottom."""
+def legend_handles(
+    kinds: Iterable[str],
+    texts: Mapping[str, str] | None = None,
+    fills: Mapping[str, Fill] = FILLS,
+) -> list[Patch | Line2D]:
+    """What fillings and marks mean, for the legend."""
     used = set(kinds)
     handles: list[Patch | Line2D] = [
-        Patch(
-            facecolor=fill.face,
-            edgecolor=GREY if fill.hatch else fill.face,
-            hatch=fill.hatch or None,
-            label=(texts or {}).get(kind, fill.name),
-        )
-        for kind, fill in FILLS.items()
+        Patch(**fill.patch(), label=(texts or {}).get(kind, fill.name))
+        for kind, fill in fills.items()
         if kind in used
     ]
-    if "cross" in used:
-        handles.append(
-            Line2D([], [], ls="none", marker="x", ms=7, mew=2, color=VERMILLION, label="lost")
-        )
-    if "aborted" in used:
-        handles.append(
-            Line2D([], [], ls="none", marker="X", ms=8, color=VERMILLION, label="aborted")
-        )
-    if handles:
-        figure.legend(
-            handles=handles,
-            loc="lower center",
-            ncols=min(LEGEND_COLUMNS, len(handles)),
-            fontsize=FONT,
-            labelcolor=DARK,
-            frameon=False,
-            handlelength=1.4,
-            columnspacing=1.4,
-        )
-
-
-def legend_inches(count: int) -> float:
-    """Height of a legend with so many entries."""
-    return 0.12 + 0.17 * -(-count // LEGEND_COLUMNS)
+    handles += [
+        Line2D([], [], ls="none", marker=marker, ms=7, mew=1.5, color=BLACK, label=text)
+        for kind, marker, text in (("cross", "x", "lost"), ("aborted", "X", "aborted"))
+        if kind in used
+    ]
+    return handles

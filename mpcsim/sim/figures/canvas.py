@@ -15,13 +15,18 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim.colours import BLACK, DARK, GREY, VERMILLION, WHITE, party_colour
+from mpcsim.sim.colours import BLACK, DARK, GREY, WHITE, party_colour
 from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces.records import RunRecord, Verdict
 
 DPI = 100
+TALLEST = 9.0
+"""No figure is taller, in inches: it would not fit on a screen."""
+CLOSEST = 0.14
+"""Rows that are closer, in inches, would have their texts touch each other."""
 
 
 class Chart(Figure):
@@ -62,7 +67,13 @@ def png(figure: Figure) -> bytes:
 
 
 def new_chart(width: float, height: float) -> Chart:
-    """An empty sheet; size in inches."""
+    """An empty sheet; size in inches.
+
+    Raises:
+        UsageError: it is taller than a screen.
+    """
+    if height > TALLEST + 1e-9:
+        raise UsageError(f"a figure of {height:.0f} inches is taller than a screen: show less")
     figure = Chart(figsize=(width, height), dpi=DPI, facecolor=WHITE)
     FigureCanvasAgg(figure)
     return figure
@@ -80,6 +91,26 @@ def add_axes(
         side.set_linewidth(0.8)
     axes.tick_params(labelsize=FONT, colors=DARK, width=0.8, length=3)
     return axes
+
+
+def row_height(rows: int, wanted: float, around: float, what: str) -> float:
+    """Height of each of so many rows, so that all fit on a screen; in inches, as all sizes.
+
+    Raises:
+        UsageError: they do not.
+    """
+    room = (TALLEST - around) / max(rows, 1)
+    if room < CLOSEST:
+        raise UsageError(f"{rows} {what} are taller than a screen: show less")
+    return min(wanted, room)
+
+
+def add_heading(figure: Figure, text: str) -> None:
+    """A figure's own title at the top left."""
+    width, height = figure.get_size_inches()
+    figure.text(
+        0.15 / width, 1 - 0.12 / height, text, fontsize=9, fontweight="bold", color=BLACK, va="top"
+    )
 
 
 def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
@@ -104,7 +135,7 @@ def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
         f"{trace.verdict.value} after {milliseconds(trace.finished_ms)} ms, "
         f"{trace.clock} clock, compute {trace.compute}, scope {trace.scope}",
         fontsize=8.5,
-        color=DARK if good else VERMILLION,
+        color=DARK if good else BLACK,
         fontweight="normal" if good else "bold",
         va="top",
     )

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Final
 
 from matplotlib.figure import Figure
 
 from mpcsim.sim.colours import DARK, LIGHT
-from mpcsim.sim.figures.bars import add_legend, draw_bar, draw_segment, legend_inches, write_inside
-from mpcsim.sim.figures.canvas import add_axes, add_title, new_chart
-from mpcsim.sim.figures.style import FILLS, FONT
+from mpcsim.sim.figures.bars import draw_bar, draw_segment, legend_handles, write_inside
+from mpcsim.sim.figures.canvas import TALLEST, add_axes, add_title, new_chart, party_colours
+from mpcsim.sim.figures.legend import add_legend, legend_inches
+from mpcsim.sim.figures.style import FILLS, FONT, LETTER
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces import critical_path as critical_paths
 from mpcsim.sim.traces.records import RunRecord
+
+WIDTH: Final = 9.5
+"""In inches."""
 
 
 def critical_path(trace: RunRecord) -> Figure:
     """Where the time went, place by place, and in total.
 
-    Above, one lane per party and link with the segments of the critical path in order of time;
-    the rightmost figures are each place's total. Below, the same time by part.
+    Above, one lane per party and link with the segments of the critical path in order of time, in
+    the colour of who computed or sent; the rightmost figures are each place's total. Below, the
+    same time by part, and in grey.
+
+    >>> figure = critical_path(simulation.sign().trace)
     """
     path = critical_paths.critical_path(trace)
     end = path.total_ms or 1.0
     places = path.places
     parts = {part: ms for part, ms in path.parts.items() if ms}
-    legend = legend_inches(len(parts))
+    shares = {
+        part: f"{FILLS[part].name}: {milliseconds(ms)} ms ({ms / path.total_ms:.1%})"
+        for part, ms in parts.items()
+    }
+    legend = legend_inches(list(shares.values()), WIDTH)
     lanes = 0.27 * (len(places) + 1) + 0.1
     below = 0.85 + legend
-    figure = new_chart(9.5, 0.75 + lanes + 0.5 + below)
+    lanes = min(lanes, TALLEST - 1.25 - below)
+    figure = new_chart(WIDTH, 0.75 + lanes + 0.5 + below)
     top = add_title(figure, trace, "Critical path: ") + 0.1
-    left = 0.35 + 0.062 * max((len(where) for where in places), default=8)
+    left = 0.35 + LETTER * max((len(where) for where in places), default=8)
     axes = add_axes(figure, left, 1.35, top, 0.5 + below - 0.2)
     total = add_axes(figure, left, 1.35, top + lanes + 0.42, legend + 0.5)
     rows = {where: at + 1 for at, where in enumerate(places)}
@@ -43,8 +56,13 @@ def critical_path(trace: RunRecord) -> Figure:
         each.grid(axis="x", color=LIGHT, lw=0.6, zorder=0)
         each.set_axisbelow(True)
 
+    colours = party_colours(trace)
     for at, segment in enumerate(path.segments):
-        draw_segment(axes, rows[segment.where], 0.6, segment, end, f"segment-{at}")
+        party = segment.party
+        if segment.message is not None:
+            party = trace.messages[segment.message].sender
+        ink = DARK if party is None else colours[party]
+        draw_segment(axes, rows[segment.where], 0.6, segment, end, ink=ink, gid=f"segment-{at}")
     for before, after in pairwise(path.segments):
         x = after.start_ms
         axes.plot(
@@ -78,7 +96,7 @@ def critical_path(trace: RunRecord) -> Figure:
     total.set_xlabel("time (ms)", fontsize=8.5, color=DARK)
     now = 0.0
     for part, ms in parts.items():
-        draw_bar(total, 0, 0.7, now, now + ms, kind=part, gid=f"total-{part}")
+        draw_bar(total, 0, 0.7, now, now + ms, fill=FILLS[part], gid=f"total-{part}")
         now += ms
     total.annotate(
         f"{milliseconds(path.total_ms)} ms",
@@ -91,9 +109,5 @@ def critical_path(trace: RunRecord) -> Figure:
         color=DARK,
         va="center",
     )
-    shares = {
-        part: f"{FILLS[part].name}: {milliseconds(ms)} ms ({ms / path.total_ms:.1%})"
-        for part, ms in parts.items()
-    }
-    add_legend(figure, parts, shares)
+    add_legend(figure, legend_handles(parts, shares))
     return figure

@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.colours import DARK, LIGHT, VERMILLION, WHITE
-from mpcsim.sim.figures.bars import add_legend, draw_bar, draw_segment, legend_inches, write_inside
+from mpcsim.sim.colours import BLACK, DARK, LIGHT, WHITE, party_colour
+from mpcsim.sim.figures.bars import draw_bar, draw_segment, legend_handles, write_inside
 from mpcsim.sim.figures.canvas import (
+    TALLEST,
     add_axes,
     add_title,
     horizon,
@@ -18,25 +19,35 @@ from mpcsim.sim.figures.canvas import (
     party_colours,
     party_sites,
 )
+from mpcsim.sim.figures.legend import add_legend, legend_inches
+from mpcsim.sim.figures.style import FILLS, LETTER
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.flight import flight
 from mpcsim.sim.traces.records import MessageRecord, RunRecord
 from mpcsim.sim.traces.waits import party_waits
+
+WIDTH: Final = 9.5
+"""In inches."""
+NAMED: Final = 0.165
+"""Height of a lane, in inches, from which on there is room for the names of the messages."""
 
 
 def gantt(trace: RunRecord) -> Figure:
     """One lane per party with its computing and waiting, and under it the messages it sent.
 
     A message's bar runs from sending to receipt and is split into where the time went, hop by
-    hop. Dropped and lost messages end in a cross.
+    hop. Dropped and lost messages end in a cross. Bars have the colour of who computes or sends.
+    Where there are too many messages for a screen, their names are left out.
+
+    >>> figure = gantt(simulation.sign().trace)
     """
     end = horizon(trace)
     sites = party_sites(trace)
     rows: list[tuple[float, str, str]] = []  # position, tick label, a party's colour
-    used: set[str] = set()
     drawn: list[tuple[float, PartyId | MessageRecord]] = []
     at = 0.0
-    for party, colour in party_colours(trace).items():
+    colours = party_colours(trace)
+    for party, colour in colours.items():
         at += 0.9 if rows else 0.0
         rows.append((at, f"party {party}  {sites.get(party, '')}".rstrip(), colour))
         drawn.append((at, party))
@@ -49,13 +60,15 @@ def gantt(trace: RunRecord) -> Figure:
                 drawn.append((at, message))
                 at += 0.8
 
-    used = _gantt_kinds(trace)
-    bottom = 0.55 + legend_inches(len(used))
-    tall = 0.21 * (at + 0.6)
-    figure = new_chart(9.5, tall + bottom + 0.8)
+    handles = legend_handles(_gantt_kinds(trace))
+    bottom = 0.55 + legend_inches([str(each.get_label()) for each in handles], WIDTH)
+    tall = min(0.21 * (at + 0.6), TALLEST - bottom - 0.8)
+    if tall / (at + 0.6) < NAMED:
+        rows = [(row, text if colour else "", colour) for row, text, colour in rows]
+    figure = new_chart(WIDTH, tall + bottom + 0.8)
     top = add_title(figure, trace) + 0.1
     longest = max((len(text) for _, text, _ in rows), default=10)
-    axes = add_axes(figure, 0.35 + 0.062 * longest, 0.25, top, bottom)
+    axes = add_axes(figure, 0.35 + LETTER * longest, 0.25, top, bottom)
     axes.set_xlim(0, end * 1.01)
     axes.set_ylim(at - 0.3, -0.9)
     axes.set_xlabel("time (ms)", fontsize=8.5, color=DARK)
@@ -68,10 +81,10 @@ def gantt(trace: RunRecord) -> Figure:
     axes.set_axisbelow(True)
     for row, item in drawn:
         if isinstance(item, MessageRecord):
-            _draw_flight(axes, trace, item, row, end)
+            _draw_flight(axes, trace, item, row, end, colours[item.sender])
         else:
             _draw_lane(figure, axes, trace, item, row, end)
-    add_legend(figure, used)
+    add_legend(figure, handles)
     return figure
 
 
@@ -93,16 +106,16 @@ _LANE: Final = {"message": "waiting", "contention": "contention", "unanswered": 
 
 
 def _draw_flight(
-    axes: Axes, trace: RunRecord, message: MessageRecord, row: float, end: float
+    axes: Axes, trace: RunRecord, message: MessageRecord, row: float, end: float, ink: str
 ) -> None:
     gid = f"message-{message.number}"
     segments = flight(trace, message)
     for segment in segments:
-        draw_segment(axes, row, 0.5, segment, end, gid)
+        draw_segment(axes, row, 0.5, segment, end, ink=ink, gid=gid)
     if message.fate in ("dropped", "lost"):
         x = min(segments[-1].end_ms if segments else message.sent_ms, end)
         axes.plot(
-            [x], [row], ls="none", marker="x", ms=7, mew=2, color=VERMILLION, zorder=7,
+            [x], [row], ls="none", marker="x", ms=7, mew=2, color=BLACK, zorder=7,
             clip_on=False, gid=f"cross-{message.number}",
         )  # fmt: skip
 
@@ -110,23 +123,28 @@ def _draw_flight(
 def _draw_lane(
     figure: Figure, axes: Axes, trace: RunRecord, party: PartyId, row: float, end: float
 ) -> None:
+    ink = party_colour(party).line
     ending = next((e for e in trace.endings if e.party == party), None)
     if ending is None:
         return
     for work in trace.work:
         if work.party == party and work.end_ms > work.start_ms and work.start_ms < end:
             stop = min(work.end_ms, end)
-            draw_bar(axes, row, 0.9, work.start_ms, stop, kind="compute", gid=f"work-{work.number}")
+            draw_bar(
+                axes, row, 0.9, work.start_ms, stop, fill=FILLS["compute"], ink=ink,
+                gid=f"work-{work.number}",
+            )  # fmt: skip
     for wait in party_waits(trace, party):
         draw_bar(
-            axes, row, 0.9, wait.start_ms, wait.end_ms, kind=_LANE[wait.why], gid=f"wait-{party}"
-        )
+            axes, row, 0.9, wait.start_ms, wait.end_ms, fill=FILLS[_LANE[wait.why]], ink=ink,
+            gid=f"wait-{party}",
+        )  # fmt: skip
         axes.plot([wait.end_ms] * 2, [row - 0.45, row + 0.45], color=WHITE, lw=1, zorder=4)
         if wait.why == "message":
             texts = (f"waits for {wait.sender}", f"for {wait.sender}")
             write_inside(figure, axes, row, wait.start_ms, wait.end_ms, texts)
     if ending.status == "aborted":
         axes.plot(
-            [ending.at_ms], [row], ls="none", marker="X", ms=9, color=VERMILLION, zorder=7,
+            [ending.at_ms], [row], ls="none", marker="X", ms=9, color=BLACK, zorder=7,
             clip_on=False, gid="ending-aborted",
         )  # fmt: skip

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from mpcsim.sim.colours import BLACK, VERMILLION, WHITE
+from mpcsim.sim.colours import BLACK, WHITE
 from mpcsim.sim.figures.arrows import Arrow, Label
 from mpcsim.sim.figures.canvas import extent
 from mpcsim.sim.figures.style import FONT
@@ -100,7 +100,7 @@ def place_labels(
             xycoords="axes fraction",
             textcoords="offset points",
             fontsize=FONT,
-            color=VERMILLION,
+            color=BLACK,
         )
 
 

@@ -10,14 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.colours import BLACK, DARK, GREY, ORANGE, SKY, VERMILLION
-from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart
+from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT
+from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart, row_height
 from mpcsim.sim.figures.style import FONT
 from mpcsim.sim.network.measured.fit import Fit, Times
 
 WIDTH: Final = 9.0
 ROW: Final = 2.9
-"""Height of a link's row, in inches."""
+"""Height of a link's row, in inches..."""
+LOWEST_ROW: Final = 1.7
+"""... if there are few of them, and if there are many."""
 TITLE: Final = 0.3
 DRAWS: Final = 20_000
 BINS: Final = 40
@@ -32,16 +34,21 @@ def measured_links(fits: Sequence[Fit]) -> Chart:
 
     Of a link without samples there is only the fit, with what is known of the measurement as lines.
 
+    >>> figure = measured_links([fit(series) for series in read("pairs.csv").series])
+
     Raises:
-        UsageError: there is nothing to show.
+        UsageError: there is nothing to show, or more than fits on a screen.
     """
     if not fits:
         raise UsageError("no fit to show")
-    height = ROW * len(fits) + 0.1
+    each = row_height(len(fits), ROW, 0.1, "links")
+    if each < LOWEST_ROW:
+        raise UsageError(f"{len(fits)} links are taller than a screen: show less")
+    height = each * len(fits) + 0.1
     figure = new_chart(WIDTH, height)
     for row, fit in enumerate(fits):
-        top = 0.1 + row * ROW
-        bottom = height - top - ROW
+        top = 0.1 + row * each
+        bottom = height - top - each
         simulated = fit.chosen.round_trips(DRAWS)
         _title(figure, fit, height - top)
         left = add_axes(figure, 0.6, WIDTH / 2 + 0.2, top + TITLE, bottom + 0.5)
@@ -74,8 +81,8 @@ def _densities(axes: Axes, measured: Times, simulated: Times, name: str) -> None
         low, high = 0.9 * low, 1.1 * high
     edges = np.linspace(low, high, BINS + 1).tolist()
     for times, label, style in (
-        (measured, f"measured ({len(measured)})", {"color": SKY}),
-        (simulated, name, {"color": VERMILLION, "histtype": "step", "linewidth": 1.4}),
+        (measured, f"measured ({len(measured)})", {"color": LIGHT}),
+        (simulated, name, {"color": BLACK, "histtype": "step", "linewidth": 1.2}),
     ):
         weights = np.full(len(times), 1 / len(times) / (edges[1] - edges[0]))
         axes.hist(times, edges, weights=weights, label=label, **style)
@@ -88,10 +95,10 @@ def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
     x, y = np.quantile(simulated, at), np.quantile(measured, at)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
     axes.plot(ends, ends, color=GREY, linewidth=1)
-    axes.plot(x, y, ".", markersize=4, color=ORANGE, gid="quantiles")
+    axes.plot(x, y, ".", markersize=4, color=GREY, gid="quantiles")
     for percent in (50, 95, 99):
         point = np.percentile(simulated, percent), np.percentile(measured, percent)
-        axes.plot(*point, "o", markersize=5, color=VERMILLION)
+        axes.plot(*point, "o", markersize=5, color=BLACK)
         axes.annotate(
             f"{percent} %",
             point,
@@ -105,13 +112,13 @@ def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
 
 def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
     share = (np.arange(len(simulated)) + 0.5) / len(simulated)
-    axes.plot(simulated, share, color=VERMILLION, linewidth=1.4, label=fit.chosen.name)
+    axes.plot(simulated, share, color=BLACK, linewidth=1.2, label=fit.chosen.name)
     moments = fit.series.moments
     known = {"least": moments.least_ms, "mean": moments.mean_ms, "most": moments.most_ms}
     if moments.count == 1:
         known = {"measured": moments.mean_ms}
     for name, ms in known.items():
-        axes.axvline(ms, color=SKY, linewidth=1.2)
+        axes.axvline(ms, color=GREY, linestyle="--", linewidth=1.0)
         axes.text(ms, 0.02, f" {name}", fontsize=FONT, color=DARK, rotation=90)
     _label(axes, "round trip, ms", "share below")
 

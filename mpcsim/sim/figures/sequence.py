@@ -14,10 +14,11 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.transforms import blended_transform_factory
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.colours import DARK, GREY, PALE, VERMILLION, WHITE
+from mpcsim.sim.colours import BLACK, DARK, GREY, PALE, WHITE
 from mpcsim.sim.figures.arrows import Arrow, arrow_of, forwarding_sites, labels_of
 from mpcsim.sim.figures.canvas import (
     DPI,
+    TALLEST,
     add_axes,
     add_title,
     horizon,
@@ -38,6 +39,8 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     labelled with the message's kind and size. Dropped and lost messages end in a cross; what
     was sent just before the end hangs below it. Bars on a lifeline are computation. A band begins
     when the first party begins the round.
+
+    >>> figure = sequence_diagram(simulation.sign().trace)
 
     Args:
         gateway: also show the sites that forward messages, with every hop as an arrow.
@@ -62,12 +65,12 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     foot = 0.2 + 0.125 * max((len(lines) for lines in feet.values()), default=1)
     lines = sum(label.text.count("\n") + 1 for label in labels)
     width = 2.0 + 2.7 * max(1, len(order) - 1) + 0.6
-    tall = min(13.0, max(2.6, 0.8 + 0.34 * lines))
     stubs = Counter[PartyId]()
     for label in labels:
         if label.arrows[0].end == "stub":
             stubs[label.arrows[0].message.sender] += label.text.count("\n") + 1
     tail = 0.3 + 0.16 * max(stubs.values()) if stubs else 0.0
+    tall = min(TALLEST - 1.6 - foot - tail, max(2.6, 0.8 + 0.34 * lines))
     figure = new_chart(width, 1.6 + foot + tall + tail)
     top = add_title(figure, trace) + 0.48
     axes = add_axes(figure, 0.75, 1.15, top, foot)
@@ -128,7 +131,7 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
             ha="center",
             va="top",
             fontsize=FONT,
-            color=DARK if ending.status == "done" else VERMILLION,
+            color=DARK if ending.status == "done" else BLACK,
         )
     for arrow in arrows:
         _draw_arrow(axes, arrow, colours[arrow.message.sender])
@@ -184,8 +187,8 @@ def _spread(wanted: Sequence[float], gap: float, low: float, high: float) -> lis
 def _mark_ending(axes: Axes, x: float, y: float, status: str) -> None:
     style: dict[str, Any] = {
         "done": {"marker": "o", "color": DARK, "ms": 5},
-        "aborted": {"marker": "X", "color": VERMILLION, "ms": 9},
-    }.get(status, {"marker": "o", "color": VERMILLION, "mfc": WHITE, "mew": 1.5, "ms": 7})
+        "aborted": {"marker": "X", "color": BLACK, "ms": 9},
+    }.get(status, {"marker": "o", "color": BLACK, "mfc": WHITE, "mew": 1.5, "ms": 7})
     axes.plot([x], [y], ls="none", zorder=6, clip_on=False, gid=f"ending-{status}", **style)
 
 
@@ -213,6 +216,6 @@ def _draw_arrow(axes: Axes, arrow: Arrow, colour: str) -> None:
     if arrow.end == "cross":
         x, y = arrow.points[-1]
         axes.plot(
-            [x], [y], ls="none", marker="x", ms=8, mew=2, color=VERMILLION, zorder=7,
+            [x], [y], ls="none", marker="x", ms=8, mew=2, color=BLACK, zorder=7,
             gid=f"cross-{number}",
         )  # fmt: skip

@@ -1,53 +1,97 @@
-"""What figures look like: how stretches of time are filled, how large small text is."""
+"""What figures look like: how stretches of time are filled, how lines differ, how large text is.
+
+Hue is the parties', in every figure. Causes are told apart by lightness and hatching, and lines
+that are no party's by lightness and dashes; so a bar can say both, whose it is and of what.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from mpcsim.sim.colours import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    LIGHT,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    WHITE,
-    YELLOW,
-)
+from mpcsim.errors import UsageError
+from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, WHITE, tint
+
+Style = Mapping[str, Any]
+"""What matplotlib draws a line with."""
 
 
 @dataclass(frozen=True)
 class Fill:
-    """How a stretch of time is filled."""
+    """How a stretch of time is filled: with so much of somebody's colour, and hatched with it."""
 
-    face: str
     name: str
+    shade: float
+    """1: the colour itself, 0: white."""
     hatch: str = ""
+    neutral: bool = False
+    """Grey, whosoever it is: nobody does anything."""
+
+    def patch(self, ink: str = DARK) -> dict[str, Any]:
+        """How a patch of it is drawn, in somebody's colour; dark grey is nobody's."""
+        if self.neutral:
+            ground, edge = (LIGHT if self.shade else WHITE), GREY if self.hatch else LIGHT
+        else:
+            ground, edge = tint(ink, self.shade), ink
+        return {"facecolor": ground, "edgecolor": edge, "hatch": self.hatch or None, "lw": 0.5}
 
 
 FILLS: Final[Mapping[str, Fill]] = {
-    "compute": Fill(GREEN, "compute"),
-    "waiting": Fill(LIGHT, "waiting for a message"),
-    "unanswered": Fill(LIGHT, "waiting in vain", "xxx"),
-    "propagation": Fill(BLUE, "propagation"),
-    "transmission": Fill(ORANGE, "transmission"),
-    "window": Fill(VERMILLION, "window (slow start)"),
-    "handshake": Fill(PURPLE, "handshake"),
-    "queueing": Fill(YELLOW, "queueing"),
-    "recovery": Fill(BLACK, "recovery (loss)"),
-    "service": Fill(SKY, "service at the gateway"),
-    "contention": Fill(GREY, "processor busy"),
-    "fault": Fill(WHITE, "delay by a fault", "////"),
-    "flight": Fill(SKY, "under way", "..."),
-    "idle": Fill(LIGHT, "nothing happened", "xxx"),
+    "compute": Fill("compute", 1.0),
+    "waiting": Fill("waiting for a message", 1.0, neutral=True),
+    "unanswered": Fill("waiting in vain", 1.0, "xxx", neutral=True),
+    "propagation": Fill("propagation", 0.45),
+    "transmission": Fill("transmission", 0.15),
+    "window": Fill("window (slow start)", 0.0, "////"),
+    "handshake": Fill("handshake", 0.25, r"\\\\"),
+    "queueing": Fill("queueing", 0.0, "...."),
+    "recovery": Fill("recovery (loss)", 0.0, "xxxxx"),
+    "service": Fill("service at the gateway", 0.75),
+    "contention": Fill("processor busy", 0.45, "||||"),
+    "fault": Fill("delay by a fault", 0.0, "++++"),
+    "flight": Fill("under way", 0.15, "..."),
+    "idle": Fill("nothing happened", 0.0, "xxx", neutral=True),
 }
-"""What the colours of stretches of time mean, in the order of the legend."""
+"""How causes of time are filled, in the order of the legend."""
+
+OTHERS: Final = ((1.0, ""), (0.15, ""), (0.0, "////"), (0.5, ""), (0.0, "...."), (0.3, r"\\\\"))
+OTHERS_MORE: Final = ((0.0, "xxxx"), (0.75, ""), (0.0, ""))
 
 
-FONT = 7.5
+def fills_of(kinds: Iterable[str]) -> dict[str, Fill]:
+    """A fill for each kind: that of ``FILLS``, or, if one is not there, others for all of them.
+
+    Raises:
+        UsageError: more kinds than can be told apart.
+    """
+    names = list(dict.fromkeys(kinds))
+    if all(name in FILLS for name in names):
+        return {name: fill for name, fill in FILLS.items() if name in names}
+    looks = (*OTHERS, *OTHERS_MORE)
+    if len(names) > len(looks):
+        raise UsageError(f"{len(names)} kinds of parts: more than can be told apart")
+    return {name: Fill(name, *look) for name, look in zip(names, looks, strict=False)}
+
+
+LINES: Final[tuple[Style, ...]] = (
+    {"color": BLACK, "linestyle": "-", "linewidth": 1.3},
+    {"color": GREY, "linestyle": "-", "linewidth": 2.2},
+    {"color": BLACK, "linestyle": "--", "linewidth": 1.3},
+    {"color": GREY, "linestyle": ":", "linewidth": 2.2},
+    {"color": BLACK, "linestyle": ":", "linewidth": 1.3},
+    {"color": GREY, "linestyle": "--", "linewidth": 2.2},
+)
+"""How lines differ that are no party's."""
+MARKERS: Final[tuple[Style, ...]] = (
+    {"marker": "o", "markerfacecolor": BLACK, "markeredgecolor": BLACK},
+    {"marker": "o", "markerfacecolor": WHITE, "markeredgecolor": BLACK},
+    {"marker": "s", "markerfacecolor": GREY, "markeredgecolor": GREY},
+    {"marker": "D", "markerfacecolor": WHITE, "markeredgecolor": GREY},
+)
+"""How points differ."""
+
+FONT: Final = 7.5
 """Size of small text, in points."""
+LETTER: Final = 0.062
+"""Width of a letter of it, in inches, on average; rather more than less."""

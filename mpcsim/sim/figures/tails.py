@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from textwrap import wrap
+from typing import Final, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT
 from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart
-from mpcsim.sim.figures.style import FONT
+from mpcsim.sim.figures.legend import add_legend, legend_inches
+from mpcsim.sim.figures.scales import WIDE, grid, rounded, scale_of, set_scale
+from mpcsim.sim.figures.style import FONT, LINES, MARKERS, Style
 
 WIDTH: Final = 9.0
 """Of a figure; sizes are in inches."""
@@ -28,43 +31,36 @@ BESIDE: Final = 3
 """Pictures side by side, at most."""
 LEFT: Final = 0.65
 RIGHT: Final = 0.1
-TITLE: Final = 0.3
+LEVELS: Final = 0.35
+"""Room for the names of the percentiles, at the right end of a row."""
+LETTER: Final = 0.078
+"""Width of a letter of a title."""
 TAIL: Final = 1.9
 SQUARE: Final = 2.25
 BELOW: Final = 0.5
 """Room for the numbers and the name of a time axis."""
-LEGEND: Final = 0.25
 LOWEST: Final = 1e-3
 POINTS: Final = 400
 DOTS: Final = 60
-MARKED: Final = (0.5, 0.95, 0.99)
-WIDE: Final = 4.0
-"""From this ratio of the longest to the shortest time on, times are on a logarithmic scale."""
+MARKED: Final = (0.5, 0.95, 0.99, 0.999)
+"""Percentiles that are dots."""
 
 Times = NDArray[np.float64]
-Style = Mapping[str, Any]
 
-STYLES: Final[tuple[Style, ...]] = (
-    {"color": BLACK, "linestyle": "-", "linewidth": 1.3},
-    {"color": GREY, "linestyle": "-", "linewidth": 2.2},
-    {"color": BLACK, "linestyle": "--", "linewidth": 1.3},
-    {"color": GREY, "linestyle": ":", "linewidth": 2.2},
-    {"color": BLACK, "linestyle": ":", "linewidth": 1.3},
-    {"color": GREY, "linestyle": "--", "linewidth": 2.2},
-)
-MARKERS: Final[tuple[Style, ...]] = (
-    {"marker": "o", "markerfacecolor": BLACK, "markeredgecolor": BLACK},
-    {"marker": "o", "markerfacecolor": "none", "markeredgecolor": BLACK},
-    {"marker": "s", "markerfacecolor": GREY, "markeredgecolor": GREY},
-    {"marker": "s", "markerfacecolor": "none", "markeredgecolor": GREY},
-)
 REFERENCE: Final[Style] = {"color": LIGHT, "linestyle": "-", "linewidth": 5.0}
 
 
 def tails(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWEST) -> Chart:
     """For each group a picture, and in it a curve for each distribution: the share of the times
     that are longer. Its scale is logarithmic, so that what happens one time in a hundred has as
-    much room as the rest.
+    much room as the rest. Dots are at the percentiles 50, 95, 99 and 99.9, as far as the times are
+    many enough: a curve ends where less than one of its samples takes longer. The dots of a curve
+    that is alone say how many milliseconds they are.
+
+    >>> runs = {loss: graph.replay(network.with_link("client", "gateway", loss=loss), 1_000)
+    ...         for loss in (0.0, 0.01)}
+    >>> figure = tails({"a signature": {f"{loss:.0%} lost": run.finished_ms
+    ...                                 for loss, run in runs.items()}})
 
     Args:
         groups: by title and by label, times in milliseconds: samples, or quantiles at levels that
@@ -79,22 +75,55 @@ def tails(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWE
         for title, group in groups.items()
     }
     labels = list(dict.fromkeys(label for group in shown.values() for label in group))
-    _check(shown, labels, lowest, len(STYLES))
+    _check(shown, labels, lowest, len(LINES))
     rows = math.ceil(len(shown) / BESIDE)
-    height = rows * (TITLE + TAIL + BELOW) + LEGEND
-    figure = new_chart(WIDTH if len(shown) > 1 else ALONE, height)
-    ends = _ends((times for group in shown.values() for times in group.values()), lowest)
     beside = min(BESIDE, len(shown))
+    width = WIDTH if len(shown) > 1 else ALONE
+    lines, title_height = _titles(shown, (width - LEVELS) / beside)
+    named = [(label, LINES[k]) for k, label in enumerate(labels)] if len(labels) > 1 else []
+    legend = legend_inches([label for label, _ in named], width)
+    figure = new_chart(width, rows * (title_height + TAIL + BELOW) + legend)
+    single = len(shown) == len(labels) == 1
+    every = [times for group in shown.values() for times in group.values()]
+    low, high = _ends(every, lowest)
+    if single:  # room for what stands beside the last dot
+        high *= (high / low) ** 0.25 if high / low >= WIDE else 1 + 0.25 * (1 - low / high)
     for k, (title, group) in enumerate(shown.items()):
         row, column = divmod(k, BESIDE)
-        top = row * (TITLE + TAIL + BELOW) + TITLE
+        top = row * (title_height + TAIL + BELOW) + title_height
         axes = _axes(figure, column, beside, top, TAIL)
-        _tail_axes(axes, ends, lowest, column == 0, "time (ms)")
-        axes.set_title(title, fontsize=9, color=BLACK)
+        last = column == beside - 1 or k == len(shown) - 1
+        _tail_axes(axes, (low, high), lowest, column == 0, last, "time (ms)")
+        axes.set_title(lines[title], fontsize=9, color=BLACK)
         for label, times in group.items():
-            axes.plot(*_tail(times, lowest), label=label, **STYLES[labels.index(label)])
-    _legend(figure, [(label, STYLES[k]) for k, label in enumerate(labels)])
+            style = LINES[labels.index(label)]
+            axes.plot(*_tail(times, lowest), label=label, **style)
+            _dots(axes, times, lowest, style, label, written=single)
+    add_legend(figure, [Line2D([], [], label=label, **style) for label, style in named])
     return figure
+
+
+def _titles(groups: Iterable[str], width: float) -> tuple[dict[str, str], float]:
+    """Titles in lines that fit, and the height that they take."""
+    letters = int((width - 0.2) / LETTER)
+    lines = {title: wrap(title, letters) for title in groups}
+    most = max((len(each) for each in lines.values()), default=0)
+    return {title: "\n".join(each) for title, each in lines.items()}, 0.15 + 0.15 * most
+
+
+def _dots(axes: Axes, times: Times, lowest: float, style: Style, label: str, written: bool) -> None:
+    """The percentiles of a curve, with their times if they are to be written."""
+    shares = [1 - level for level in MARKED if 1 - level >= _least(times, lowest)]
+    at = _quantiles(times, 1 - np.array(shares))
+    axes.plot(
+        at, shares, linestyle="", marker="o", markersize=4.5, color=style["color"], zorder=5,
+        gid=f"percentiles {label}", clip_on=False,
+    )  # fmt: skip
+    for ms, share in zip(at if written else (), shares, strict=False):
+        axes.annotate(
+            f"{rounded(ms)} ms", (ms, share), (5, 3), textcoords="offset points",
+            fontsize=FONT, color=DARK,
+        )  # fmt: skip
 
 
 def quantile_plot(
@@ -107,6 +136,9 @@ def quantile_plot(
     reference as a broad light line and of what is compared with it as a thin one; below the
     quantiles of both against each other, on the diagonal where they agree. Larger marks are at 50,
     95 and 99 %. Where times leave gaps, a share that is off by a hair puts a mark into one of them.
+
+    >>> pairs = {"all": (measured_ms, graph.replay(network, 1_000).finished_ms)}
+    >>> figure = quantile_plot({"a signature": pairs}, ("measured", "replayed"))
 
     Args:
         cases: by title and by label, pairs of times in milliseconds, the reference first: samples,
@@ -126,23 +158,29 @@ def quantile_plot(
     }
     labels = list(dict.fromkeys(label for case in shown.values() for label in case))
     _check(shown, labels, lowest, len(MARKERS), BESIDE)
-    height = TITLE + TAIL + BELOW + SQUARE + BELOW + LEGEND
-    figure = new_chart(WIDTH if len(shown) > 1 else ALONE, height)
+    reference, ours = names
+    width = WIDTH if len(shown) > 1 else ALONE
+    lines, title_height = _titles(shown, (width - LEVELS) / len(shown))
+    handles = [Line2D([], [], label=reference, **REFERENCE)]
+    for k, label in enumerate(labels):
+        look = {**_ours(k), **MARKERS[k], "markersize": 4}
+        handles.append(Line2D([], [], label=f"{ours}, {label}", **look))
+    legend = legend_inches([str(handle.get_label()) for handle in handles], width)
+    figure = new_chart(width, title_height + TAIL + BELOW + SQUARE + BELOW + legend)
     every = (times for case in shown.values() for pair in case.values() for times in pair)
     ends = _ends(every, lowest)
-    reference, ours = names
     for column, (title, case) in enumerate(shown.items()):
-        above = _axes(figure, column, len(shown), TITLE, TAIL)
-        _tail_axes(above, ends, lowest, column == 0, "time (ms)")
-        above.set_title(title, fontsize=9, color=BLACK)
-        square = _axes(figure, column, len(shown), TITLE + TAIL + BELOW, SQUARE)
+        above = _axes(figure, column, len(shown), title_height, TAIL)
+        _tail_axes(above, ends, lowest, column == 0, column == len(shown) - 1, "time (ms)")
+        above.set_title(lines[title], fontsize=9, color=BLACK)
+        square = _axes(figure, column, len(shown), title_height + TAIL + BELOW, SQUARE)
         _square_axes(square, ends, f"{reference} (ms)", f"{ours} (ms)" if column == 0 else "")
         for label, (one, other) in case.items():
             k = labels.index(label)
             above.plot(*_tail(one, lowest), **REFERENCE)
             above.plot(*_tail(other, lowest), **_ours(k))
             levels = 1 - np.geomspace(1, lowest, DOTS)
-            for at, size in ((levels, 2.5), (np.array(MARKED), 6.0)):
+            for at, size in ((levels, 2.5), (np.array(MARKED[:3]), 6.0)):
                 square.plot(
                     _quantiles(one, at),
                     _quantiles(other, at),
@@ -153,14 +191,7 @@ def quantile_plot(
                     markeredgewidth=0.8,
                     **MARKERS[k],
                 )
-    _legend(
-        figure,
-        [(reference, REFERENCE)]
-        + [
-            (f"{ours}, {label}", {**_ours(k), **MARKERS[k], "markersize": 4})
-            for k, label in enumerate(labels)
-        ],
-    )
+    add_legend(figure, handles)
     return figure
 
 
@@ -207,14 +238,19 @@ def _quantiles(times: Times, levels: Times) -> Times:
     return np.quantile(times, levels, method="inverted_cdf")
 
 
+def _least(times: Times, lowest: float) -> float:
+    """The smallest share that so many times can tell anything about."""
+    return max(lowest, 1 / len(times)) * (1 - 1e-9)
+
+
 def _tail(times: Times, lowest: float) -> tuple[Times, Times]:
-    shares = np.geomspace(1, lowest, POINTS)
+    shares = np.geomspace(1, max(lowest, 1 / len(times)), POINTS)
     return _quantiles(times, 1 - shares), shares
 
 
 def _axes(figure: Chart, column: int, of: int, top: float, height: float) -> Axes:
     whole_width, whole_height = figure.get_size_inches()
-    each = (whole_width - 0.1) / of
+    each = (whole_width - 0.05 - LEVELS) / of
     left = 0.05 + column * each
     return add_axes(
         figure,
@@ -226,7 +262,12 @@ def _axes(figure: Chart, column: int, of: int, top: float, height: float) -> Axe
 
 
 def _tail_axes(
-    axes: Axes, ends: tuple[float, float], lowest: float, named: bool, times: str
+    axes: Axes,
+    ends: tuple[float, float],
+    lowest: float,
+    named: bool,
+    levels: bool,
+    times: str,
 ) -> None:
     _time_axis(axes, "x", ends)
     axes.set_yscale("log")
@@ -237,7 +278,13 @@ def _tail_axes(
     axes.set_xlabel(times, fontsize=FONT, color=DARK)
     if named:
         axes.set_ylabel("take longer", fontsize=FONT, color=DARK)
-    _grid(axes)
+    for level in MARKED if levels else ():
+        if 1 - level >= lowest * (1 - 1e-9):
+            axes.annotate(
+                f"p{100 * level:g}", (1, 1 - level), (5, 0), xycoords=("axes fraction", "data"),
+                textcoords="offset points", fontsize=FONT, color=DARK, va="center",
+            )  # fmt: skip
+    grid(axes)
 
 
 def _square_axes(axes: Axes, ends: tuple[float, float], x: str, y: str) -> None:
@@ -246,34 +293,9 @@ def _square_axes(axes: Axes, ends: tuple[float, float], x: str, y: str) -> None:
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
     axes.set_ylabel(y, fontsize=FONT, color=DARK)
     axes.plot(ends, ends, color=GREY, linewidth=0.8)
-    _grid(axes)
+    grid(axes)
 
 
 def _time_axis(axes: Axes, which: Literal["x", "y"], ends: tuple[float, float]) -> None:
-    low, high = ends
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    if high / low >= WIDE:
-        axes.set(**{f"{which}scale": "log"})
-        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
+    set_scale(axes, which, scale_of(np.array(ends), WIDE))
     axes.set(**{f"{which}lim": ends})
-
-
-def _grid(axes: Axes) -> None:
-    axes.grid(color=LIGHT, linewidth=0.5)
-    axes.set_axisbelow(True)
-
-
-def _legend(figure: Chart, entries: Sequence[tuple[str, Style]]) -> None:
-    handles = [Line2D([], [], label=label, **style) for label, style in entries]
-    figure.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(LEFT / 2 / figure.get_size_inches()[0], 0),
-        ncols=len(handles),
-        fontsize=FONT,
-        labelcolor=DARK,
-        frameon=False,
-        handlelength=3,
-    )

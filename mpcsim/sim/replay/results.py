@@ -1,10 +1,14 @@
-"""What comes out of a replay: finishing times of many runs, and why. In milliseconds."""
+"""What comes out of a replay: finishing times of many runs, and why. In milliseconds.
+
+Figures are loaded when they are asked for: matplotlib is optional.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +16,9 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.arrays import Floats
 from mpcsim.sim.traces.records import Scope
+
+if TYPE_CHECKING:
+    from mpcsim.sim.figures import Chart
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,27 @@ class Explanation:
     """Parties that a path passes through, with their computation on it."""
     last: Mapping[PartyId, float]
     """Share of the samples in which this party finishes last (the first of several)."""
+
+    def plot(self) -> Chart:
+        """What to move closer: links and computing parties by the time that critical paths spend
+        there; needs matplotlib.
+
+        >>> figure = graph.replay(network, 1_000, explain=True).explanation.plot()
+        """
+        from mpcsim.sim import figures
+
+        computing = {i: f"party {i} computes" for i in self.parties}
+        shares = dict(self.links) | {computing[i]: share for i, share in self.parties.items()}
+        shown = {name: share for name, share in shares.items() if share.probability}
+        return figures.ranked(
+            {name: share.mean_ms for name, share in shown.items()},
+            notes={
+                name: f"{share.mean_ms:,.1f} ms, on {share.probability:.1%} of the paths"
+                for name, share in shown.items()
+            },
+            parties={name: i for i, name in computing.items() if name in shown},
+            x="mean time on the critical path (ms)",
+        )
 
 
 @dataclass(frozen=True)
@@ -131,6 +159,21 @@ class Replay:
             raise UsageError(f"a distribution function of {points} points: at least 2 are needed")
         shares = np.linspace(0.0, 1.0, points)
         return np.quantile(self.finished_ms, shares), shares
+
+    def plot(self) -> Chart:
+        """The share of the runs that take longer, on a logarithmic scale, with the percentiles as
+        dots; needs matplotlib.
+
+        >>> figure = graph.replay(Network.preset("tokyo", access="lte"), 1_000).plot()
+
+        Raises:
+            UsageError: a run took no time, which has no place on the scale.
+        """
+        from mpcsim.sim import figures
+
+        over = f" over {self.network}" if self.network else ""
+        title = f"{self.name}{over}, {self.samples:,} samples, scope {self.scope}"
+        return figures.tails({title: {"": self.finished_ms}})
 
     def __str__(self) -> str:
         at = self.percentiles()

@@ -1,0 +1,237 @@
+"""Times beside each other: of replays, and of calls that were made again and again.
+
+    >>> at = {city: Network.preset(city, access="lte") for city in ("seoul", "tokyo", "frankfurt")}
+    >>> found = compare({city: graph.replay(there, 1_000) for city, there in at.items()})
+    >>> table, curves, best_first = str(found), found.plot(), found.ranked()
+
+The first one is what the others are compared with. All times are milliseconds. Figures are loaded
+when they are asked for: matplotlib is optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.call_times import CallTimes
+from mpcsim.sim.replay.results import Replay
+from mpcsim.sim.rich_display import Table, counted, document, milliseconds
+
+if TYPE_CHECKING:
+    from mpcsim.sim.figures import Chart
+
+Times = Replay | CallTimes
+"""What can be compared."""
+
+PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
+DIFFERENCES: Final = ("p50", "p99")
+"""What the table has the differences of; ``rows`` has all."""
+NONE: Final = "-"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison:
+    """Several distributions of times by name; shows itself as a table."""
+
+    runs: Mapping[str, Times]
+    """The first is what the others are compared with."""
+
+    @property
+    def first(self) -> str:
+        return next(iter(self.runs))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each name, as plain values: ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``,
+        ``p50_ms``, ``p95_ms``, ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same
+        (``mean``, ``p50`` and so on) minus those of the first. None: so far out is less than one of
+        the n.
+        """
+        found = {name: _measures(run) for name, run in self.runs.items()}
+        base = found[self.first]
+        return [
+            {
+                "name": name,
+                "scope": run.scope,
+                "n": len(_times(run)),
+                "failed": run.failed if isinstance(run, CallTimes) else 0,
+                **{f"{measure}_ms": ms for measure, ms in found[name].items()},
+                "difference_ms": {
+                    measure: _minus(ms, base[measure]) for measure, ms in found[name].items()
+                },
+            }
+            for name, run in self.runs.items()
+        ]
+
+    def table(self) -> Table:
+        """The same for people."""
+        measures = ["mean", *(f"p{percent:g}" for percent in PERCENTS)]
+        columns = ["", "n", *(f"{m} ms" for m in measures), *(f"{m} vs first" for m in DIFFERENCES)]
+        scopes = len(self._scopes) > 1
+        rows = []
+        for at, row in enumerate(self.rows()):
+            more = [row["difference_ms"][measure] if at else None for measure in DIFFERENCES]
+            rows.append(
+                [
+                    f"{row['name']} ({row['scope']})" if scopes else row["name"],
+                    f"{row['n']:,}",
+                    *(_shown(row[f"{measure}_ms"]) for measure in measures),
+                    *(_shown(ms, "+,.2f") for ms in more),
+                ]
+            )
+        return Table(columns, rows, frozenset(columns[1:]))
+
+    def notes(self) -> list[str]:
+        """What one must know of the table."""
+        notes = [f"scope {' and '.join(self._scopes)}; first: {self.first}"]
+        if len(self._scopes) > 1:
+            notes.append("times of different things: a REST call is more than a protocol")
+        notes += [
+            f"{name}: {counted(run.failed, 'further call')} failed and left no time"
+            for name, run in self.runs.items()
+            if isinstance(run, CallTimes) and run.failed
+        ]
+        if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
+            notes.append(f"{NONE}: so far out is less than one of the times")
+        return notes
+
+    # ------------------------------------------------------------------ figures
+
+    def plot(self) -> Chart:
+        """A curve for each: the share that takes longer, on a logarithmic scale, with the
+        percentiles as dots; needs matplotlib.
+
+        >>> figure = compare({"LTE": lte, "fibre": fibre}).plot()
+
+        Raises:
+            UsageError: more than can be told apart, or a time of 0.
+        """
+        from mpcsim.sim import figures
+
+        labels = {
+            name: f"{name} (scope {run.scope})" if len(self._scopes) > 1 else name
+            for name, run in self.runs.items()
+        }
+        title = "" if len(self._scopes) > 1 else f"scope {self._scopes[0]}"
+        return figures.tails({title: {labels[name]: _times(r) for name, r in self.runs.items()}})
+
+    def ranked(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
+        """What to change first: how much shorter than the first each of the others is, the best on
+        top; needs matplotlib.
+
+        >>> figure = compare({"as it is": lte, "on fibre": fibre}).ranked()
+
+        Args:
+            percent: the percentile that the bars are about.
+            beside: the one that the dots are about.
+
+        Raises:
+            UsageError: there is only one, or a percentile is not between 0 and 100.
+        """
+        from mpcsim.sim import figures
+
+        if len(self.runs) < 2:
+            raise UsageError("nothing to rank: only one was given")
+        saved = []
+        for each in (percent, beside):
+            if not 0 <= each <= 100:
+                raise UsageError(f"percentile {each}: not between 0 and 100")
+            ms = {name: float(np.percentile(_times(run), each)) for name, run in self.runs.items()}
+            saved.append({n: ms[self.first] - ms[n] for n in self.runs if n != self.first})
+        bars, dots = saved
+        return figures.ranked(
+            bars,
+            dots=dots,
+            names=(f"p{percent:g}", f"p{beside:g}"),
+            notes={
+                name: f"p{percent:g} {ms:,.0f} ms, p{beside:g} {dots[name]:,.0f} ms"
+                for name, ms in bars.items()
+            },
+            x="saved (ms)",
+            title=f"What is shorter than “{self.first}”, and by how much",
+        )
+
+    def splits(self) -> Chart:
+        """What the mean time of each is made of: a bar in parts; needs matplotlib, and replays that
+        were explained.
+
+        >>> network = Network.star(50, 50, 50)
+        >>> ways = {"kept open": network, "cold": network.with_connection(cold=True)}
+        >>> runs = {name: graph.replay(way, 100, explain=True) for name, way in ways.items()}
+        >>> figure = compare(runs).splits()
+
+        Raises:
+            UsageError: one is no replay with an explanation.
+        """
+        from mpcsim.sim import figures
+
+        rows = {}
+        for name, run in self.runs.items():
+            if not isinstance(run, Replay) or run.explanation is None:
+                raise UsageError(f"{name}: no replay with explain=True, so nobody knows its parts")
+            rows[name] = run.explanation.split_ms
+        return figures.splits(rows, x="mean time (ms)")
+
+    # ------------------------------------------------------------------ display
+
+    @property
+    def _scopes(self) -> list[str]:
+        return list(dict.fromkeys(run.scope for run in self.runs.values()))
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {', '.join(self.runs)}>"
+
+    def __str__(self) -> str:
+        return "\n".join([self.table().text(""), *self.notes()])
+
+    def _repr_html_(self) -> str:
+        return document("", [self.table()], notes=self.notes())
+
+
+def compare(runs: Mapping[str, Times]) -> Comparison:
+    """Put replays (``Replay``) and repeated calls (``CallTimes``) beside each other, by name.
+
+    >>> print(compare({"LTE": lte, "fibre": fibre}))  # doctest: +SKIP
+               n  mean ms  p50 ms  p95 ms  p99 ms  p99.9 ms  p50 vs first  p99 vs first
+    LTE    1,000   151.98  146.45  203.24  421.43    498.29             -             -
+    fibre  1,000    74.19   74.13   78.91   80.38     82.17        -72.32       -341.05
+    scope protocol; first: LTE
+
+    Raises:
+        UsageError: nothing to compare, something that has no times, or none of them.
+    """
+    if not runs:
+        raise UsageError("nothing to compare")
+    for name, run in runs.items():
+        if not isinstance(run, Times):
+            raise UsageError(f"{name} is a {type(run).__name__}: no replay, and no call times")
+        if not len(_times(run)):
+            raise UsageError(f"{name}: no times")
+    return Comparison(dict(runs))
+
+
+def _times(run: Times) -> NDArray[np.float64]:
+    return run.finished_ms if isinstance(run, Replay) else run.times_ms
+
+
+def _measures(run: Times) -> dict[str, float | None]:
+    times = _times(run)
+    found: dict[str, float | None] = {"mean": float(times.mean())}
+    for percent, ms in zip(PERCENTS, np.percentile(times, PERCENTS), strict=True):
+        beyond = len(times) * (100 - percent) / 100
+        found[f"p{percent:g}"] = float(ms) if beyond > 1 - 1e-9 else None
+    return found
+
+
+def _minus(ms: float | None, base: float | None) -> float | None:
+    return None if ms is None or base is None else ms - base
+
+
+def _shown(ms: float | None, how: str = "") -> str:
+    if ms is None:
+        return NONE
+    return format(ms, how) if how else milliseconds(ms)

@@ -1,0 +1,174 @@
+"""One quantity over another: lines, steps and points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike, NDArray
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.colours import DARK, GREY, LIGHT, PALE, party_colour
+from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, extent, new_chart
+from mpcsim.sim.figures.legend import add_legend, legend_inches
+from mpcsim.sim.figures.scales import grid, scale_of, set_scale
+from mpcsim.sim.figures.style import FONT, LETTER, LINES, MARKERS, Style
+
+WIDTH: Final = 8.0
+TALL: Final = 2.9
+"""Of the picture itself; sizes are in inches."""
+NAME: Final = 0.15
+"""Height of a name above the picture."""
+
+Points = tuple[ArrayLike, ArrayLike]
+Values = NDArray[np.float64]
+
+
+def curves(
+    lines: Mapping[str, Points],
+    *,
+    x: str,
+    y: str,
+    title: str = "",
+    steps: bool = False,
+    dots: Mapping[str, Points] | None = None,
+    parties: Mapping[str, PartyId] | None = None,
+    across: Mapping[str, float] | None = None,
+    along: Mapping[str, float] | None = None,
+    faint: Sequence[Points] = (),
+    shaded: Sequence[tuple[float, float]] = (),
+) -> Chart:
+    """A line for each name. An axis whose values are magnitudes apart is logarithmic, and symlog if
+    there is a zero among them: small losses have room beside none at all.
+
+    >>> losses = [0, 0.01, 0.1, 1]
+    >>> figure = curves({"99 %": (losses, [170, 172, 250, 460])}, x="loss (%)", y="time (ms)")
+
+    Args:
+        lines: by name, the values of x and those of y.
+        x: what goes across, with its unit.
+        y: what goes up, with its unit.
+        steps: a value holds until the next one.
+        dots: by name, points without a line.
+        parties: which lines and points are whose: they have the party's colour.
+        across: by name, heights with a dotted line.
+        along: by name, values of x with a dotted line.
+        faint: lines without a name, behind the others.
+        shaded: stretches of x with a grey ground.
+
+    Raises:
+        UsageError: nothing to show, a line whose values are not as many, or more lines than can be
+            told apart.
+    """
+    drawn = {name: _points(name, given) for name, given in lines.items()}
+    points = {name: _points(name, given) for name, given in (dots or {}).items()}
+    behind = [_points("a faint line", given) for given in faint]
+    every = [*drawn.values(), *points.values(), *behind]
+    if not every:
+        raise UsageError("no line to show")
+    owned = parties or {}
+    styles = _styles(list(drawn), LINES, owned)
+    marks = _styles(list(points), MARKERS, owned)
+    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
+    handles += [
+        Line2D([], [], label=name, linestyle="", markersize=6, **style)
+        for name, style in marks.items()
+    ]
+    if len(handles) == 1:
+        handles = []
+    legend = legend_inches([str(handle.get_label()) for handle in handles], WIDTH)
+    names = along or {}
+    heads = 0.0 if not names else NAME * min(3, len(names)) + 0.08
+    top, bottom = (0.38 if title else 0.12) + heads, 0.5 + legend
+    figure = new_chart(WIDTH, top + TALL + bottom)
+    add_heading(figure, title)
+    right = 0.25 + LETTER * max((len(name) for name in across or {}), default=0)
+    axes = add_axes(figure, 0.85, right, top, bottom)
+    for which, at, more in (("x", 0, names), ("y", 1, across or {})):
+        values = np.concatenate([each[at] for each in every] + [np.array(list(more.values()))])
+        _set_axis(axes, "x" if which == "x" else "y", values)
+    for xs, ys in behind:
+        axes.plot(xs, ys, color=LIGHT, linewidth=1.0, zorder=2, gid="faint")
+    for start, stop in shaded:
+        axes.axvspan(start, stop, facecolor=PALE, zorder=0, gid="shaded")
+    how = "steps-post" if steps else "default"
+    for name, (xs, ys) in drawn.items():
+        axes.plot(xs, ys, label=name, drawstyle=how, zorder=3, **styles[name])
+    for name, (xs, ys) in points.items():
+        axes.plot(xs, ys, label=name, linestyle="", markersize=6, zorder=5, **marks[name])
+    for name, height in (across or {}).items():
+        axes.axhline(height, color=GREY, linestyle=":", linewidth=1.0, zorder=2)
+        axes.annotate(
+            name, (1, height), (5, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", fontsize=FONT, color=DARK, va="center",
+        )  # fmt: skip
+    _name_along(figure, axes, names)
+    grid(axes)
+    axes.set_xlabel(x, fontsize=FONT, color=DARK)
+    axes.set_ylabel(y, fontsize=FONT, color=DARK)
+    add_legend(figure, handles)
+    return figure
+
+
+def _points(name: str, given: Points) -> tuple[Values, Values]:
+    xs, ys = (np.asarray(each, dtype=np.float64).ravel() for each in given)
+    if len(xs) != len(ys) or not len(xs):
+        raise UsageError(f"{name}: {len(xs)} values of x and {len(ys)} of y")
+    return xs, ys
+
+
+def _styles(
+    names: Sequence[str], looks: Sequence[Style], parties: Mapping[str, PartyId]
+) -> dict[str, Style]:
+    """A look for each name: a party's own colour, or the next of those that are nobody's."""
+    free = [name for name in names if name not in parties]
+    if len(free) > len(looks):
+        raise UsageError(f"{len(free)} lines or kinds of points: more than can be told apart")
+    found: dict[str, Style] = dict(zip(free, looks, strict=False))
+    for name in set(names) - set(free):
+        ink = party_colour(parties[name]).line
+        own: dict[str, Any] = {"color": ink, "linewidth": 1.6}
+        if looks is MARKERS:
+            own = {"marker": "o", "color": ink}
+        found[name] = own
+    return {name: found[name] for name in names}
+
+
+def _set_axis(axes: Axes, which: Any, values: Values) -> None:
+    values = values[np.isfinite(values)]
+    scale = scale_of(values)
+    smallest = float(values[values > 0].min()) if scale != "linear" else 1.0
+    set_scale(axes, which, scale, smallest)
+    low, high = float(values.min()), float(values.max())
+    if scale == "log":
+        margin = (high / low) ** 0.03
+        ends = low / margin, high * margin
+    elif scale == "symlog":
+        ends = -0.15 * smallest, high * 1.15
+    else:
+        margin = 0.04 * (high - low or abs(high) or 1.0)
+        floor = which == "y" and 0 <= low < 0.5 * high
+        ends = (0.0 if floor and low > 0 else low - margin), high + margin
+    (axes.set_xlim if which == "x" else axes.set_ylim)(*ends)
+
+
+def _name_along(figure: Figure, axes: Axes, names: Mapping[str, float]) -> None:
+    """Write the names of dotted lines above the picture, each where it meets no other."""
+    taken: list[tuple[int, float, float]] = []
+    for name, at in sorted(names.items(), key=lambda item: item[1]):
+        axes.axvline(at, color=GREY, linestyle=":", linewidth=1.0, zorder=2)
+        for line in range(3):
+            text = axes.annotate(
+                name, (at, 1), (0, 3 + 72 * NAME * line), xycoords=("data", "axes fraction"),
+                textcoords="offset points", fontsize=FONT, color=DARK, ha="center",
+            )  # fmt: skip
+            box = extent(figure, text)
+            if all(k != line or box.x0 > x1 + 6 or box.x1 < x0 - 6 for k, x0, x1 in taken):
+                taken.append((line, box.x0, box.x1))
+                break
+            text.remove()

@@ -1,0 +1,97 @@
+"""What is worth most: a bar for each of several things, the longest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.colours import BLACK, DARK, WHITE, party_colour, tint
+from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, new_chart, row_height
+from mpcsim.sim.figures.legend import add_legend, legend_inches
+from mpcsim.sim.figures.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.style import FONT, LETTER, Style
+
+WIDTH: Final = 8.0
+ROW: Final = 0.27
+"""Sizes are in inches."""
+SHADE: Final = 0.45
+_DOT: Final[Style] = {
+    "linestyle": "", "marker": "o", "markersize": 4.5, "markerfacecolor": WHITE,
+    "markeredgecolor": BLACK, "color": BLACK,
+}  # fmt: skip
+
+
+def ranked(
+    values: Mapping[str, float],
+    *,
+    dots: Mapping[str, float] | None = None,
+    names: tuple[str, str] = ("", ""),
+    notes: Mapping[str, str] | None = None,
+    parties: Mapping[str, PartyId] | None = None,
+    x: str = "time (ms)",
+    title: str = "",
+) -> Chart:
+    """Bars from zero, the largest on top; what is below zero goes the other way.
+
+    >>> figure = ranked({"institution to tokyo": 666.9, "caller on fibre": 72.4}, x="saved (ms)")
+
+    Args:
+        values: the lengths of the bars.
+        dots: another value of the same things, as a dot.
+        names: of the values and of the dots.
+        notes: what stands behind the bars; the values by default.
+        parties: whose bars are whose.
+
+    Raises:
+        UsageError: nothing to rank, or more than fits on a screen.
+    """
+    if not values:
+        raise UsageError("nothing to rank")
+    order = sorted(values, key=lambda name: (-values[name], name))
+    behind = notes or {name: rounded(value) for name, value in values.items()}
+    handles = []
+    if dots is not None:
+        bar = Patch(facecolor=tint(DARK, SHADE), edgecolor=DARK, lw=0.5, label=names[0])
+        handles = [bar, Line2D([], [], **_DOT, label=names[1])]
+    legend = legend_inches([str(handle.get_label()) for handle in handles], WIDTH)
+    top, bottom = (0.4 if title else 0.1), 0.5 + legend
+    each = row_height(len(order), ROW, top + bottom, "bars")
+    figure = new_chart(WIDTH, top + each * len(order) + bottom)
+    add_heading(figure, title)
+    left = 0.2 + LETTER * max(map(len, order))
+    right = 0.25 + LETTER * max(len(behind.get(name, "")) for name in order)
+    axes = add_axes(figure, left, right, top, bottom)
+    every = [0.0, *values.values(), *(dots or {}).values()]
+    low, high = min(every), max(every)
+    margin = 0.03 * (high - low or 1.0)
+    axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    set_scale(axes, "x", "linear")
+    grid(axes, "x")
+    if low < 0:
+        axes.axvline(0, color=DARK, lw=0.8, zorder=4)
+    for row, name in enumerate(order):
+        party = (parties or {}).get(name)
+        ink = DARK if party is None else party_colour(party).line
+        axes.add_patch(
+            Rectangle(
+                (0, row - 0.32), values[name], 0.64, facecolor=tint(ink, SHADE), edgecolor=ink,
+                lw=0.5, zorder=3, gid=f"bar {name}",
+            )
+        )  # fmt: skip
+        if dots is not None and name in dots:
+            axes.plot([dots[name]], [row], **_DOT, zorder=5, gid=f"dot {name}")
+        axes.annotate(
+            behind.get(name, ""), (1, row), (5, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", fontsize=FONT, color=DARK, va="center",
+        )  # fmt: skip
+    axes.set_yticks(range(len(order)), order)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(x, fontsize=FONT, color=DARK)
+    add_legend(figure, handles)
+    return figure

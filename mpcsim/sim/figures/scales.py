@@ -1,0 +1,69 @@
+"""The scale of an axis, and how its numbers are written."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    SymmetricalLogLocator,
+)
+from numpy.typing import NDArray
+
+from mpcsim.sim.colours import LIGHT
+
+WIDE: Final = 4.0
+"""From this ratio of the longest to the shortest on, times are on a logarithmic scale."""
+SPREAD: Final = 30.0
+"""The same of anything else."""
+
+Scale = Literal["linear", "log", "symlog"]
+
+
+def scale_of(values: NDArray[np.float64], wide: float = SPREAD) -> Scale:
+    """Logarithmic where values are magnitudes apart; with a zero among them (a loss of nothing,
+    say), linear up to the smallest that is not."""
+    above = values[values > 0]
+    if (values < 0).any() or len(above) < 2 or above.max() < wide * above.min():
+        return "linear"
+    return "symlog" if (values == 0).any() else "log"
+
+
+def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, smallest: float = 1.0) -> None:
+    """Give an axis its scale; ``smallest``: where a symlog axis begins to be logarithmic."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    change = axes.set_xscale if which == "x" else axes.set_yscale
+    if scale == "log":
+        change("log")
+        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    elif scale == "symlog":
+        change("symlog", linthresh=smallest, linscale=0.5)
+        locator: Any = SymmetricalLogLocator(linthresh=smallest, base=10)
+        axis.set_major_locator(locator)
+    else:
+        axis.set_major_locator(MaxNLocator(nbins=8 if which == "x" else 6))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+
+
+def number(value: float) -> str:
+    """As short as it is exact: thousands apart from 10,000 on, no exponent."""
+    if abs(value) >= 10_000:
+        return f"{value:,.0f}"
+    return f"{value:.6g}"
+
+
+def rounded(value: float) -> str:
+    """A result that nobody needs all digits of: one decimal below 100, none from there on."""
+    return f"{value:,.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+
+
+def grid(axes: Axes, which: Literal["x", "y", "both"] = "both") -> None:
+    """Faint lines behind everything."""
+    axes.grid(axis=which, color=LIGHT, linewidth=0.5)
+    axes.set_axisbelow(True)
