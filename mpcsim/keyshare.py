@@ -5,7 +5,7 @@ Stored encodings start with a version and the curve's name, so they decode on th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
@@ -213,7 +213,11 @@ class KeyShare:
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, *, shape: tuple[int, tuple[PartyId, ...]] | None = None
+        cls,
+        data: bytes,
+        *,
+        shape: tuple[int, tuple[PartyId, ...]] | None = None,
+        schemes: Callable[[str], Mta] = mta_scheme,
     ) -> KeyShare:
         """Strict inverse of ``to_bytes``.
 
@@ -227,7 +231,7 @@ class KeyShare:
         group, rest = _open_stored(data)
         reader = Reader(rest)
         scheme = reader.take(reader.number(1))
-        mta = _scheme(scheme)
+        mta = _scheme(scheme, schemes)
         body = _ShareBody.read(reader, WireContext(group, mta))
         reader.finish()
         if shape not in (None, (body.record.threshold, body.record.holders)):
@@ -433,10 +437,12 @@ def _scheme_name(mta: Mta | None) -> bytes:
     return b"" if mta is None else mta.identifier.encode()
 
 
-def _scheme(name: bytes) -> Mta | None:
+def _scheme(name: bytes, schemes: Callable[[str], Mta]) -> Mta | None:
     if not name:
         return None
     try:
-        return mta_scheme(name.decode())
-    except (UsageError, UnicodeDecodeError) as error:
-        raise InvalidEncoding("unknown multiplication scheme") from error
+        return schemes(name.decode("ascii"))
+    except UnicodeDecodeError:
+        raise InvalidEncoding("its multiplication scheme has no name") from None
+    except UsageError as error:
+        raise InvalidEncoding(f"its multiplication scheme is not known: {error}") from error

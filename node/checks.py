@@ -10,6 +10,7 @@ from typing import Final, Self
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.mta.schemes import built_in_scheme
 from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import Signing
@@ -116,7 +117,7 @@ def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
         # Whoever knows the MPC nodes' public keys can seal anything.
         if len(data) > MAX_SHARE_BYTES.get(store.curve, 0):
             raise InvalidEncoding("too long")
-        share = KeyShare.from_bytes(data, shape=(THRESHOLD, HOLDERS))
+        share = KeyShare.from_bytes(data, shape=(THRESHOLD, HOLDERS), schemes=built_in_scheme)
         check_share(share, sealed.key_id)
     except WrongKey:
         raise BadRequest(

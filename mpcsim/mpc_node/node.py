@@ -56,7 +56,7 @@ from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.presignatures import Allowances, Parts
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
-from mpcsim.mta.schemes import standard_scheme
+from mpcsim.mta.schemes import built_in_scheme, standard_scheme
 from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Done, Output, Party, Prepared, Send
@@ -929,7 +929,7 @@ class MpcNode:
 
     def _decode(self, stored: StoredShare) -> KeyShare:
         try:
-            share = KeyShare.from_bytes(stored.share)
+            share = KeyShare.from_bytes(stored.share, schemes=built_in_scheme)
         except InvalidEncoding:  # what it says may quote the share
             share = None
         if share and (share.identifier, share.record.epoch.hex()) == (self.me, stored.key_id):

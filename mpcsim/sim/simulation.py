@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.mta.base import Mta
 from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
@@ -235,14 +236,18 @@ class Simulation:
     # ------------------------------------------------------------------ the wallet's operations
 
     def generate(
-        self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | None = None
+        self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | Mta | None = None
     ) -> Result[PublicKeyRecord]:
         """Generate a key among all placed parties; the simulation keeps the shares.
+
+        Args:
+            scheme: multiplication scheme on secp256k1, ``ot/80`` by default: a name, or one of
+                your own that is registered (``mpcsim.mta.schemes``).
 
         Raises:
             UsageError: bad curve, threshold or scheme.
         """
-        return self.do(Generate(curve, threshold, scheme))
+        return self.do(Generate(curve, threshold, _name(scheme)))
 
     def sign(
         self,
@@ -321,10 +326,10 @@ class Simulation:
         return Stepping(self, self._operation(task))
 
     def begin_generate(
-        self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | None = None
+        self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | Mta | None = None
     ) -> Stepping[PublicKeyRecord]:
         """``generate``, one event at a time."""
-        return self.begin(Generate(curve, threshold, scheme))
+        return self.begin(Generate(curve, threshold, _name(scheme)))
 
     def begin_sign(
         self,
@@ -670,6 +675,10 @@ def play(scenario: Scenario) -> tuple[Result[Any], ...]:
         if isinstance(task, Generate) and not found[-1].ok:
             break
     return tuple(found)
+
+
+def _name(scheme: str | Mta | None) -> str | None:
+    return scheme if isinstance(scheme, str | None) else scheme.identifier
 
 
 def _some(ids: Iterable[int] | None) -> tuple[int, ...] | None:

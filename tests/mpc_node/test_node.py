@@ -6,6 +6,7 @@ import stat
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -16,16 +17,19 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node import events
 from mpcsim.mpc_node.node import MAX_SESSIONS
-from mpcsim.mpc_node.store import ShareStore
+from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.sweeping import sweeping
+from mpcsim.mta import schemes
 from mpcsim.protocol import Done
 from mpcsim.rng import SeededRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.statements import SignedRecord
+from mpcsim.sample_keys import keys
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import claimed, store_file
+from tests.examples.open_multiplication import OpenMta
 from tests.helpers.gateway import (
     MESSAGE,
     NO_PROOF,
@@ -40,6 +44,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
+from tests.helpers.schemes import with_scheme
 from tests.service.test_grants import everything, seen
 
 
@@ -98,6 +103,24 @@ def test_another_signer_is_not_played():
         share = await client.generate("ed25519")
         link, user_id = gateway.links[OPERATOR], await client.user_id()
         assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
+
+    run(work)
+
+
+def test_a_stored_share_of_a_multiplication_scheme_of_ones_own_is_no_share(monkeypatch):
+    """Whether or not this process knows the scheme, as that of a notebook may."""
+    own = keys("secp256k1")[OPERATOR]
+    foreign = with_scheme(own, OpenMta())
+    monkeypatch.setattr(schemes, "_REGISTERED", {})
+    schemes.register_scheme(foreign.mta)
+    assert KeyShare.from_bytes(foreign.to_bytes()) == foreign
+    row = StoredShare(own.record.epoch.hex(), "alice", "secp256k1", b"", own.to_bytes(), "active")
+
+    async def work(gateway, client):
+        node = gateway.links[OPERATOR].node
+        assert node._decode(row) == own
+        with pytest.raises(Refused, match="stored share of this key is damaged"):
+            node._decode(replace(row, share=foreign.to_bytes()))
 
     run(work)
 

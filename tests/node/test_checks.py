@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
+from mpcsim.mta import schemes
+from mpcsim.mta.schemes import register_scheme
+from mpcsim.sample_keys import keys
 from mpcsim.vault import INTERACTIVE, Argon2Cost, EncryptedShare, SecretStore, VaultKey
 from node import checks
 from node.checks import SealedShare, check_cost, opened_share
 from node.errors import BadRequest
+from tests.examples.open_multiplication import OpenMta
+from tests.helpers.schemes import with_scheme
 
 HALVES = {OPERATOR: bytes(144), INSTITUTION: bytes(144)}
 KEYS = {OPERATOR: bytes(32), INSTITUTION: bytes(32)}
@@ -33,3 +38,20 @@ def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
         sealed = SealedShare("ab" * 32, share, store, "ed25519")
         opened_share(sealed, VaultKey(bytearray(64)), "alice")
     assert not decoded
+
+
+def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
+    """Whether or not this process knows the scheme, as that of a notebook may."""
+    own = keys("secp256k1")[CLIENT]
+    foreign = with_scheme(own, OpenMta())
+    monkeypatch.setattr(schemes, "_REGISTERED", {})
+    register_scheme(foreign.mta)
+    assert KeyShare.from_bytes(foreign.to_bytes()) == foreign
+    key_id = own.record.epoch.hex()
+    store = SecretStore(key_id, "secp256k1", bytes(16), INTERACTIVE, bytes(32), HALVES, KEYS, KEYS)
+    sealed = SealedShare(key_id, EncryptedShare(b"", b""), store, "secp256k1")
+    monkeypatch.setattr(checks, "open_share", lambda *arguments: own.to_bytes())
+    assert opened_share(sealed, VaultKey(bytearray(64)), "alice") == own
+    monkeypatch.setattr(checks, "open_share", lambda *arguments: foreign.to_bytes())
+    with pytest.raises(BadRequest, match="Invalid encrypted_share"):
+        opened_share(sealed, VaultKey(bytearray(64)), "alice")

@@ -49,7 +49,8 @@ def test_wrong_headers():
         (b"\2" + content[1:], "version 2, expected 1"),
         (content[:name] + b"nistp256k" + content[name + 9 :], "unknown curve"),
         (content[:name] + b"\xff" * 9 + content[name + 9 :], "unknown curve"),
-        (content[:scheme] + b"ot/99" + content[scheme + 5 :], "unknown multiplication scheme"),
+        (content[:scheme] + b"ot/99" + content[scheme + 5 :], "scheme is not known: lambda_s"),
+        (content[:scheme] + b"ot\xff80" + content[scheme + 5 :], "scheme has no name"),
         (content + b"\0", "trailing"),
         (b"", "truncated"),
     ]:

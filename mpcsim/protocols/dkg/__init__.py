@@ -33,7 +33,8 @@ from mpcsim.errors import UsageError
 from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare
-from mpcsim.mta.schemes import mta_scheme
+from mpcsim.mta.base import Mta
+from mpcsim.mta.schemes import scheme_name
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing
@@ -131,27 +132,27 @@ def check_scheme(curve_name: str, scheme: str) -> None:
         raise UsageError(f"{scheme!r} is no multiplication scheme for {curve_name}")
 
 
-def multiplication_scheme(curve_name: str, scheme: str | None) -> str:
-    """The scheme to set up: ``scheme`` or the default on secp256k1, none on ed25519.
+def multiplication_scheme(curve_name: str, scheme: str | Mta | None) -> str:
+    """The name of the scheme to set up: ``scheme``'s or the default on secp256k1, none on ed25519.
 
     Raises:
-        UsageError: no name or an unknown one, or one asked for on a curve that needs none.
+        UsageError: no scheme or an unknown one, or one asked for on a curve that needs none.
     """
-    name: object = scheme
-    if name is not None and not isinstance(name, str):
+    given: object = scheme
+    if given is not None and not isinstance(given, str | Mta):
         raise UsageError(
-            "scheme: expected the name of a multiplication scheme, such as 'ot/80', "
-            f"not a {type(name).__name__}"
+            "scheme: expected a multiplication scheme or the name of one, such as 'ot/80', "
+            f"not a {type(given).__name__}"
         )
     if curve(curve_name).name != "secp256k1":
         if scheme:
             raise UsageError(f"{curve_name} signatures need no multiplication scheme")
         return ""
-    return mta_scheme(scheme or DEFAULT_MTA).identifier
+    return scheme_name(scheme or DEFAULT_MTA)
 
 
 def setup(
-    curve_name: str, threshold: int, parties: tuple[int, ...], scheme: str | None = None
+    curve_name: str, threshold: int, parties: tuple[int, ...], scheme: str | Mta | None = None
 ) -> DkgSetup:
     """A checked set-up.
 
@@ -159,15 +160,16 @@ def setup(
         curve_name: ``secp256k1`` or ``ed25519``.
         threshold: t, holders needed to sign.
         parties: identifiers of all n holders.
-        scheme: multiplication scheme, ``ot/80`` by default on secp256k1.
+        scheme: multiplication scheme, ``ot/80`` by default on secp256k1: a name, or one of your
+            own that is registered (``mpcsim.mta.schemes``).
 
     Raises:
         UsageError: unknown curve or scheme, bad threshold, bad or duplicate identifiers.
     """
     ids = party_ids(parties)
-    scheme = multiplication_scheme(curve_name, scheme)
+    name = multiplication_scheme(curve_name, scheme)
     check_threshold(threshold, ids)
-    return DkgSetup(curve_name, threshold, ids, scheme)
+    return DkgSetup(curve_name, threshold, ids, name)
 
 
 def party(

@@ -53,6 +53,7 @@ from mpcsim.keyshare import (
     check_record,
     quorum_problem,
 )
+from mpcsim.mta.base import Mta
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
@@ -177,7 +178,7 @@ def setup(
     share: KeyShare | None = None,
     receivers: tuple[int, ...] | None = None,
     threshold: int | None = None,
-    scheme: str | None = None,
+    scheme: str | Mta | None = None,
 ) -> ReshareSetup:
     """A checked set-up; everything but ``share`` must be the same at all parties.
 
@@ -187,7 +188,7 @@ def setup(
         share: this party's old share; needed if it deals.
         receivers: who gets a new share; the present holders by default.
         threshold: the new threshold; the present one by default.
-        scheme: multiplication scheme to set up, ``ot/80`` by default on secp256k1.
+        scheme: multiplication scheme to set up, as for key generation.
 
     Raises:
         UsageError: too few or unknown dealers, duplicates, a bad threshold, a share of another

@@ -1,0 +1,14 @@
+"""Shares of multiplication schemes that are not the package's own."""
+
+from dataclasses import replace
+
+from mpcsim.keyshare import KeyShare
+from mpcsim.mta.base import Mta
+
+
+def with_scheme(share: KeyShare, scheme: Mta) -> KeyShare:
+    """The same share, of a scheme whose set-up is empty."""
+    peers = {
+        i: replace(state, multiplication=scheme.PairSetup()) for i, state in share.peers.items()
+    }
+    return replace(share, mta=scheme, peers=peers)
