@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from mpcsim.attacks.research import PRODUCT, Build
-from mpcsim.errors import Aborted, Consequence, Reason, Where
+from mpcsim.errors import Aborted, Consequence, Reason, UsageError, Where
 from mpcsim.protocol import Done, Waiting
 
 
@@ -142,33 +142,52 @@ def ending(outcome: Done[Any] | Aborted | Waiting | None) -> Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One entry: what it is, and the code that runs it in either mode."""
+    """One entry: what it is, and the code that runs it in either mode.
+
+    One of your own needs ``id``, ``name``, ``play`` and ``expected_on``; with ``research`` and
+    ``expected_off`` it is shown, too, that it would work were the check not there
+    (``mpcsim.attacks.stage`` has what most of them need)::
+
+        mpcsim attacks --from my_attacks.py
+    """
 
     id: str
-    """Its row in the table of attacks, with a letter if the row has several entries."""
+    """Its row in the table of attacks, with a letter if the row has several entries; of your own,
+    any short name."""
     name: str
-    reference: str
+    reference: str = ""
     """CVE, paper, advisory."""
-    step: str
+    step: str = ""
     """Protocol, step and message it strikes at."""
-    check: str
+    check: str = ""
     """What defeats it."""
-    injection: str
+    injection: str = ""
     """How it is done: M mutate, F other round function, E equivocate, U rush, R replay,
     N network, S state, X input; several may combine."""
     play: Callable[[Build], Finding] = field(repr=False)
     """Runs the attack against the product or against a research build: the same attack."""
-    research: Callable[[], Build] = field(repr=False)
+    research: Callable[[], Build] | None = field(default=None, repr=False)
     """The build in which the check is off."""
     expected_on: Finding
-    expected_off: Finding
+    expected_off: Finding | None = None
     also: tuple[str, ...] = ()
     """Other rows it covers."""
+
+    def __post_init__(self) -> None:
+        if (self.research is None) != (self.expected_off is None):
+            raise UsageError(
+                f"attack {self.id}: research and expected_off belong together: give both, or none"
+            )
 
     @property
     def rows(self) -> tuple[str, ...]:
         """The rows of the table that it covers."""
         return (self.id.rstrip("abcdefgh"), *self.also)
+
+    @property
+    def modes(self) -> tuple[bool, ...]:
+        """Check on; and off, if there is a build for that."""
+        return (True,) if self.research is None else (True, False)
 
 
 @dataclass(frozen=True)
@@ -180,8 +199,8 @@ class Cell:
     observed: Finding
 
     @property
-    def expected(self) -> Finding:
-        """What must come out in this mode."""
+    def expected(self) -> Finding | None:
+        """What must come out in this mode; None where there is no such mode."""
         return self.attack.expected_on if self.check_on else self.attack.expected_off
 
     @property
@@ -193,7 +212,10 @@ class Cell:
 def observe(attack: Attack, check_on: bool) -> Cell:
     """Run one entry in one mode. An entry that raises is an unexpected cell, not an exception."""
     try:
-        found = attack.play(PRODUCT if check_on else attack.research())
+        if check_on or attack.research is None:
+            found = attack.play(PRODUCT)
+        else:
+            found = attack.play(attack.research())
     except Exception as error:
         found = Finding(Verdict.ERROR, shown=f"{type(error).__name__}: {error}")
     return Cell(attack, check_on, found)

@@ -1,6 +1,6 @@
-"""The matrix of attacks: every entry with the check on and off, expected against observed.
+"""The matrix of attacks: entries with the check on and off, expected against observed.
 
-``main`` is the command: it prints the matrix and fails if a cell is missing or unexpected.
+``perform`` is the command: it prints the matrix and fails if a cell is missing or unexpected.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
 from mpcsim.attacks.model import Attack, Cell, Finding, observe
+from mpcsim.attacks.selection import selected
 from mpcsim.errors import UsageError
 
 MODES = (True, False)
@@ -27,7 +27,9 @@ class Matrix:
 
     cells: tuple[Cell, ...]
     missing: tuple[str, ...] = ()
-    """Cells that should be there: two for every entry, and for every row without an entry."""
+    """Cells that should be there: those of every entry, and two for every row without one."""
+    whole: bool = True
+    """Whether it is of the whole gallery; what is said of its rows is left out otherwise."""
 
     @property
     def good(self) -> int:
@@ -50,23 +52,28 @@ class Matrix:
 
 
 def run(attacks: Sequence[Attack] = ATTACKS) -> Iterator[Cell]:
-    """Run the entries in both modes, one cell after the other."""
+    """Run the entries in their modes, one cell after the other."""
     for attack in attacks:
-        for check_on in MODES:
+        for check_on in attack.modes:
             yield observe(attack, check_on)
 
 
-def collect(cells: Sequence[Cell]) -> Matrix:
-    """The matrix that these cells make; whatever else the catalogue asks for is missing."""
+def collect(cells: Sequence[Cell], attacks: Sequence[Attack] = ATTACKS) -> Matrix:
+    """The matrix that these cells make; whatever else there should be is missing.
+
+    Args:
+        attacks: what was to be run. The whole gallery has to cover every row of its table, too.
+    """
+    whole = attacks is ATTACKS
     seen = {(cell.attack.id, cell.check_on) for cell in cells}
-    wanted = [attack.id for attack in ATTACKS] + uncovered()
+    wanted = [(attack.id, check_on) for attack in attacks for check_on in attack.modes]
+    wanted += [(row, check_on) for row in (uncovered() if whole else ()) for check_on in MODES]
     missing = [
         f"{name} ({'check on' if check_on else 'check off'})"
-        for name in wanted
-        for check_on in MODES
+        for name, check_on in wanted
         if (name, check_on) not in seen
     ]
-    return Matrix(tuple(cells), tuple(missing))
+    return Matrix(tuple(cells), tuple(missing), whole)
 
 
 # ---------------------------------------------------------------------- text
@@ -76,7 +83,7 @@ def line(cell: Cell) -> str:
     """One cell as text."""
     mark = "ok" if cell.as_expected else "UNEXPECTED"
     mode = "on " if cell.check_on else "off"
-    text = f"{cell.attack.id:<5}{mode} {mark:<11}{cell.observed}"
+    text = f"{cell.attack.id:<4} {mode} {mark:<11}{cell.observed}"
     if cell.observed.shown:
         text += f"\n{'':<20}{cell.observed.shown}"
     if not cell.as_expected:
@@ -86,18 +93,22 @@ def line(cell: Cell) -> str:
 
 def heading(attack: Attack) -> str:
     """What comes before the two cells of an entry."""
-    return f"{attack.id:<5}{attack.name}\n     {attack.step}; check: {attack.check}"
+    more = [attack.step] * bool(attack.step) + [f"check: {attack.check}"] * bool(attack.check)
+    return f"{attack.id:<4} {attack.name}" + (f"\n     {'; '.join(more)}" if more else "")
 
 
 def ending(matrix: Matrix) -> str:
     """What comes after all cells: what does not apply, what is missing, and the sum."""
-    lines = ["Rows of the table that do not apply:"]
-    lines += [f"{row:<5}{why}" for row, why in _rows_without_entry()]
-    lines += ["", "Rows that apply with a difference:"]
-    lines += [f"{row:<5}{remark}" for row, remark in REMARKS.items()]
+    lines = []
+    if matrix.whole:
+        lines += ["Rows of the table that do not apply:"]
+        lines += [f"{row:<5}{why}" for row, why in _rows_without_entry()]
+        lines += ["", "Rows that apply with a difference:"]
+        lines += [f"{row:<5}{remark}" for row, remark in REMARKS.items()]
+        lines += [""]
     if matrix.missing:
-        lines += ["", f"Missing cells: {', '.join(matrix.missing)}"]
-    return "\n".join([*lines, "", matrix.summary()])
+        lines += [f"Missing cells: {', '.join(matrix.missing)}", ""]
+    return "\n".join([*lines, matrix.summary()])
 
 
 def as_text(matrix: Matrix) -> str:
@@ -113,7 +124,9 @@ def as_text(matrix: Matrix) -> str:
 # ---------------------------------------------------------------------- JSON, Markdown
 
 
-def _finding(found: Finding) -> dict[str, Any]:
+def _finding(found: Finding | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
     return {
         "verdict": found.verdict.name,
         "reason": found.reason.name if found.reason else None,
@@ -152,8 +165,8 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
         }
     return {
         "entries": list(entries.values()),
-        "not_applicable": dict(_rows_without_entry()),
-        "remarks": dict(REMARKS),
+        "not_applicable": dict(_rows_without_entry()) if matrix.whole else {},
+        "remarks": dict(REMARKS) if matrix.whole else {},
         "missing": list(matrix.missing),
         "cells_as_they_must_be": matrix.good,
         "cells": matrix.total,
@@ -171,14 +184,18 @@ def as_markdown(matrix: Matrix) -> str:
         pairs.setdefault(cell.attack.id, {})[cell.check_on] = cell
     for cells in pairs.values():
         attack = next(iter(cells.values())).attack
-        on, off = (_marked(cells.get(check_on)) for check_on in MODES)
+        on, off = (
+            _marked(cells.get(check_on)) if check_on in attack.modes else "not run"
+            for check_on in MODES
+        )
         columns = (attack.id, attack.name, attack.step, attack.check, on, off, attack.reference)
         lines.append(f"| {' | '.join(map(escaped, columns))} |")
-    lines += ["", "| row | why it does not apply |", "|---|---|"]
-    for row, why in _rows_without_entry():
-        lines.append(f"| {row} | {escaped(why)} |")
-    lines += ["", "| row | what is different here |", "|---|---|"]
-    lines += [f"| {row} | {escaped(remark)} |" for row, remark in REMARKS.items()]
+    if matrix.whole:
+        lines += ["", "| row | why it does not apply |", "|---|---|"]
+        for row, why in _rows_without_entry():
+            lines.append(f"| {row} | {escaped(why)} |")
+        lines += ["", "| row | what is different here |", "|---|---|"]
+        lines += [f"| {row} | {escaped(remark)} |" for row, remark in REMARKS.items()]
     lines += ["", f"{matrix.summary()}."]
     return "\n".join(lines) + "\n"
 
@@ -201,12 +218,6 @@ def _rows_without_entry() -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------- the command
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix as data")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write it as a table")
-
-
 def writable(options: argparse.Namespace) -> None:
     """See that what is to be written can be, before anything is run.
 
@@ -218,36 +229,27 @@ def writable(options: argparse.Namespace) -> None:
             raise UsageError(f"no such directory: {path.parent}")
 
 
-def perform(options: argparse.Namespace, attacks: Sequence[Attack] = ATTACKS) -> int:
-    """Run everything, print each cell when it is there; 0 if every cell is as it must be.
+def perform(options: argparse.Namespace) -> int:
+    """Run what was chosen, print each cell when it is there; 0 if every cell is as it must be.
 
     Raises:
-        UsageError: a file to write is in no directory.
+        UsageError: a file to write is in no directory; and as from ``selected``.
     """
     writable(options)
+    names = [name.strip() for each in options.only for name in each.split(",")]
+    attacks = selected(names, options.files)
     cells: list[Cell] = []
     for cell in run(attacks):
         if cell.check_on:
             sys.stdout.write(f"{heading(cell.attack)}\n")
-        sys.stdout.write(f"{line(cell)}\n" + "\n" * (not cell.check_on))
+        last = cell.check_on is cell.attack.modes[-1]
+        sys.stdout.write(f"{line(cell)}\n" + "\n" * last)
         sys.stdout.flush()
         cells.append(cell)
-    matrix = collect(cells)
+    matrix = collect(cells, attacks)
     if options.json:
         options.json.write_text(json.dumps(as_json(matrix), indent=2) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(as_markdown(matrix), encoding="utf-8")
     sys.stdout.write(ending(matrix) + "\n")
     return 0 if matrix.complete else 1
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command on its own; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="mpcsim attacks", description="run the attack gallery, checks on and checks off"
-    )
-    declare(parser)
-    try:
-        return perform(parser.parse_args(arguments))
-    except UsageError as error:
-        parser.error(str(error))

@@ -1,6 +1,7 @@
 """The matrix as text, JSON and Markdown; its exit status and its last line."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE
 from mpcsim.attacks.model import Cell, Effect, Finding, Verdict, broken, harmless, observe
-from mpcsim.errors import InRound
+from mpcsim.attacks.selection import selected
+from mpcsim.cli import main
+from mpcsim.errors import InRound, UsageError
 
 FEW = tuple(attack for attack in ATTACKS if attack.id in ("D1", "P4"))
 
@@ -98,20 +101,19 @@ def test_an_entry_that_raises_is_an_unexpected_cell():
 
 
 def test_files_and_status(tmp_path, capsys):
-    """A run of two entries only: their cells are right, all others are missing."""
+    """A run of two entries, by name in words and by row."""
     data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
-    parser = report.argparse.ArgumentParser()
-    report.declare(parser)
-    options = parser.parse_args(["--json", str(data), "--markdown", str(table)])
-    assert report.perform(options, FEW) == 1
+    files = ["--json", str(data), "--markdown", str(table)]
+    assert main(["attacks", "--only", "Rogue key,p4", *files]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[-1] == f"4 of {2 * len(ATTACKS)} cells are as they must be"
+    assert out[-1] == "4 of 4 cells are as they must be"
     assert any(line.startswith("D1   rogue key") for line in out)
+    assert not any("do not apply" in line for line in out)
     found = json.loads(data.read_text())
     assert [entry["id"] for entry in found["entries"]] == ["D1", "P4"]
     assert found["cells_as_they_must_be"] == 4
-    assert found["cells"] == 2 * len(ATTACKS)
-    assert found["not_applicable"] == NOT_APPLICABLE
+    assert found["cells"] == 4
+    assert found["not_applicable"] == found["remarks"] == {}
     rogue = found["entries"][0]
     assert rogue["check_on"]["as_expected"]
     assert rogue["check_on"]["observed"]["reason"] == "COMMITMENT_OPENING"
@@ -135,15 +137,110 @@ def test_tables_have_as_many_columns_in_every_line():
 
 
 def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        report.main(["--json", str(tmp_path / "nowhere" / "x.json")])
-    assert stopped.value.code == 2
+    assert main(["attacks", "--json", str(tmp_path / "nowhere" / "x.json")]) == 2
     assert "no such directory" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_the_whole_command(capsys):
-    assert report.main([]) == 0
+    assert main(["attacks"]) == 0
     count = 2 * len(ATTACKS)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == f"{count} of {count} cells are as they must be"
+
+
+# ---------------------------------------------------------------------- some of them, and one's own
+
+
+def test_which_are_run():
+    assert selected() is ATTACKS
+    assert [attack.id for attack in selected(["O2"])] == [
+        attack.id for attack in ATTACKS if "O2" in attack.rows
+    ]
+    twice = selected(["d1", "rogue key", "D1"])
+    assert [attack.id for attack in twice] == ["D1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rogue", "unknown attack 'rogue'; did you mean D1 (rogue key)?"),
+        ("D99", "unknown attack 'D99'; did you mean D9 ("),
+        ("", "unknown attack '' (known: O1, "),
+    ],
+)
+def test_an_unknown_attack(name, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        selected([name])
+
+
+OWN = """
+from dataclasses import replace
+from mpcsim.attacks.frost import cheating_signer, signer
+from mpcsim.attacks.model import Attack, aborted
+from mpcsim.attacks.stage import CHEATER, end_of, play
+from mpcsim.errors import InRound, Reason
+from mpcsim.sim import Adversary, on
+
+def doubled(build):
+    twice = on("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
+    play(honest := signer(build, 1), Adversary(cheating_signer(), twice))
+    return end_of(honest)
+
+NAMED = aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER})
+MINE = Attack(id="twice", name="a doubled share", play=doubled, expected_on=NAMED)
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / "my_attacks.py"
+    path.write_text(OWN)
+    return path
+
+
+def test_an_attack_of_ones_own(own, capsys, tmp_path):
+    data = tmp_path / "matrix.json"
+    assert main(["attacks", "--from", str(own), "--json", str(data)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "twice a doubled share"
+    assert out[1].startswith("twice on  ok         aborted in round 3 (aggregate)")
+    assert out[-1] == "1 of 1 cells are as they must be"
+    (entry,) = json.loads(data.read_text())["entries"]
+    assert entry.keys() >= {"id", "check_on"}
+    assert "check_off" not in entry
+    assert main(["attacks", "--from", str(own), "--only", "twice,D1"]) == 0
+    assert capsys.readouterr().out.endswith("3 of 3 cells are as they must be\n")
+
+
+def test_an_attack_of_ones_own_that_comes_out_otherwise(own, capsys):
+    own.write_text(OWN.replace("{CHEATER})", "{1})"))
+    assert main(["attacks", "--from", str(own)]) == 1
+    out = capsys.readouterr().out
+    assert "UNEXPECTED" in out
+    assert "expected: aborted" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", "has no Attack"),
+        ("import nothing_like_it", "my_attacks.py, line 1: ModuleNotFoundError"),
+        ("\n\n1 / 0", "my_attacks.py, line 3: ZeroDivisionError"),
+        ("def f(:", "my_attacks.py: SyntaxError"),
+        ("from mpcsim.attacks.frost import *", "has no Attack"),
+        (OWN.replace('id="twice"', 'id="d1"'), "attack d1 is there twice"),
+        (OWN.replace("play=doubled", "play=doubled, research=1"), "belong together"),
+    ],
+)
+def test_a_file_that_is_of_no_use(own, capsys, text, message):
+    own.write_text(text)
+    assert main(["attacks", "--from", str(own)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_such_file_and_not_for_the_service(capsys, tmp_path):
+    assert main(["attacks", "--from", str(tmp_path / "none.py")]) == 2
+    assert "is no Python file" in capsys.readouterr().err
+    assert main(["attacks", "--from", str(tmp_path)]) == 2
+    assert main(["attacks", "--service", "--only", "D1"]) == 2

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpcsim.attacks.report import declare, escaped, writable
+from mpcsim.attacks.report import escaped, writable
 from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
 from mpcsim.attacks.service.model import Cell, Entry, observe
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal, Row
 
-__all__ = ["as_json", "as_markdown", "collect", "declare", "perform", "run", "table"]
+__all__ = ["as_json", "as_markdown", "collect", "perform", "run", "table"]
 
 
 @dataclass(frozen=True)
