@@ -22,9 +22,10 @@ Protocols::
         run_protocol(scenario, order=data.draw(wallets.schedules()))
 
 ``api_steps`` has the steps, ``service_checks`` and ``protocol_checks`` the invariants,
-``invariant`` makes more of them, ``strategies`` has everything that can be drawn, ``plugin``
-pytest's options, ``suite`` ready-made tests of a service at an address. What fails is told as a
-short story, with the seed and code that does the same again without Hypothesis.
+``invariant`` makes more of them, ``waivers`` says what may be otherwise, ``strategies`` has
+everything that can be drawn, ``plugin`` pytest's options, ``suite`` ready-made tests of a service
+at an address. What fails is told as a short story, with the seed and code that does the same again
+without Hypothesis.
 """
 
 from typing import Final
@@ -46,6 +47,7 @@ from mpcsim.testing.service import (
 )
 from mpcsim.testing.story import BrokenInvariant, Call, Failure
 from mpcsim.testing.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
+from mpcsim.testing.waivers import Waivers
 
 __all__ = [
     "INVARIANTS",
@@ -73,6 +75,7 @@ __all__ = [
     "Service",
     "Target",
     "TokenProvider",
+    "Waivers",
     "WalletMachine",
     "check_wallet_service",
     "gateway_tokens",

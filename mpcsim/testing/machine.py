@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from hypothesis import Phase
@@ -20,12 +21,14 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from mpcsim.rng import SystemRng
 from mpcsim.testing.api_steps import ApiRun
+from mpcsim.testing.api_steps.base import NOTHING
 from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.profile import QUICK, Profile, Progress
 from mpcsim.testing.rules import Rule, rules
 from mpcsim.testing.shrink import shrink
 from mpcsim.testing.story import BrokenInvariant, Call, is_told
 from mpcsim.testing.target import Target
+from mpcsim.testing.waivers import Waivers
 
 __tracebackhide__ = is_told
 
@@ -39,13 +42,14 @@ class WalletMachine(RuleBasedStateMachine):
     rules_by_name: ClassVar[Mapping[str, Rule]]
     own: ClassVar[Sequence[Invariant[...]]] = ()
     """Invariants beside the kit's."""
+    waivers: ClassVar[Waivers]
     progress: ClassVar[Progress | None] = None
     stories: ClassVar[list[BrokenInvariant]]
     """Every failure met while searching and shrinking."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.api = ApiRun(self.target, self.own)
+        self.api = ApiRun(self.target, self.own, self.waivers)
         self._failed = False
 
     def take(self, name: str, drawn: dict[str, Any]) -> None:
@@ -76,16 +80,17 @@ def machine_for(
     profile: Profile = QUICK,
     progress: Progress | None = None,
     invariants: Iterable[Invariant[...]] = (),
+    waivers: Waivers | Mapping[str, str] = NOTHING,
 ) -> type[WalletMachine]:
     """A state machine class for one target, with a rule for every step that the target allows.
 
     For those who run state machines themselves: ``TestOurs = machine_for(target).TestCase``.
-    ``invariants`` are as for ``check_wallet_service``.
+    ``invariants`` and ``waivers`` are as for ``check_wallet_service``.
     """
     by_name = rules(target, profile.both_curves)
     body: dict[str, Any] = {name: _as_rule(name, found) for name, found in by_name.items()}
     body |= {"target": target, "rules_by_name": by_name, "progress": progress, "stories": []}
-    body["own"] = own(invariants)
+    body |= {"own": own(invariants), "waivers": ApiRun.waiving(waivers)}
     made: type[WalletMachine] = type("WalletMachine", (WalletMachine,), body)
     made.TestCase.settings = profile.settings(profile.examples)
     return made
@@ -109,6 +114,7 @@ def check_wallet_service(
     seed: int | None = None,
     progress: Progress | None = None,
     invariants: Iterable[Invariant[...]] = (),
+    waivers: Waivers | Mapping[str, str] = NOTHING,
 ) -> int:
     """Run through a service until the budget is used up; returns the number of runs.
 
@@ -117,33 +123,28 @@ def check_wallet_service(
             Hypothesis profile that is derandomised).
         invariants: your own, beside the kit's (``invariant`` has an example); each is given the
             run after every step.
+        waivers: what the service does otherwise on purpose, and why (``mpcsim.testing.waivers``).
 
     Raises:
         BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.
-        UsageError: something among ``invariants`` is none.
+        UsageError: something among ``invariants`` is none, or a waiver names nothing.
     """
-    more = own(invariants)
+    more, waived = own(invariants), ApiRun.waiving(waivers)
     first = fresh_seed() if seed is None else seed
     counted = progress or Progress("runs")
+    machine = partial(machine_for, target, profile, counted, more, waived)
     try:
         for number, examples in enumerate(profile.rounds()):
             # A time budget repeats seeds one after the other: each round is a run of its own.
-            _round(target, profile, examples, first + number, counted, more)
+            _round(machine(), profile, examples, first + number)
     finally:
         counted.close()
     return counted.done
 
 
-def _round(
-    target: Target,
-    profile: Profile,
-    examples: int,
-    seed: int,
-    progress: Progress,
-    more: Sequence[Invariant[...]],
-) -> None:
+def _round(made: type[WalletMachine], profile: Profile, examples: int, seed: int) -> None:
     """So many runs with one seed."""
-    machine = with_seed(seed)(machine_for(target, profile, progress, more))
+    machine = with_seed(seed)(made)
     settings = hypothesis_settings(profile.settings(examples), phases=(Phase.generate,))
     flaky = False
     try:
@@ -154,7 +155,7 @@ def _round(
             raise
         flaky = isinstance(error, Flaky)
     # Out here the first failure is forgotten: it would be printed before the short one.
-    found = _shortest(target, machine.stories[0], more)
+    found = _shortest(machine, machine.stories[0])
     if found.failure is not None:
         found.failure.seed = seed
         found.failure.budget = f"{examples} runs, {profile.steps} rules each"
@@ -163,13 +164,11 @@ def _round(
     raise found
 
 
-def _shortest(
-    target: Target, broken: BrokenInvariant, more: Sequence[Invariant[...]]
-) -> BrokenInvariant:
+def _shortest(machine: type[WalletMachine], broken: BrokenInvariant) -> BrokenInvariant:
     """The failure of a run that is as short and plain as can be, taken once more to be sure."""
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
-        api = ApiRun(target, more)
+        api = ApiRun(machine.target, machine.own, machine.waivers)
         found: BrokenInvariant | None = None
         try:
             api.play(calls)

@@ -19,8 +19,15 @@ whoever names it wants something tested.) ::
     def test_our_service(wallet_target, check_service):
         check_service(wallet_target, invariants=[ours])  # beside the kit's; see ``invariant``
 
+What a service does otherwise on purpose goes into a file, each with its reason (``waivers`` says
+what can be named), and is neither tested nor forgotten: ``--wallet-waivers waivers.toml``. ::
+
+    health = "ours is a page for people"
+    "sign_nonsense/answer_is_as_specified" = "we answer 422"
+
 At the end of its report pytest says what was done: runs through the API, calls (requests), races
-(several of them at the same time), and the seed that takes the same steps again.
+(several of them at the same time), and the seed that takes the same steps again; and how often each
+waiver was needed.
 
 A test in which an invariant breaks is reported as its story, with a command that finds it again;
 ``--full-trace`` shows pytest's traceback and all that was captured instead. Shares, tokens and
@@ -31,7 +38,9 @@ those that the run was given, and the kit draws its own.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO, cast
@@ -39,12 +48,15 @@ from typing import Any, Final, Protocol, TextIO, cast
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.testing import waivers
+from mpcsim.testing.api_steps import ApiRun
 from mpcsim.testing.invariants import Invariant
 from mpcsim.testing.machine import check_wallet_service, fresh_seed
 from mpcsim.testing.profile import PROFILES, QUICK, ROUND, Profile, Progress
 from mpcsim.testing.report import again, tell
 from mpcsim.testing.story import BrokenInvariant, is_told
 from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
+from mpcsim.testing.waivers import Waivers
 
 __tracebackhide__ = is_told
 
@@ -62,6 +74,8 @@ NO_TARGET: Final = (
 )
 DONE: Final = "wallet service"
 """The property of a test that says what it has done, for the end of pytest's report."""
+WAIVED: Final = "waived"
+"""The one that says how often which waiver was needed in it."""
 
 Note = Callable[[str, object], None]
 """pytest's ``record_property``."""
@@ -71,6 +85,10 @@ class CheckService(Protocol):
     """``check_wallet_service`` with profile, budget and seed of the command line."""
 
     def __call__(self, target: Target, invariants: Sequence[Invariant[...]] = ()) -> int: ...
+
+
+Script = Callable[[], AbstractContextManager[ApiRun]]
+"""Begins a run whose steps are written down in the test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,10 +114,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--wallet-seed", metavar="N", type=int, help="take the steps of an earlier run again"
     )
+    group.addoption(
+        "--wallet-waivers",
+        metavar="FILE",
+        help='what the service does otherwise on purpose: a TOML file, NAME = "reason" a line',
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where pytest-timeout is in force, give a long budget the time it asks for."""
+    waivers_of(config)  # what is wrong with them is told at once
     seconds = profile_of(config).seconds
     if seconds is None or not config.pluginmanager.hasplugin("timeout"):
         return
@@ -121,13 +145,24 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the tests that passed have done."""
+    """Say what the tests that passed have done, and what was waived in any of them."""
     said = [
         f"{report.location[2]}: {text}"
         for report in terminalreporter.getreports("passed")
         for name, text in report.user_properties
         if name == DONE
     ]
+    needed = [
+        met
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "teardown"
+        for name, met in report.user_properties
+        if name == WAIVED
+    ]
+    if needed:
+        reasons = waivers_of(terminalreporter.config).reasons
+        said += waivers.told(reasons, sum(map(Counter, needed), Counter()))
     if said:
         terminalreporter.section(DONE)
     for line in said:
@@ -147,6 +182,19 @@ def profile_of(config: pytest.Config) -> Profile:
         )
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def waivers_of(config: pytest.Config) -> Waivers:
+    """The waivers of the command line.
+
+    Raises:
+        pytest.UsageError: the file cannot be read, or one of them names nothing or has no reason.
+    """
+    path: str | None = config.getoption("--wallet-waivers")
+    try:
+        return ApiRun.waiving(waivers.read(path) if path else {})
+    except (UsageError, OSError) as error:
+        raise pytest.UsageError(f"--wallet-waivers {path}: {error}") from None
 
 
 def tokens_of(config: pytest.Config) -> TokenProvider:
@@ -201,13 +249,38 @@ def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 @pytest.fixture
+def wallet_waivers(request: pytest.FixtureRequest, record_property: Note) -> Iterator[Waivers]:
+    """What the service does otherwise on purpose, as the command line says; for ``ApiRun``."""
+    found = waivers_of(request.config)
+    yield found
+    if found.reasons:
+        record_property(WAIVED, dict(found.met))
+
+
+@pytest.fixture
+def wallet_script(wallet_target: Target, wallet_waivers: Waivers, record_property: Note) -> Script:
+    """An ``ApiRun`` at the target, for steps that are written down."""
+
+    @contextmanager
+    def script() -> Iterator[ApiRun]:
+        api = ApiRun(wallet_target, waivers=wallet_waivers)
+        yield api
+        made = Progress("runs")
+        made.step(api.calls, api.races)
+        record_property(DONE, str(made))
+
+    return script
+
+
+@pytest.fixture
 def check_service(
     request: pytest.FixtureRequest,
     wallet_profile: Profile,
     wallet_seed: int,
+    wallet_waivers: Waivers,
     record_property: Note,
 ) -> CheckService:
-    """``check_wallet_service`` with profile, budget and seed of the command line."""
+    """``check_wallet_service`` with profile, budget, seed and waivers of the command line."""
 
     def check(target: Target, invariants: Sequence[Invariant[...]] = ()) -> int:
         progress = _progress(request, wallet_profile)
@@ -218,6 +291,7 @@ def check_service(
                 seed=wallet_seed,
                 progress=progress,
                 invariants=invariants,
+                waivers=wallet_waivers,
             )
         except BrokenInvariant as broken:
             if (told := broken.failure) is not None and told.seed is not None:

@@ -321,7 +321,7 @@ def test_the_plugin(tmp_path, service):
 def test_the_suite_without_a_target_fails(tmp_path):
     done = pytest_with_plugin(tmp_path, "--pyargs", "mpcsim.testing.suite")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "2 errors" in done.stdout.splitlines()[-1]
+    assert "5 errors" in done.stdout.splitlines()[-1]
     assert (
         "there is nothing to test: give the service's address with --wallet-target" in done.stdout
     )
@@ -396,8 +396,13 @@ def test_what_was_done_is_said_and_the_seed_does_it_again(tmp_path):
         running(gateway.app, "over a socket") as front,
         running(service, "over a socket") as node,
     ):
-        (fixed, drawn), first = run()
-        assert fixed == "test_a_wallet_from_beginning_to_end: runs: 1, calls: 15, races: 0"
+        (health, *fixed, registered, drawn), first = run()
+        assert health == "test_health: runs: 1, calls: 1, races: 0"
+        assert fixed == [
+            f"test_a_wallet_from_beginning_to_end[{curve}]: runs: 1, calls: 5, races: 0"
+            for curve in ("ed25519", "secp256k1")
+        ]
+        assert registered == "test_what_is_registered: runs: 1, calls: 8, races: 0"
         found = re.fullmatch(
             r"test_any_steps_of_any_users: runs: (\d+), calls: ([\d,]+), races: (\d+); "
             r"the same steps again: --wallet-seed=(\d+), with the same profile and budget",
@@ -407,7 +412,7 @@ def test_what_was_done_is_said_and_the_seed_does_it_again(tmp_path):
         runs, calls, races, seed = (int(number.replace(",", "")) for number in found.groups())
         assert calls > runs >= 4
         # Through a worker, too. (How a race ends is up to the service, and with it some calls.)
-        (_, again), second = run(f"--wallet-seed={seed}", "-n1")
+        (*_, again), second = run(f"--wallet-seed={seed}", "-n1")
         assert second == first
         assert f"runs: {runs}, " in again
         assert f"races: {races}; the same steps again: --wallet-seed={seed}, " in again

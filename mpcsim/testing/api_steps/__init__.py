@@ -55,5 +55,5 @@ class ApiRun(CrowdSteps, ChildSteps, PresigningSteps, ShareSteps, IntruderSteps,
     """All steps."""
 
 
-STEPS: Final = tuple(name for name in dir(ApiRun) if hasattr(getattr(ApiRun, name), "__wrapped__"))
+STEPS: Final = ApiRun.steps()
 """The methods that are steps."""

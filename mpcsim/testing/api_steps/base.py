@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from mpcsim.testing import service_checks as checks
@@ -15,11 +16,15 @@ from mpcsim.testing.model import IssuedShare, Key, Model, User
 from mpcsim.testing.service import Answer, Request
 from mpcsim.testing.story import BrokenInvariant, Call, Failure, Step, Story, is_told
 from mpcsim.testing.target import Recipe, ShowsLogs, Target
+from mpcsim.testing.waivers import Waivers
 
 __tracebackhide__ = is_told
 
 P = ParamSpec("P")
 W = TypeVar("W", bound="BaseRun")
+
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+"""No waivers."""
 
 PASSWORD: Final = "correct horse battery staple"
 HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
@@ -51,20 +56,27 @@ def step(
     def noted(self: W, /, *args: P.args, **kwargs: P.kwargs) -> None:
         arguments = dict(signature.bind(self, *args, **kwargs).arguments)
         del arguments["self"]
+        if self.waivers.leave_out(method.__name__):
+            return
         self.story.steps.append(Step(Call(method.__name__, arguments)))
-        try:
-            method(self, *args, **kwargs)
-            self._check_logs()
-            for made in self.invariants:
-                made(self)
-        except Skipped:
-            self.story.steps.pop()
-        except BrokenInvariant as broken:
-            # What is read in a CI's log stays there: no secret of the run goes into it.
-            broken.problem = self._secrets.masked(broken.problem)
-            broken.args = (broken.problem,)
-            broken.failure = self.failure(broken)
-            raise
+        with self.waivers.during(method.__name__) as waived:
+            try:
+                method(self, *args, **kwargs)
+                self._check_logs()
+                for made in self.invariants:
+                    made(self)
+            except Skipped:
+                self.story.steps.pop()
+            except BrokenInvariant as broken:
+                # What is read in a CI's log stays there: no secret of the run goes into it.
+                broken.problem = self._secrets.masked(broken.problem)
+                broken.args = (broken.problem,)
+                broken.failure = self.failure(broken)
+                raise
+            except (AttributeError, LookupError, TypeError, ValueError):
+                # Of an answer that was let pass, something is missing that the step goes on with.
+                if not waived:
+                    raise
 
     return noted
 
@@ -72,17 +84,25 @@ def step(
 class BaseRun:
     """What the steps have led to, and what they are made of."""
 
-    def __init__(self, target: Target, invariants: Iterable[Invariant[...]] = ()) -> None:
+    def __init__(
+        self,
+        target: Target,
+        invariants: Iterable[Invariant[...]] = (),
+        waivers: Waivers | Mapping[str, str] = NOTHING,
+    ) -> None:
         """
         Args:
             invariants: your own, beside the kit's (``invariant`` has an example); each is given the
                 run after every step.
+            waivers: what the service does otherwise on purpose, and why
+                (``mpcsim.testing.waivers``).
 
         Raises:
             UsageError: something among them is none.
         """
         self.target = target
         self.invariants = own(invariants)
+        self.waivers = self.waiving(waivers)
         self.model = Model()
         self.story = Story()
         self.exchanged: list[tuple[Request, Answer]] = []
@@ -97,6 +117,20 @@ class BaseRun:
         """A request failed because of it."""
         self._in_doubt: dict[tuple[str, str], None] = {}
         """User and curve of keys that may have been made or recovered without an answer."""
+
+    @classmethod
+    def steps(cls) -> tuple[str, ...]:
+        """The methods that are steps."""
+        return tuple(name for name in dir(cls) if hasattr(getattr(cls, name), "__wrapped__"))
+
+    @classmethod
+    def waiving(cls, waivers: Waivers | Mapping[str, str]) -> Waivers:
+        """Waivers of these steps.
+
+        Raises:
+            UsageError: one names nothing, or has no reason.
+        """
+        return waivers if isinstance(waivers, Waivers) else Waivers(waivers, cls.steps())
 
     def play(self, calls: Sequence[Call]) -> None:
         """Take the steps of a drawn sequence, one after another.
@@ -125,12 +159,14 @@ class BaseRun:
         """The story up to here, with a snippet that runs the same way again."""
         recipe = self.target.recipe if isinstance(self.target, Recipe) else ""
         names = ", ".join(made.name for made in self.invariants)
+        given = ["target"] + [f"[{names}]"] * bool(names)
+        given += [f"waivers={self.waivers.reasons}"] * bool(self.waivers.reasons)
         code = [
             "from mpcsim.testing import ApiRun",
             *(made.recipe for made in self.invariants),
             recipe or "target = ...  # as in your test",
             "",
-            f"api = ApiRun(target, [{names}])" if names else "api = ApiRun(target)",
+            f"api = ApiRun({', '.join(given)})",
             *self.story.code(type(self)),
         ]
         steps = self.story.steps

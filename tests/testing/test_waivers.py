@@ -1,0 +1,207 @@
+"""What a service does otherwise on purpose is waived by name, with a reason, and is reported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.testing import ApiRun, Profile, check_wallet_service, plugin, waivers
+from mpcsim.testing import service_checks as checks
+from mpcsim.testing.api_steps import STEPS
+from mpcsim.testing.waivers import Waivers
+from tests.helpers.repo import ROOT
+from tests.testing import faulty
+from tests.testing.own_node import OwnNode
+
+OURS = "as ours does"
+FEW = Profile("few", examples=3, steps=6, both_curves=0.0)
+
+
+class PlainHealth(faulty.Faulty):
+    """Says that it is well, in other words; everything else is right."""
+
+    async def answer(self, asked: faulty.Asked) -> faulty.Said:
+        said = await self.right(asked)
+        return faulty.Said.of(200, "fine") if asked.path == "/" else said
+
+
+class OtherErrors(faulty.Faulty):
+    """Errors of another shape, and 422 for what makes no sense."""
+
+    async def answer(self, asked: faulty.Asked) -> faulty.Said:
+        said = await self.right(asked)
+        if said.status == 400:
+            return faulty.Said.of(422, {"title": "no"})
+        return said
+
+
+class NoTokens(faulty.Faulty):
+    """Answers of which a step needs more than there is."""
+
+    async def answer(self, asked: faulty.Asked) -> faulty.Said:
+        said = await self.right(asked)
+        return faulty.Said.of(200, {}) if asked.operation.startswith("token") else said
+
+
+def test_a_step_that_is_waived_is_not_taken() -> None:
+    with OwnNode(PlainHealth) as target:
+        with pytest.raises(checks.body_is_as_specified.Broken):
+            ApiRun(target).health()
+        api = ApiRun(target, waivers={"health": OURS})
+        api.health()
+        assert api.story.steps == []
+        assert api.calls == 0
+        assert api.waivers.met["health"] == 1
+
+
+@pytest.mark.parametrize("name", ["body_is_as_specified", "health/body_is_as_specified"])
+def test_an_invariant_that_is_waived_may_be_broken(name: str) -> None:
+    with OwnNode(PlainHealth) as target:
+        api = ApiRun(target, waivers={name: OURS})
+        api.health()
+        assert api.calls == 1
+        assert api.waivers.met[name] == 1
+
+
+def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
+    reasons = {"error_is_as_specified": OURS, "sign_nonsense/answer_is_as_specified": OURS}
+    with OwnNode(OtherErrors) as target:
+        api = ApiRun(target, waivers=reasons)
+        api.generate("alice", "ed25519")
+        api.sign_nonsense("alice", "ed25519", "no message")
+        with pytest.raises(checks.answer_is_as_specified.Broken) as caught:
+            api.sign_with_damage("alice", "ed25519", "share", "middle")
+        assert f"api = ApiRun(target, waivers={reasons})" in str(caught.value)
+        # Outside of a step nothing is waived.
+        with pytest.raises(checks.error_is_as_specified.Broken):
+            checks.error_is_as_specified(api.exchanged[-1][1])
+
+
+def test_a_step_that_cannot_go_on_ends_there() -> None:
+    with OwnNode(NoTokens) as target:
+        api = ApiRun(target, waivers={"key_token/body_is_as_specified": OURS})
+        api.generate("alice", "ed25519")
+        api.key_token("alice", "ed25519")
+        api.sign("alice", "ed25519")
+        assert [str(step.call.method) for step in api.story.steps] == [
+            "generate",
+            "key_token",
+            "sign",
+        ]
+
+
+def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
+    class Broken(OwnNode):
+        def ask(self, requests):  # type: ignore[no-untyped-def]
+            raise KeyError("of the target's own")
+
+    with Broken() as target, pytest.raises(KeyError):
+        ApiRun(target, waivers={"body_is_as_specified": OURS}).health()
+
+
+def test_the_search_goes_on_past_it() -> None:
+    with OwnNode(PlainHealth) as target:
+        given = Waivers({"health": OURS, "sign_with_bad_path": OURS}, STEPS)
+        assert check_wallet_service(target, FEW, seed=1, waivers=given) >= 3
+        assert given.met["health"]
+        with pytest.raises(checks.body_is_as_specified.Broken):
+            check_wallet_service(target, replace(FEW, examples=20), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "message"),
+    [
+        ({"helth": OURS}, "waiver 'helth': unknown invariant or step 'helth'; did you mean health"),
+        ({"error_as_specified": OURS}, "did you mean error_is_as_specified"),
+        ({"health/no_such": OURS}, "waiver 'health/no_such': unknown invariant 'no_such'"),
+        ({"helth/body_is_as_specified": OURS}, "unknown step 'helth'; did you mean health"),
+        ({"health/health": OURS}, "unknown invariant 'health'"),
+        ({"health": " "}, "waiver 'health': it needs a reason"),
+        ({"health": True}, "waiver 'health': it needs a reason"),
+        ({"": OURS}, "unknown invariant or step ''"),
+    ],
+)
+def test_a_waiver_of_nothing_is_an_error(reasons: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ApiRun(object(), waivers=reasons)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=message):
+        check_wallet_service(object(), waivers=reasons)  # type: ignore[arg-type]
+
+
+def test_how_they_are_told() -> None:
+    assert waivers.told({"health": "a", "keys": "b", "sign": "c"}, {"health": 1, "keys": 1200}) == [
+        "waived: health, needed once: a",
+        "waived: keys, needed 1,200 times: b",
+        "waived: sign, not needed: c",
+    ]
+
+
+# ---------------------------------------------------------------------- with the plugin
+
+TESTS = """
+import pytest
+from mpcsim.testing.suite import *
+from tests.testing.own_node import OwnNode
+from tests.testing.test_waivers import PlainHealth
+
+
+@pytest.fixture
+def wallet_target():
+    with OwnNode(PlainHealth) as target:
+        yield target
+"""
+
+
+def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """The suite against a service whose health is told in other words."""
+    (folder / "test_ours.py").write_text(TESTS)
+    chosen = "health or ed25519 or registered"
+    command = (sys.executable, "-m", "pytest", "-p", "mpcsim.testing.plugin", "-k", chosen)
+    return subprocess.run(
+        [*command, *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_one_bad_health_body_is_one_failure_among_others(tmp_path: Path) -> None:
+    done = suite(tmp_path)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "FAILED test_ours.py::test_health" in done.stdout
+    assert "test_a_wallet_from_beginning_to_end[ed25519]: runs: 1, calls: 5" in done.stdout
+
+
+@pytest.mark.slow
+def test_waivers_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "waivers.toml").write_text('health = "ours is for people"\nkeys = "later"\n')
+    done = suite(tmp_path, "--wallet-waivers=waivers.toml", "-n1")
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    said = done.stdout.partition(" wallet service =")[2].splitlines()
+    assert "waived: health, needed once: ours is for people" in said
+    assert "waived: keys, needed 2 times: later" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('helth = "x"', "did you mean health"), ("health = ", "is not TOML"), (None, "No such file")],
+)
+def test_a_file_of_waivers_that_is_none(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "w.toml"
+    if text is not None:
+        path.write_text(text)
+    config = SimpleNamespace(getoption=lambda name: str(path))
+    with pytest.raises(pytest.UsageError, match=message) as refused:
+        plugin.waivers_of(config)  # type: ignore[arg-type]
+    assert str(refused.value).startswith(f"--wallet-waivers {path}: ")
