@@ -62,6 +62,10 @@ class Attestations:
             await asyncio.wait([self._begin(party)])
         return await ask()
 
+    async def renew(self) -> None:
+        """Tell both now: for a minute nothing is carried in the background."""
+        await asyncio.wait([self._begin(each) for each in self._links])
+
     def _begin(self, party: PartyId) -> asyncio.Task[None]:
         """Tell an MPC node, in the background, what the other says."""
         task = self._under_way.get(party)

@@ -4,7 +4,9 @@ The service is a program, not a table of rounds: nobody writes down what its req
 call is made several times, over links whose latencies differ from run to run, in virtual time,
 where computing takes none. Whatever is sent is sent at the moment when the last thing that it waits
 for has arrived: what that was, in all runs together, is what it waits for. A graph that would not
-give every message of every run its time is refused. All times are milliseconds.
+give every message of every run its time is refused. No message overtakes another one on the same
+link while runs are made: what a call would do otherwise if one did, its graph does not know. All
+times are milliseconds.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ SPREAD: Final = 1.0
 """Of latencies: wide, so that now this, now that comes last."""
 SEGMENTS: Final = 400
 """No window makes anything wait."""
+IN_ORDER: Final = "2"
+"""HTTP/2: what is sent over a link arrives in this order."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Run:
 def network(run: int) -> Network:
     """Over what the call is made in run ``run``."""
     latencies = (LogNormal(FAR_MS if run >> bit & 1 else NEAR_MS, SPREAD) for bit in range(3))
-    connection = Connection(initial_window=SEGMENTS, pool=256)
+    connection = Connection(initial_window=SEGMENTS, http=IN_ORDER)
     return Network.star(*latencies, mbit_per_s=1e9, connection=connection)
 
 
@@ -144,22 +148,23 @@ def _needs(
     what: str, at: Sequence[float], times: Sequence[dict[_Name, _Times]]
 ) -> frozenset[_Name]:
     """The messages of which the last to arrive came at that time, in every run."""
+    if all(moment <= AT_ONCE for moment in at):
+        return frozenset()
+    # A message that comes with another one, behind which it had to stay, says nothing by that.
+    never_late = {
+        each
+        for each in times[0]
+        if all(run[each].arrived <= moment + AT_ONCE for moment, run in zip(at, times, strict=True))
+    }
     needs: set[_Name] = set()
-    begins = 0
     for moment, run in zip(at, times, strict=True):
-        binding = {each for each, t in run.items() if abs(t.arrived - moment) <= AT_ONCE}
-        needs |= binding
-        if not binding:
-            begins += 1
-            if moment > AT_ONCE:
-                raise UsageError(f"{what} waits for something else than the call's messages")
-    early = any(
-        moment < run[need].arrived - AT_ONCE
-        for moment, run in zip(at, times, strict=True)
-        for need in needs
-    )
-    if early or (needs and begins):
-        raise UsageError(f"{what} does not always wait for the same messages")
+        last = {each for each in never_late if moment - run[each].arrived <= AT_ONCE}
+        if not last:
+            raise UsageError(
+                f"{what} waits for something else than the call's messages, or now for these, "
+                "now for others"
+            )
+        needs |= last
     return frozenset(needs)
 
 
