@@ -491,6 +491,7 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
     table = DrawTable(40)
     split = dict.fromkeys(PARTS, 0.0)
     links: dict[str, list[float]] = {}
+    made_of: dict[tuple[str, str], float] = {}
     last: dict[PartyId, float] = dict.fromkeys(of.parties, 0.0)
     chosen = []
     for k in range(40):
@@ -506,6 +507,11 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
         for where, ms in path.places.items():
             if "→" in where:
                 links.setdefault(where, []).append(ms)
+        for segment in path.segments:
+            for part, ms in segment.parts.items():
+                if part not in ("compute", "service") and ms > 0:
+                    where = segment.where, part
+                    made_of[where] = made_of.get(where, 0.0) + ms
         ends = {ending.party: ending.at_ms for ending in trace.endings}
         last[max(of.parties, key=lambda i: ends[i])] += 1
     count = len(chosen)
@@ -526,6 +532,10 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
     )
     for link, times in links.items():
         assert found.links[link].mean_ms == pytest.approx(sum(times) / count)
+    parts = {
+        (link, part): ms for link, spent in found.made_of.items() for part, ms in spent.items()
+    }
+    assert parts == pytest.approx({key: ms / count for key, ms in made_of.items()}, abs=1e-9)
 
 
 def test_an_explanation_adds_up() -> None:
@@ -539,6 +549,9 @@ def test_an_explanation_adds_up() -> None:
     assert min(why.split_ms.values()) > 0
     assert sum(why.last.values()) == pytest.approx(1)
     on_links = sum(share.mean_ms for share in why.links.values())
+    for part in set(PARTS) - {"service", "compute"}:
+        of_links = sum(parts.get(part, 0.0) for parts in why.made_of.values())
+        assert of_links == pytest.approx(why.split_ms[part])
     assert on_links == pytest.approx(
         found.mean_ms - why.split_ms["service"] - why.split_ms["compute"]
     )

@@ -43,6 +43,8 @@ class Explanation:
     """Parties that a path passes through, with their computation on it."""
     last: Mapping[PartyId, float]
     """Share of the samples in which this party finishes last (the first of several)."""
+    made_of: Mapping[str, Mapping[str, float]]
+    """Of each direction in ``links`` its mean time by ``PARTS``; only what took any."""
 
     def plot(self) -> Chart:
         """What to move closer: links and computing parties by the time that critical paths spend

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ class Tally:
         self._plan = plan
         self._split = dict.fromkeys(PARTS, 0.0)
         names = dict.fromkeys(str(hop.direction) for hop in plan.hops)
-        self._links = {name: [0.0, 0.0] for name in names}
+        self._on_path = dict.fromkeys(names, 0.0)
+        self._made_of = {name: dict.fromkeys(SIMULATED, 0.0) for name in names}
         self._parties = {step.party: [0.0, 0.0] for step in plan.steps}
         self._last = dict.fromkeys(plan.parties, 0.0)
 
@@ -61,7 +61,7 @@ class Tally:
                         _mark(on_links, str(plan.hops[h].direction), via)
                         self._spend(plan.hops[h], run.parts[h], via)
         for name, on in on_links.items():
-            self._links[name][0] += np.count_nonzero(on)
+            self._on_path[name] += np.count_nonzero(on)
         for i, on in on_parties.items():
             self._parties[i][0] += np.count_nonzero(on)
 
@@ -70,20 +70,27 @@ class Tally:
         for part, ms in zip(SIMULATED, parts, strict=True):
             spent = float(weights @ ms)
             self._split[part] += spent
-            self._links[str(hop.direction)][1] += spent
+            self._made_of[str(hop.direction)][part] += spent
         self._split["service"] += float(weights.sum()) * hop.service_ms
 
     def explanation(self, samples: int) -> Explanation:
         """Averages over so many samples."""
 
-        def share(found: Sequence[float]) -> Share:
-            return Share(found[0] / samples, found[1] / samples)
+        def share(times: float, spent: float) -> Share:
+            return Share(times / samples, spent / samples)
 
         return Explanation(
             {part: ms / samples for part, ms in self._split.items()},
-            {name: share(found) for name, found in self._links.items()},
-            {i: share(found) for i, found in self._parties.items()},
+            {
+                name: share(times, sum(self._made_of[name].values()))
+                for name, times in self._on_path.items()
+            },
+            {i: share(*found) for i, found in self._parties.items()},
             {i: times / samples for i, times in self._last.items()},
+            {
+                name: {part: ms / samples for part, ms in parts.items() if ms}
+                for name, parts in self._made_of.items()
+            },
         )
 
 
