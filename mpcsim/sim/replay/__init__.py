@@ -11,7 +11,7 @@ for many draws of latencies and losses at once, as arrays.
     >>> print(graph.replay(Network.preset("seoul", access="lte"), 1_000_000))
 
 A call of the REST API, vault and all, has such a graph, too: ``node.local.LocalService.record``
-makes it (``calls`` finds out what waits for what).
+makes it (``calls`` finds out what waits for what), ``node.calls.signing_call`` that of a signature.
 
 ``steps`` is what is replayed; ``plan`` lays it out on a network, ``course`` is the compiled order
 of events, ``chunk`` works out the times of some thousand samples, ``tally`` their critical paths;

@@ -1,0 +1,91 @@
+"""The message graph of a signing call, by its options: it takes as long as the call itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpcsim import Network
+from mpcsim.errors import UsageError
+from mpcsim.ids import INSTITUTION
+from node.calls import Signing, signing_call
+from node.local import LocalService
+from node.settings import Settings
+from tests.node.wallets import CHEAP
+
+STAR = Network.star(20, 5, 70)
+NETWORKS = (STAR, STAR.with_connection(cold=True), Network.star(50, 50, 50, mbit_per_s=5))
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"signer": "institution", "ot_extension_k": 4, "early_requests": False},
+    {"separate_messages": True},
+    {"separate_messages": True, "early_requests": False, "vault_policy": "signer"},
+    {"curve": "ed25519", "vault_policy": "signer"},
+    {"presigned": True, "signer": "institution"},
+]
+
+
+def took(network: Network, signing: Signing) -> float:
+    """A call after a pause, so that its connections begin again."""
+    settings = Settings(
+        waas_api_url="http://gateway",
+        vault_policy=signing.vault_policy,
+        early_requests=signing.early_requests,
+        ot_extension_k=signing.ot_extension_k,
+        separate_messages=signing.separate_messages,
+    )
+    with LocalService(cost=CHEAP, settings=settings) as service:
+        alice = service.user("alice")
+        new = {"curve": signing.curve, "password": "correct horse"}
+        share = alice.post("/v3/wallet/generate", json=new).json()
+        order = {**share, "message": "00" * 32, "signer": signing.signer}
+        if signing.presigned:
+            wanted = {**share, "signer": signing.signer, "count": 1}
+            order |= alice.post("/v3/wallet/presign", json=wanted).json()
+        else:  # it knows everybody then, and the vault policy's statements are there
+            assert alice.post("/v3/wallet/sign", json=order).is_success
+        service.change(network)
+        answer = alice.post("/v3/wallet/sign", json=order)
+        assert answer.is_success, answer.text
+        return service.elapsed_ms
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "as it is")
+def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
+    graph = signing_call(**options)
+    assert graph.scope == "rest"
+    for network in NETWORKS:
+        [at] = graph.replay(network, 1).finished_ms
+        assert at == pytest.approx(took(network, Signing(**options)), abs=1e-6)
+
+
+def test_the_same_options_give_the_same_graph() -> None:
+    assert signing_call() is signing_call("secp256k1", "operator", ot_extension_k=1)
+    assert signing_call().name == "sign secp256k1, with the operator"
+
+
+def test_what_the_options_change() -> None:
+    plain, frost = signing_call(), signing_call("ed25519", vault_policy="signer")
+    assert len(frost.messages) == 4  # the caller and the operator, there and back
+    assert INSTITUTION in plain.parties
+    assert INSTITUTION not in frost.parties
+    apart = signing_call(separate_messages=True)
+    assert len(apart.messages) == len(plain.messages) + 4
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"curve": "secp256k"}, "did you mean secp256k1"),
+        ({"signer": "client"}, "unknown signer"),
+        ({"vault_policy": "none"}, "unknown vault policy"),
+        ({"ot_extension_k": 3}, "1, 2 or 4"),
+        ({"presigned": 1}, "True or False"),
+        ({"presigned": True, "curve": "ed25519"}, "are for secp256k1"),
+        ({"presigned": True, "vault_policy": "signer"}, "vault policy both"),
+    ],
+)
+def test_what_cannot_be(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        signing_call(**options)
