@@ -1,11 +1,11 @@
 """The simulator: real protocol parties over modelled networks, in virtual or in real time.
 
 ``simulation`` is the front door; ``scenario`` is what it runs, as data, ``reruns`` runs a trace
-again. ``sweep`` walks a grid, and ``experiments`` are what it may run there. Below them: ``network``
-says how long messages take; ``run`` runs the parties, with their compute, faults and adversaries;
-``traces`` is what comes out, ``figures`` its pictures, ``trace`` both as methods; ``replay`` repeats
-the timing of a run a million times, ``compare`` puts such times beside each other.
-``simulated_network`` puts networks and faults on the links of a running service.
+again. ``sweep`` walks a grid, and ``experiments`` are what it may run there. Below them:
+``network`` says how long messages take; ``run`` runs the parties, with their compute, faults and
+adversaries; ``traces`` is what comes out, ``figures`` its pictures, ``trace`` both as methods;
+``replay`` repeats the timing of a run a million times, ``compare`` puts such times beside each
+other. ``simulated_network`` puts networks and faults on the links of a running service.
 """
 
 from mpcsim.sim.compare import compare

@@ -42,11 +42,8 @@ SIM_LAYERS: list[list[str]] = [
     ["trace"],
     ["run"],
     ["replay", "call_times"],
-<<<<<<< HEAD
     ["scenario"],
-=======
     ["compare"],
->>>>>>> 033efdd (Figures: hue is the parties', causes are lightness and hatching; plots of replays and calls in one line; a page with all of them)
     ["simulation", "simulated_network"],
     ["sweep", "compile", "reruns"],
     ["experiments"],
