@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     from mpcsim.cli import (
         attacks,
         bench,
+        compare,
         demo,
         events,
         gateway,
@@ -54,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         demo,
         sim,
         trace,
+        compare,
         networks,
         bench,
         attacks,

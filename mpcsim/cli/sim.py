@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from mpcsim.cli.compare import add_replay
 from mpcsim.cli.network import scenario
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.topology import Network
@@ -46,12 +47,7 @@ def add(subparsers: Any) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("scenario", metavar="SCENARIO", help="a file (FILE.toml) or a preset")
-    parser.add_argument(
-        "--samples", type=int, default=0, metavar="N", help="replay each task N times, too"
-    )
-    parser.add_argument(
-        "--approximate", action="store_true", help="replay with fitted transfers, which is quicker"
-    )
+    add_replay(parser, 0)
     parser.add_argument(
         "--traces",
         type=Path,

@@ -9,12 +9,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mpcsim import Network
+from mpcsim import Network, Scenario
 from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
-from mpcsim.cli.network import scenario
+from mpcsim.cli.network import conditions, scenario
 from mpcsim.cli.token import credentials
+from mpcsim.errors import UsageError
+from mpcsim.service import GatewayOptions
 from mpcsim.sim.network.measured.bursts import Bursts
+from mpcsim.sim.run.faults import drop
 from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.vectors.network import make
 
@@ -127,3 +130,22 @@ def test_the_service_over_a_measured_network(tmp_path: Path) -> None:
     assert answer.status_code == 200
     # At least once to the gateway and back, and once on to the institution and back.
     assert answer.elapsed.total_seconds() * 1000 > 27 + 228
+
+
+def test_a_gateway_is_under_the_conditions_of_a_scenario(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "wallet.toml"
+    faulty = Scenario(Network.star(5), faults=(drop("Commit"),), seed=7)
+    faulty.save(path)
+    opened: list[GatewayOptions] = []
+    monkeypatch.setattr(gateway_command, "open_gateway", lambda _, options: opened.append(options))
+    monkeypatch.setattr(gateway_command, "serve", lambda *_: None)
+    for network in ([f"--network={path}"], ["--network=seoul"], []):
+        assert main(["gateway", f"--data={tmp_path}", *network]) == 0
+    first, second, third = opened
+    assert (first.network, first.faults, first.seed) == (faulty.network, faulty.faults, 7)
+    assert (second.network, second.faults) == (Network.preset("seoul"), ())
+    assert third.network is None
+    assert {each.forwarding for each in opened} == {None}
+    path.write_text("[hub]\nparties = 5")
+    with pytest.raises(UsageError, match="parties of a service"):
+        conditions(str(path))

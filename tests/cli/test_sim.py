@@ -99,3 +99,45 @@ def test_a_trace_that_does_not_say_what_made_it(tmp_path: Path, capsys) -> None:
     for option in ("--scenario", "--rerun"):
         assert main(["trace", str(file), option]) == 2
         assert "does not say" in capsys.readouterr().err
+
+
+def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> None:
+    assert main(["sim", scenario, f"--traces={tmp_path}"]) == 0
+    trace = str(tmp_path / "2-sign-ed25519.jsonl")
+    capsys.readouterr()
+    assert main(["compare", scenario, trace, "--samples=500", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["name"] == scenario
+    assert set(second["difference_ms"].values()) == {0.0, None}
+    picture = tmp_path / "tails.png"
+    other = str(tmp_path / "farther.toml")
+    Path(other).write_text(THREE_OF_FIVE.replace("20", "40"))
+    assert main(["compare", scenario, other, "--samples=500", f"--figure={picture}"]) == 0
+    head, *_, last = capsys.readouterr().out.splitlines()[:3]
+    assert "p99 ms" in head
+    assert last.split()[-2].startswith("+8")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_whole_calls_beside_each_other(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "frost.toml"
+    text = 'run = [{ task = "generate", curve = "ed25519" }, { task = "sign", signers = [1, 3] }]\n'
+    path.write_text(text + "[star]\nclient = 50\noperator = 50\ninstitution = 50\n")
+    assert main(["compare", str(path), "--call", "--samples=10", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["scope"] == "rest"
+    assert found["p50_ms"] == pytest.approx(200, abs=1)
+    for changed, why in (("[2, 3]", "the caller (1) signs with"), ("[1, 2, 3]", "signs with")):
+        path.write_text(text.replace("[1, 3]", changed))
+        assert main(["compare", str(path), "--call"]) == 2
+        assert why in capsys.readouterr().err
+    path.write_text("[hub]\nparties = 5")
+    assert main(["compare", str(path), "--call"]) == 2
+    assert "the parties of a service are" in capsys.readouterr().err
+
+
+def test_what_failed_is_not_compared(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "lost.toml"
+    path.write_text('[[faults]]\nfault = "drop"\nkind = "Commit"\n')
+    assert main(["compare", str(path)]) == 2
+    assert "stalled" in capsys.readouterr().err

@@ -52,7 +52,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SIM_LEVEL = {name: level for level, names in enumerate(SIM_LAYERS) for name in names}
 
 # They run the whole service, node included; one command each loads them, and nothing else does.
-MAY_IMPORT_NODE = {("attacks", "service"), ("bench", "rest.py")}
+MAY_IMPORT_NODE = {("attacks", "service"), ("bench", "rest.py"), ("cli", "compare.py")}
 
 # In these layers the members may also import each other.
 SIBLINGS = {LEVEL["errors"], LEVEL["runner"], LEVEL["cli"]}
