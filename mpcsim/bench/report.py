@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Collection, Iterator, Mapping
 
-from mpcsim.bench import realtime, rest, service, simulator, starting
+from mpcsim.bench import notebooks, realtime, rest, service, simulator, starting
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
@@ -24,8 +24,8 @@ from mpcsim.bench.protocols import (
 )
 from mpcsim.ids import PartyId
 
-SECTIONS = ("protocols", "simulator", "accuracy", "rest", "service", "starting")
-"""What can be measured; all of it takes about eight minutes."""
+SECTIONS = ("protocols", "simulator", "accuracy", "rest", "service", "starting", "notebooks")
+"""What can be measured; all of it takes about twelve minutes."""
 
 TARGETS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
@@ -85,6 +85,9 @@ def sections(
     if "starting" in chosen:
         figures = starting.starting_figures(runs=min(runs, starting.RUNS))
         yield starting.table(figures), figures
+    if "notebooks" in chosen:
+        figures = notebooks.notebook_figures()
+        yield notebooks.table(figures), figures
 
 
 def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:

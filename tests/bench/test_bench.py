@@ -3,9 +3,10 @@
 import json
 from contextlib import closing
 
+import nbformat
 import pytest
 
-from mpcsim.bench import rest
+from mpcsim.bench import notebooks, rest
 from mpcsim.bench.protocols import call_figures, calls
 from mpcsim.bench.report import TARGETS
 from mpcsim.bench.simulator import (
@@ -18,6 +19,7 @@ from mpcsim.bench.simulator import (
 from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
 from mpcsim.bench.starting import table as starting_table
 from mpcsim.cli import main
+from mpcsim.errors import UsageError
 from mpcsim.service import open_gateway
 
 PROMISED = {
@@ -140,3 +142,16 @@ def test_starting_figures():
     assert figures.keys() >= TARGETS_S.keys()
     assert figures["gateway_start_keys"] == 2
     assert "gateway_start_crashed_s" in starting_table(figures)
+
+
+def test_notebooks_are_timed(tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")])
+    nbformat.write(notebook, tmp_path / "01_small.ipynb")
+    before = (tmp_path / "01_small.ipynb").read_bytes()
+    figures = notebooks.notebook_figures(tmp_path)
+    assert list(figures) == ["notebook_01_small_s"]
+    assert "01_small" in notebooks.table(figures)
+    assert "NOT reached" in notebooks.table({"notebook_slow_s": 31.0})
+    assert (tmp_path / "01_small.ipynb").read_bytes() == before
+    with pytest.raises(UsageError, match="no notebooks in"):
+        notebooks.notebook_figures(tmp_path / "none")
