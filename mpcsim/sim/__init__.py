@@ -10,6 +10,8 @@ other. ``simulated_network`` puts networks and faults on the links of a running 
 
 from mpcsim.sim.compare import compare
 from mpcsim.sim.experiments import replay_point, signing_point
+from mpcsim.sim.network.files.latencies import register_latency
+from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.reruns import Rerun, rerun
@@ -27,6 +29,7 @@ __all__ = [
     "Connection",
     "Declared",
     "Free",
+    "Latency",
     "Link",
     "Measured",
     "Network",
@@ -44,6 +47,7 @@ __all__ = [
     "play",
     "replay_point",
     "rerun",
+    "register_latency",
     "signing_point",
     "sweep",
 ]

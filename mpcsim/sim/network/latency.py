@@ -46,7 +46,19 @@ SMALLEST_SHAPE: Final = 0.01
 
 
 class Latency(ABC):
-    """A one-way latency distribution."""
+    """A one-way latency distribution.
+
+    One of your own is a frozen dataclass with five members: ``_sample``, ``mean_ms``, ``std_ms``,
+    ``scaled`` and ``shifted``. It then works wherever the package's do: in networks, simulations,
+    sweeps and replays, and, once it has a kind (``mpcsim.sim.register_latency``), in files.
+
+    ``_sample(generator, n)`` draws: an array of n floats in milliseconds, none of them negative,
+    independent of each other, and by the generator alone, so that a seed gives the same run again.
+    A replay asks for some thousand at a time: use the generator's vectors, not a loop. The two
+    moments tell a warm connection what it has measured of its round trips; they are not sampled.
+    Latencies that depend on the one before are another matter: see ``series``, ``run`` and
+    ``mpcsim.sim.network.measured.bursts``.
+    """
 
     def sample(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         """Draw ``n`` independent latencies.
@@ -58,11 +70,23 @@ class Latency(ABC):
             A new array of length ``n``, in milliseconds; nothing in it is negative.
 
         Raises:
-            UsageError: ``n`` is negative.
+            UsageError: ``n`` is negative, or a family of somebody's own has drawn something else
+                than n latencies.
         """
         if n < 0:
             raise UsageError(f"cannot draw {n} latencies")
-        return self._sample(generator, n)
+        found: object = self._sample(generator, n)
+        if not isinstance(found, np.ndarray) or found.shape != (n,) or found.dtype != np.float64:
+            raise UsageError(
+                f"{type(self).__name__}._sample: expected float64 values of shape ({n},), got "
+                f"{getattr(found, 'dtype', type(found).__name__)} {getattr(found, 'shape', '')}"
+            )
+        drawn: NDArray[np.float64] = found
+        if n and not (drawn.min() >= 0 and drawn.max() < math.inf):
+            raise UsageError(
+                f"{type(self).__name__}._sample: drew a latency that is negative or not finite"
+            )
+        return drawn
 
     def series(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
         """Latencies of ``n`` successive messages: independent, unless they come in bursts.
@@ -77,7 +101,8 @@ class Latency(ABC):
         return 1
 
     @abstractmethod
-    def _sample(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]: ...
+    def _sample(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """``n`` independent latencies, n not negative; what ``sample`` says of them must hold."""
 
     @property
     @abstractmethod

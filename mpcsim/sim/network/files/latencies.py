@@ -1,9 +1,14 @@
-"""Latencies in network files: a number, the name of a distribution, or a table with its kind."""
+"""Latencies in network files: a number, the name of a distribution, or a table with its kind.
+
+One of your own has a kind once it is registered, in every process that reads or writes such files::
+
+    register_latency("two-paths", TwoPaths)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.files import tables
@@ -20,6 +25,8 @@ from mpcsim.sim.network.latency import (
 )
 from mpcsim.sim.network.measured.bursts import Bursts
 
+L = TypeVar("L", bound=Latency)
+
 
 class _Kind(NamedTuple):
     of: type[Latency]
@@ -27,7 +34,7 @@ class _Kind(NamedTuple):
     """Those that are not called as the parameters."""
 
 
-KINDS: Final[Mapping[str, _Kind]] = {
+KINDS: Final[dict[str, _Kind]] = {
     "constant": _Kind(Constant),
     "uniform": _Kind(Uniform),
     "normal": _Kind(Normal, {"mean_ms": "centre_ms", "std_ms": "spread_ms"}),
@@ -38,6 +45,37 @@ KINDS: Final[Mapping[str, _Kind]] = {
     "bursts": _Kind(Bursts),
 }
 """The distributions by the names that they have in files."""
+
+
+def register_latency(kind: str, family: type[L], *, replace: bool = False) -> type[L]:
+    """Make a family of latencies of your own known to files, as ``kind``; returns it.
+
+    The keys of its table are the parameters of the class: numbers, texts, truth values and tuples
+    of those, each with a type, and an attribute of the same name for when it is written.
+
+    Args:
+        replace: take the place of another class of that kind, as a notebook's cell does that is
+            executed again.
+
+    Raises:
+        UsageError: it is no subclass of ``Latency``, a parameter cannot be in a file, the kind is
+            empty or another class's, or the class has another kind.
+    """
+    given: object = family
+    if not (isinstance(given, type) and issubclass(given, Latency)):
+        raise UsageError(f"latency kind {kind!r}: {family!r} is no subclass of Latency")
+    tables.check_readable(family)
+    if not kind:
+        raise UsageError(f"latency class {family.__name__}: its kind is empty")
+    if kind in KINDS and KINDS[kind].of is not family and not replace:
+        raise UsageError(
+            f"latency kind {kind!r} is that of the class {KINDS[kind].of.__name__}: choose another "
+            "one, or replace=True"
+        )
+    if taken := [name for name, known in KINDS.items() if known.of is family and name != kind]:
+        raise UsageError(f"latency class {family.__name__} has the kind {taken[0]!r} already")
+    KINDS[kind] = _Kind(family)
+    return family
 
 
 def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
@@ -73,7 +111,10 @@ def encode(latency: Latency) -> dict[str, Any]:
     for name, kind in KINDS.items():
         if type(latency) is kind.of:
             return {"kind": name, **tables.encode(latency, names=kind.attributes)}
-    raise UsageError(f"a latency of the class {type(latency).__name__} has no kind in files")
+    raise UsageError(
+        f"a latency of the class {type(latency).__name__} has no kind in files: register_latency "
+        "gives it one"
+    )
 
 
 def _constant(value: object, at: str) -> Constant:

@@ -68,6 +68,33 @@ def decode(make: Callable[..., T], table: object, at: str, special: Special, **g
         raise UsageError(f"{_blamed(str(error), known, at)}: {error}") from None
 
 
+def check_readable(cls: type[Any]) -> None:
+    """See that a table can hold the parameters of a class.
+
+    Raises:
+        UsageError: not that of one of them: names it.
+    """
+    hints = get_type_hints(cls.__init__)
+    for name, parameter in signature(cls).parameters.items():
+        hint = hints.get(name)
+        if parameter.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY) or (
+            not _is_readable(hint)
+        ):
+            shown = getattr(hint, "__name__", str(hint)) if name in hints else "none"
+            raise UsageError(
+                f"{cls.__name__}: parameter {name} cannot be in a file (its type: {shown}): "
+                f"{', '.join(each.__name__ for each in _SCALARS)}, tuples of them, or a dataclass"
+            )
+
+
+def _is_readable(hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return all(_is_readable(each) for each in get_args(hint) if each is not NoneType)
+    if get_origin(hint) is tuple:
+        return get_args(hint)[1:] == (...,) and _is_readable(get_args(hint)[0])
+    return hint in _SCALARS or (isinstance(hint, type) and is_dataclass(hint))
+
+
 def encode(
     value: object,
     write: Callable[[Any], Any] | None = None,
