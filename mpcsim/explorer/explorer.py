@@ -3,6 +3,7 @@
     >>> from mpcsim.explorer import Explorer
     >>> Explorer(sim.sign())                      # a run of the past
     >>> Explorer.live(sim, "sign", signers=(1, 3))  # a session of its own, bytes and all
+    >>> Explorer.of_parties(parties, network)       # the same, of a protocol of yours
 
 In a notebook it is a widget; where widgets cannot run, a figure and a table. Everything the widget
 does can be done from Python, too: ``edit``, ``undo``, ``set_latency``, ``reset``, ``view``.
@@ -10,12 +11,15 @@ does can be done from Python, too: ``edit``, ``undo``, ``set_latency``, ``reset`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from mpcsim.errors import UsageError
 from mpcsim.explorer.exploration import Exploration
+from mpcsim.explorer.parties import PartiesSession
 from mpcsim.explorer.sessions import Edit, LiveSession
+from mpcsim.protocol import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 from mpcsim.sim.simulation import Simulation
@@ -53,6 +57,29 @@ class Explorer(Exploration):
             UsageError: unknown operation, or what the simulation itself refuses.
         """
         return cls(LiveSession(simulation, operation, options), reveal=reveal)
+
+    @classmethod
+    def of_parties(
+        cls,
+        parties: Iterable[Party[Any, Any]],
+        network: Network,
+        *,
+        reveal: bool = False,
+        **options: Any,
+    ) -> Explorer:
+        """Explore a session of parties of any protocol, as ``live`` does those of a simulation.
+
+        Args:
+            parties: none of them has started. They themselves do not run: every run resumes others
+                from their snapshots, with the same seeds.
+            reveal: show secret values. They are then in the notebook's output, too.
+            options: those of ``mpcsim.sim.run_parties``, in virtual time.
+
+        Raises:
+            UsageError: a party that has started, or what ``run_parties`` itself refuses.
+        """
+        session = PartiesSession(parties, network, options)
+        return cls(session, definition=session.definition, reveal=reveal)
 
     # ------------------------------------------------------------------ how it looks
 

@@ -78,6 +78,10 @@ class LiveSession:
     receive different messages give their shares away; keys that are explored are for study only.
     """
 
+    frozen = ""
+    definition: Definition[Any, Any] | None = None
+    """Of a protocol that is not the package's."""
+
     def __init__(self, simulation: Simulation, operation: str, options: Mapping[str, Any]) -> None:
         """Prepare a session.
 
@@ -90,8 +94,6 @@ class LiveSession:
         """
         if operation not in OPERATIONS:
             raise UsageError(f"unknown operation {operation!r} (known: {', '.join(OPERATIONS)})")
-        self.network = simulation.network
-        self.frozen = ""
         self._operation = operation
         self._options = dict(options)
         self._simulation = replace(
@@ -100,6 +102,10 @@ class LiveSession:
             presignatures=_copied(simulation.presignatures),
             secrets_seed=simulation.secrets_seed or SystemRng().bytes(32).hex(),
         )
+        self._begin(simulation.network)
+
+    def _begin(self, network: Network) -> None:
+        self.network = network
         self._costs: Recorded | None = None
         self._retiming: Retiming | None = None
         self._first: Trace | None = None
@@ -123,7 +129,7 @@ class LiveSession:
             self._costs = Recorded.of(trace, network)
             self._first, self._honest = trace, recording
             with suppress(UsageError):
-                self._retiming = Retiming(trace, network)
+                self._retiming = Retiming(trace, network, self.definition)
         return trace, recording
 
     def _play(self, network: Network, edits: tuple[Edit, ...], recording: Recording) -> Trace:
@@ -135,7 +141,7 @@ class LiveSession:
         def observed(party: Party[Any, Any]) -> Observed:
             made = own.corrupt[party.me](party) if party.me in own.corrupt else party
             mine = [edit for edit in edits if edit.sender == party.me]
-            return Observed(_altering(made, mine) if mine else made, recording)
+            return Observed(altering(made, mine) if mine else made, recording)
 
         simulation = replace(
             own,
@@ -206,7 +212,7 @@ class TraceSession:
         return self._retiming is None
 
 
-def _altering(made: Participant[Any], edits: list[Edit]) -> Adversary:
+def altering(made: Participant[Any], edits: list[Edit]) -> Adversary:
     """The party, or the adversary it is already, with some messages altered on their way out."""
     if isinstance(made, Adversary):
         made.tamper = _Altered(made, made.tamper, edits)

@@ -1,11 +1,12 @@
 """The simulator: real protocol parties over modelled networks, in virtual or in real time.
 
-``simulation`` is the front door; ``scenario`` is what it runs, as data, ``reruns`` runs a trace
-again. ``sweep`` walks a grid, and ``experiments`` are what it may run there. Below them:
-``network`` says how long messages take; ``run`` runs the parties, with their compute, faults and
-adversaries; ``traces`` is what comes out, ``figures`` its pictures, ``trace`` both as methods;
-``replay`` repeats the timing of a run a million times, ``compare`` puts such times beside each
-other. ``simulated_network`` puts networks and faults on the links of a running service.
+``simulation`` is the front door, and ``parties`` that of other protocols. ``scenario`` is what a
+simulation runs, as data; ``reruns`` runs a trace again; ``sweep`` walks a grid, and ``experiments``
+are what it may run there. Below them: ``network`` says how long messages take; ``run`` runs the
+parties, with their compute, faults and adversaries; ``traces`` is what comes out, ``figures`` its
+pictures, ``trace`` both as methods; ``replay`` repeats the timing of a run a million times,
+``compare`` puts such times beside each other. ``simulated_network`` puts networks and faults on the
+links of a running service.
 """
 
 from mpcsim.sim.compare import compare
@@ -14,6 +15,7 @@ from mpcsim.sim.network.files.latencies import register_latency
 from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.parties import run_parties
 from mpcsim.sim.reruns import Rerun, rerun
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
@@ -48,6 +50,7 @@ __all__ = [
     "replay_point",
     "rerun",
     "register_latency",
+    "run_parties",
     "signing_point",
     "sweep",
 ]

@@ -12,14 +12,14 @@ from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.explorer import Explorer
 from mpcsim.primitives.commitment import commit
 from mpcsim.protocol import Done, Party
+from mpcsim.protocols import ecdsa
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
-from mpcsim.sim import Adversary, Trace, Verdict
+from mpcsim.sample_keys import keys
+from mpcsim.sim import Adversary, Free, Trace, Verdict, run_parties
 from mpcsim.sim.replay import record
 from mpcsim.sim.run.adversary import deviating
-from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop
-from mpcsim.sim.run.realtime import real_time
 from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol
 from tests.examples import toy_protocol
 from tests.examples.toy_protocol import TOSS, Toss
@@ -38,7 +38,7 @@ def over_seoul(participants, **options):
     def same(found):
         return len(set(found.values())) == 1
 
-    return VirtualRun(participants, SEOUL, seed=1, validate=same, name="toss", **options).run()
+    return run_parties(participants, SEOUL, seed=1, validate=same, **options)
 
 
 # ---------------------------------------------------------------------- stepped
@@ -108,9 +108,16 @@ def test_simulate_and_trace(tmp_path):
 
 
 def test_over_real_sockets():
-    trace = real_time(parties(), Network.star(1.0, 1.0, 1.0), deadline_s=60.0)
+    trace = run_parties(parties(), Network.star(1.0, 1.0, 1.0), clock="real")
     assert trace.verdict is Verdict.VALID
     assert trace.clock == "real"
+
+
+def test_there_is_no_other_clock():
+    with pytest.raises(UsageError, match="clock is 'wall': 'virtual' or 'real'"):
+        run_parties(parties(), SEOUL, clock="wall")
+    with pytest.raises(UsageError, match="at least one party"):
+        run_parties([], SEOUL)
 
 
 def test_a_lost_message_is_missed():
@@ -261,6 +268,59 @@ def test_explore_an_attack():
     assert [(abort.reason, abort.culprits) for abort in view.aborts if abort.party in (1, 3)] == [
         ("COMMITMENT_OPENING", (2,))
     ] * len(view.aborts)
+
+
+def explored(**options):
+    return Explorer.of_parties(parties(), SEOUL, compute=Free(), **options)
+
+
+def test_explore_bytes_and_all():
+    explorer = explored()
+    before = explorer.trace.finished_ms
+    assert explorer.trace.name == "coin toss"
+    assert not explorer.view.frozen
+    coin = explorer.details["2>1 Reveal"].fields[1]
+    assert coin.name == "coin"
+    assert len(bytes.fromhex(coin.value.replace(" ", ""))) == 32 or "..." in coin.value
+    explorer.set_latency("gateway", "institution", 300.0)
+    assert explorer.trace.finished_ms > before + 200
+    tossed = explorer.trace.outcomes[1]
+    assert explorer.reset().trace.finished_ms == before
+    assert explorer.trace.outcomes[1] == tossed  # the same seeds
+
+
+def test_explore_and_catch_a_cheater():
+    explorer = explored()
+    explorer.edit(2, 1, "Reveal", "coin", "flip a bit", everyone=True)
+    assert {(a.party, a.reason, a.culprits) for a in explorer.view.aborts if a.party != 2} == {
+        (1, "COMMITMENT_OPENING", (2,)),
+        (3, "COMMITMENT_OPENING", (2,)),
+    }
+    assert explorer.undo().view.good
+
+
+def test_what_cannot_be_explored_anew():
+    one, two, three = parties()
+    for wrong in (Adversary(two), object()):
+        with pytest.raises(UsageError, match="is no party: the explorer itself makes it cheat"):
+            Explorer.of_parties([one, wrong, three], SEOUL)
+    two.start()
+    with pytest.raises(UsageError, match="has started already"):
+        Explorer.of_parties([one, two, three], SEOUL)
+    with pytest.raises(UsageError, match="at least one party"):
+        Explorer.of_parties([], SEOUL)
+
+
+def test_explored_parties_keep_their_multiplication_state():
+    sid = os.urandom(32)
+    setups = [ecdsa.setup(keys("secp256k1")[i], (1, 2), bytes(32)) for i in (1, 2)]
+    made = [ecdsa.party(setup, session_id=sid) for setup in setups]
+    explorer = Explorer.of_parties(made, SEOUL, compute=Free())
+    assert explorer.view.good
+    explorer.edit(2, 1, "Respond", "reply.eta", "+ 1")
+    assert explorer.view.aborts[0].reason == "MULTIPLICATION_CHECK"
+    assert all(setup.share.usable(3 - setup.share.identifier) for setup in setups)
+    assert explorer.undo().view.good
 
 
 # ---------------------------------------------------------------------- the test kit

@@ -42,9 +42,8 @@ SIM_LAYERS: list[list[str]] = [
     ["trace"],
     ["run"],
     ["replay", "call_times"],
-    ["scenario"],
-    ["compare"],
-    ["simulation", "simulated_network"],
+    ["scenario", "compare"],
+    ["parties", "simulation", "simulated_network"],
     ["sweep", "compile", "reruns"],
     ["experiments"],
 ]
