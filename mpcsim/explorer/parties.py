@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from mpcsim.errors import UsageError
-from mpcsim.explorer.observe import Observed, Recording
 from mpcsim.explorer.sessions import Edit, LiveSession, altering
 from mpcsim.protocol import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.run.compute import Measured
+from mpcsim.sim.run.observe import Observed, Recording
 from mpcsim.sim.trace import Trace
 
 

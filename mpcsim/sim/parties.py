@@ -36,6 +36,7 @@ def run_parties(
     validate: Validate = lambda results: True,
     name: str = "",
     clock: Literal["virtual", "real"] = "virtual",
+    contents: bool = False,
 ) -> Trace:
     """Run one session of these parties to its end.
 
@@ -49,6 +50,7 @@ def run_parties(
         validate: judges the results, by party; a run whose results it refuses is INVALID.
         name: in the trace; by default that of the protocol.
         clock: ``real``: over loopback HTTP, with the network's delays injected.
+        contents: keep what the messages say in the trace: SECRETS.
 
     Raises:
         UsageError: no party, one that is there twice or has no site, or a bad time or clock.
@@ -67,6 +69,7 @@ def run_parties(
             deadline_ms=deadline_ms,
             validate=validate,
             name=name,
+            contents=contents,
         ).run()
     if clock != "real":
         raise UsageError(f"clock is {clock!r}: 'virtual' or 'real'")
@@ -81,4 +84,5 @@ def run_parties(
         deadline_s=LONGEST_REAL_S if deadline_ms == math.inf else deadline_ms / 1000,
         validate=validate,
         name=name,
+        contents=contents,
     )
