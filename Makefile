@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install up serve images notebooks test test-slow check bench lock clean
+.PHONY: help install up serve images notebooks figures test test-slow check bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make check      ruff check, ruff format --check, mypy"
 	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
 	@echo "make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
+	@echo "make figures    draw every figure onto one page, build/figures/index.html"
 	@echo "make images     build the container images of node and gateway"
 	@echo "make lock       resolve requirements.lock anew"
 	@echo "make clean      remove $(VENV), caches and results"
@@ -99,6 +100,10 @@ lock:
 
 notebooks: install
 	$(BIN)/python -m tests.helpers.notebooks $(NOTEBOOKS)
+
+# Every figure of the package, from small real runs; to be looked at.
+figures: install
+	$(BIN)/python -m tests.helpers.figures
 
 # Tags: latest, <version>, <version>-<git-sha>.
 DOCKER ?= docker

@@ -152,7 +152,7 @@ class Comparison:
                 for name, ms in bars.items()
             },
             x="saved (ms)",
-            title=f"What is shorter than “{self.first}”, and by how much",
+            title=f"Saved, compared with: {self.first}",
         )
 
     def splits(self) -> Chart:
@@ -183,9 +183,6 @@ class Comparison:
         return list(dict.fromkeys(run.scope for run in self.runs.values()))
 
     def __repr__(self) -> str:
-        return f"<Comparison: {', '.join(self.runs)}>"
-
-    def __str__(self) -> str:
         return "\n".join([self.table().text(""), *self.notes()])
 
     def _repr_html_(self) -> str:

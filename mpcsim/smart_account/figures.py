@@ -144,7 +144,7 @@ def digest_anatomy(flow: Flow) -> Chart:
         ),
     ]
     rows = sum(len(words) for _, words in stages)
-    figure, axes = _chart(_LEFT + 32 * _CELL + 1.95, rows * _ROW + len(stages) * 0.42 + 0.4)
+    figure, axes = _chart(_LEFT + 32 * _CELL + 2.1, rows * _ROW + len(stages) * 0.42 + 0.4)
     y = 0.1
     for number, (title, words) in enumerate(stages):
         if number:

@@ -4,6 +4,7 @@ import pytest
 
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.fields import REPLACE
+from mpcsim.explorer.tampering import Tampered, tampering, ways
 from tests.explorer.rules import check_sound
 from tests.explorer.wallets import simulation
 
@@ -15,38 +16,38 @@ RUNS = {
 }
 
 
-def flat(fields):
-    for field in fields:
-        yield field
-        yield from flat(field.fields)
-
-
 @pytest.mark.parametrize("name", RUNS)
 def test_every_alteration_is_survived_and_explained(name):
     explorer = RUNS[name]()
     honest = explorer.view
     cheater = honest.parties[-1].id
-    for key, detail in explorer.details.items():
-        flow, kind = key.split(" ")
-        sender, receiver = map(int, flow.split(">"))
-        if sender != cheater or receiver != 1:
-            continue
-        ways = [(f.path, o) for f in flat(detail.fields) for o in f.operations]
-        for path, operation in [*ways, *(("", o) for o in detail.operations)]:
-            view = explorer.edit(
-                sender, receiver, kind, path, operation, b"\x01" * (operation == REPLACE)
-            ).view
-            where = (key, path, operation)
-            check_sound(view)
-            assert view.verdict != "completed INVALID", where
-            assert explorer.details, where
-            for abort in view.aborts:
-                if abort.party == cheater:
-                    continue
-                assert not set(abort.culprits) - {cheater}, where
-                if abort.culprits or abort.reason == "ECHO_MISMATCH":
-                    assert abort.message is not None, where
-            if operation not in ("withhold",) and view.verdict == "stalled":
-                assert any(m.ignored for m in view.messages), where
-            explorer.undo()
+    for way in list(ways(explorer, cheater, 1)):
+        value = b"\x01" * (way.operation == REPLACE)
+        view = explorer.edit(cheater, 1, way.message, way.field, way.operation, value).view
+        check_sound(view)
+        assert view.verdict != "completed INVALID", way
+        assert explorer.details, way
+        for abort in view.aborts:
+            if abort.party == cheater:
+                continue
+            assert not set(abort.culprits) - {cheater}, way
+            if abort.culprits or abort.reason == "ECHO_MISMATCH":
+                assert abort.message is not None, way
+        if way.operation not in ("withhold",) and view.verdict == "stalled":
+            assert any(m.ignored for m in view.messages), way
+        explorer.undo()
     assert explorer.view == honest
+
+
+def test_what_the_victim_makes_of_each():
+    explorer = RUNS["frost"]()
+    found = tampering(explorer, 3, 1)
+    assert len(found) == len(list(ways(explorer, 3, 1)))
+    share = [each for each in found if (each.message, each.field) == ("SignatureShare", "share")]
+    assert {each.blames for each in share} == {"3"}
+    assert "32 zero bytes" in {each.alteration for each in share}
+    kept = {each for each in found if each.alteration == "withhold"}
+    assert kept == {
+        Tampered(kind, "(whole)", "withhold", "stalled", "", "", "")
+        for kind in ("Commitments", "SignatureShare")
+    }

@@ -3,7 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
@@ -14,23 +14,18 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 from matplotlib import image
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
-from matplotlib.text import Annotation, Text
-from matplotlib.transforms import Bbox
+from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
+from mpcsim.sim.colours import NEUTRALS, PALETTE, party_colour, tint
 from mpcsim.sim.figures import (
     FILLS,
-    NEUTRALS,
-    PALETTE,
+    TALLEST,
     Chart,
     critical_path,
     gantt,
-    party_colour,
     sequence_diagram,
     svg,
 )
@@ -38,6 +33,7 @@ from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
 from mpcsim.sim.traces.flight import PARTS
+from tests.helpers.pictures import ALLOWED, box, canvas_of, check_texts, colours, draw, hues, texts
 from tests.helpers.traces import NAMES, simulation, trace
 
 
@@ -58,44 +54,6 @@ EVERY = pytest.mark.parametrize("name", NAMES)
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 
 
-def canvas_of(figure: Figure) -> FigureCanvasAgg:
-    canvas = figure.canvas
-    assert isinstance(canvas, FigureCanvasAgg)
-    return canvas
-
-
-def draw(figure: Figure) -> FigureCanvasAgg:
-    canvas = canvas_of(figure)
-    canvas.draw()
-    return canvas
-
-
-def texts(figure: Figure) -> Iterator[Text]:
-    """All texts that are drawn."""
-    for legend in figure.legends:
-        yield from legend.get_texts()
-    yield from figure.texts
-    for axes in figure.axes:
-        yield from axes.texts
-        for axis in (axes.xaxis, axes.yaxis):
-            yield axis.label
-            low, high = sorted(axis.get_view_interval())
-            for tick in axis.get_major_ticks():
-                if low <= tick.get_loc() <= high and tick.label1.get_visible():
-                    yield tick.label1
-
-
-def box(canvas: FigureCanvasAgg, text: Text) -> Bbox:
-    """Where a text is, with its frame."""
-    renderer = canvas.get_renderer()
-    patch = text.get_bbox_patch()
-    if patch is not None:
-        return patch.get_window_extent(renderer)
-    if isinstance(text, Annotation):
-        return Text.get_window_extent(text, renderer)
-    return text.get_window_extent(renderer)
-
-
 def gids(figure: Figure, prefix: str) -> list[str]:
     found = [artist.get_gid() for artist in figure.findobj() if artist.get_gid()]
     return [gid for gid in found if gid and gid.startswith(prefix)]
@@ -109,36 +67,29 @@ def gids(figure: Figure, prefix: str) -> list[str]:
 def test_no_text_overlaps_another_or_leaves_the_figure(
     name: str, kind: Callable[[Trace], Figure]
 ) -> None:
-    figure = drawn(kind, name)
-    canvas = canvas_of(figure)
-    shown = [(t.get_text(), box(canvas, t)) for t in texts(figure) if t.get_text().strip()]
-    assert len(shown) > 5
-    for (one, a), (other, b) in combinations(shown, 2):
-        assert not a.overlaps(b), f"{one!r} and {other!r} overlap"
-    for text, extent in shown:
-        inside = figure.bbox.padded(1)
-        assert inside.contains(extent.x0, extent.y0), f"{text!r} leaves the figure"
-        assert inside.contains(extent.x1, extent.y1), f"{text!r} leaves the figure"
+    check_texts(drawn(kind, name))
 
 
 @EVERY
 @ALL_KINDS
 def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], Figure]) -> None:
-    figure = drawn(kind, name)
-    used = {to_hex(figure.get_facecolor()).upper()}
-    for artist in figure.findobj(lambda artist: bool(artist.get_visible())):
-        if isinstance(artist, Text):
-            used.add(to_hex(artist.get_color()).upper())
-        elif isinstance(artist, Line2D):
-            used.add(to_hex(artist.get_color()).upper())
-            if artist.get_marker() not in ("None", "", None):
-                used.add(to_hex(artist.get_markerfacecolor()).upper())
-        elif isinstance(artist, Patch):
-            for colour in (artist.get_facecolor(), artist.get_edgecolor()):
-                if colour[3]:
-                    used.add(to_hex(colour).upper())
-    assert used <= {*PALETTE, *NEUTRALS}
+    used = colours(drawn(kind, name))
+    assert used <= ALLOWED
     assert len(used & set(PALETTE)) >= 2
+
+
+@EVERY
+@ALL_KINDS
+def test_hue_is_the_parties(name: str, kind: Callable[[Trace], Figure]) -> None:
+    """Of those that take part, and of nobody else."""
+    own = [party_colour(ending.party).line for ending in trace(name).endings]
+    assert hues(drawn(kind, name)) <= {tint(ink, k / 100) for ink in own for k in range(101)}
+
+
+@EVERY
+@ALL_KINDS
+def test_nothing_is_taller_than_a_screen(name: str, kind: Callable[[Trace], Figure]) -> None:
+    assert drawn(kind, name).get_figheight() <= TALLEST
 
 
 @ALL_KINDS
@@ -163,9 +114,41 @@ def test_the_palette_is_that_of_okabe_and_ito() -> None:
 
 
 def test_every_part_has_a_fill_of_its_own() -> None:
+    """By lightness and hatching alone."""
     assert set(PARTS) <= set(FILLS)
-    looks = [(fill.face, fill.hatch) for kind, fill in FILLS.items() if kind in PARTS]
+    looks = [(fill.shade, fill.hatch, fill.neutral) for fill in FILLS.values()]
     assert len(set(looks)) == len(looks)
+
+
+def test_bars_have_the_colour_of_whoever_computes_or_sends() -> None:
+    found = trace("key generation")
+    for bar in bars(drawn(gantt, "key generation").axes[0], "message-"):
+        sender = found.messages[int(str(bar.get_gid()).split("-")[1])].sender
+        assert to_hex(bar.get_edgecolor()).upper() == party_colour(sender).line
+    lanes = drawn(critical_path, "key generation").axes[0]
+    for at, segment in enumerate(found.critical_path().segments):
+        party = segment.party
+        if segment.message is not None:
+            party = found.messages[segment.message].sender
+        assert party is not None
+        for bar in bars(lanes, f"segment-{at}-"):
+            assert to_hex(bar.get_edgecolor()).upper() == party_colour(party).line
+
+
+def test_many_messages_fit_on_a_screen_without_their_names() -> None:
+    found = trace("key generation")
+    many = replace(
+        found, messages=tuple(replace(m, number=k) for k, m in enumerate(found.messages * 4))
+    )
+    figure = gantt(many)
+    assert figure.get_figheight() <= TALLEST
+    rows = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert [row for row in rows if row] == [
+        "party 1  client",
+        "party 2  operator",
+        "party 3  institution",
+    ]
+    check_texts(figure)
 
 
 @ALL_KINDS

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.text import Text
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.figures import BLACK, NEUTRALS, Chart, quantile_plot, svg, tails
-from mpcsim.sim.figures.tails import MARKERS, STYLES
+from mpcsim.sim.figures import Chart, quantile_plot, svg, tails
+from mpcsim.sim.figures.style import LINES, MARKERS
+from tests.helpers.pictures import check_texts, hues
 
 NEAR = np.linspace(100.0, 140.0, 2000)
 FAR = np.geomspace(100.0, 4000.0, 2000)
@@ -41,43 +36,14 @@ def alone() -> Chart:
 DRAWN = pytest.mark.parametrize("draw", [two_tails, three_cases, alone])
 
 
-def texts(figure: Figure) -> list[Text]:
-    """All that is written where it can be seen."""
-    found = [text for legend in figure.legends for text in legend.get_texts()]
-    for axes in figure.axes:
-        found.append(axes.title)
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            found.append(axis.label)
-            found += [
-                tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
-            ]
-    return [text for text in found if text.get_text()]
-
-
 @DRAWN
 def test_no_text_overlaps_another_or_leaves_the_figure(draw: Callable[[], Chart]) -> None:
-    figure = draw()
-    canvas = figure.canvas
-    assert isinstance(canvas, FigureCanvasAgg)
-    canvas.draw()
-    boxes = [
-        (text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts(figure)
-    ]
-    assert len(boxes) > 8
-    for (one, a), (other, b) in combinations(boxes, 2):
-        assert not a.overlaps(b), f"{one!r} and {other!r} overlap"
-    for text, box in boxes:
-        inside = figure.bbox.padded(1)
-        assert inside.contains(box.x0, box.y0), f"{text!r} leaves the figure"
-        assert inside.contains(box.x1, box.y1), f"{text!r} leaves the figure"
+    check_texts(draw(), 9)
 
 
 @DRAWN
 def test_hue_is_left_to_the_parties(draw: Callable[[], Chart]) -> None:
-    lines = [line for axes in draw().axes for line in axes.lines]
-    lines += draw().legends[0].findobj(Line2D)
-    assert {to_hex(line.get_color()).upper() for line in lines} <= {BLACK, *NEUTRALS}
+    assert not hues(draw())
 
 
 @DRAWN
@@ -86,7 +52,7 @@ def test_the_same_data_give_the_same_picture(draw: Callable[[], Chart]) -> None:
 
 
 def test_every_distribution_looks_different() -> None:
-    for styles in (STYLES, MARKERS):
+    for styles in (LINES, MARKERS):
         assert len({tuple(sorted(style.items())) for style in styles}) == len(styles)
 
 
@@ -114,8 +80,40 @@ def test_samples_in_any_order_and_quantiles_of_them_give_the_same_curve() -> Non
     shuffled = np.random.default_rng(1).permutation(NEAR)
     few = np.quantile(NEAR, (np.arange(200) + 0.5) / 200)
     (axes,) = tails({"": {"all": shuffled, "few": few}}).axes
-    for one, other in zip(curve(axes, "all"), curve(axes, "few"), strict=True):
-        assert other == pytest.approx(one, abs=0.2)
+    (times, shares), (at, those) = curve(axes, "all"), curve(axes, "few")
+    assert np.interp(those[::-1], shares[::-1], times[::-1]) == pytest.approx(at[::-1], abs=0.2)
+
+
+def test_a_curve_ends_where_less_than_one_of_its_times_takes_longer() -> None:
+    (axes,) = tails({"": {"all": NEAR, "few": NEAR[::20]}}).axes
+    assert curve(axes, "all")[1].min() == pytest.approx(0.001)
+    assert curve(axes, "few")[1].min() == pytest.approx(0.01)
+
+
+def percentiles(axes: Axes, label: str) -> dict[float, float]:
+    (line,) = (each for each in axes.lines if each.get_gid() == f"percentiles {label}")
+    times, shares = np.asarray(line.get_data(), dtype=float)
+    return {round(100 * (1 - share), 3): ms for ms, share in zip(times, shares, strict=True)}
+
+
+def test_percentiles_are_dots_on_the_curve() -> None:
+    (axes,) = tails({"": {"all": FAR, "few": FAR[::20]}}).axes
+    for percent, ms in percentiles(axes, "all").items():
+        assert ms == pytest.approx(np.percentile(FAR, percent), rel=0.01)
+    assert list(percentiles(axes, "all")) == [50.0, 95.0, 99.0, 99.9]
+    assert list(percentiles(axes, "few")) == [50.0, 95.0, 99.0], "100 times have no 99.9"
+
+
+def test_dots_of_a_curve_that_is_alone_say_how_long_they_are() -> None:
+    (axes,) = tails({"": {"": NEAR}}).axes
+    said = [text.get_text() for text in axes.texts]
+    assert [text for text in said if text.endswith(" ms")] == [
+        "120 ms",
+        "138 ms",
+        "140 ms",
+        "140 ms",
+    ]
+    assert not [text for text in two_tails().axes[0].texts if text.get_text().endswith(" ms")]
 
 
 def test_scales() -> None:
@@ -191,6 +189,8 @@ def test_nothing_or_too_much() -> None:
             quantile_plot(groups)
     with pytest.raises(UsageError, match="1 pictures with 7 labels"):
         tails({"": {str(k): NEAR for k in range(7)}})
+    with pytest.raises(UsageError, match="taller than a screen"):
+        tails({str(k): {"": NEAR} for k in range(10)})
     with pytest.raises(UsageError, match="4 pictures with 1 labels"):
         quantile_plot({str(k): {"": (NEAR, NEAR)} for k in range(4)})
     for lowest in (0.0, 1.0, float("nan")):

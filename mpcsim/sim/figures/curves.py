@@ -16,7 +16,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.colours import DARK, GREY, LIGHT, PALE, party_colour
 from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, extent, new_chart
 from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.scales import grid, scale_of, set_scale
+from mpcsim.sim.figures.scales import Scale, grid, scale_of, set_scale
 from mpcsim.sim.figures.style import FONT, LETTER, LINES, MARKERS, Style
 
 WIDTH: Final = 8.0
@@ -42,6 +42,8 @@ def curves(
     along: Mapping[str, float] | None = None,
     faint: Sequence[Points] = (),
     shaded: Sequence[tuple[float, float]] = (),
+    x_scale: Scale | None = None,
+    y_scale: Scale | None = None,
 ) -> Chart:
     """A line for each name. An axis whose values are magnitudes apart is logarithmic, and symlog if
     there is a zero among them: small losses have room beside none at all.
@@ -60,6 +62,7 @@ def curves(
         along: by name, values of x with a dotted line.
         faint: lines without a name, behind the others.
         shaded: stretches of x with a grey ground.
+        x_scale, y_scale: if not as said above.
 
     Raises:
         UsageError: nothing to show, a line whose values are not as many, or more lines than can be
@@ -89,9 +92,9 @@ def curves(
     add_heading(figure, title)
     right = 0.25 + LETTER * max((len(name) for name in across or {}), default=0)
     axes = add_axes(figure, 0.85, right, top, bottom)
-    for which, at, more in (("x", 0, names), ("y", 1, across or {})):
+    for at, more in ((0, names), (1, across or {})):
         values = np.concatenate([each[at] for each in every] + [np.array(list(more.values()))])
-        _set_axis(axes, "x" if which == "x" else "y", values)
+        _set_axis(axes, ("x", "y")[at], values, (x_scale, y_scale)[at])
     for xs, ys in behind:
         axes.plot(xs, ys, color=LIGHT, linewidth=1.0, zorder=2, gid="faint")
     for start, stop in shaded:
@@ -139,9 +142,9 @@ def _styles(
     return {name: found[name] for name in names}
 
 
-def _set_axis(axes: Axes, which: Any, values: Values) -> None:
+def _set_axis(axes: Axes, which: Any, values: Values, wanted: Scale | None) -> None:
     values = values[np.isfinite(values)]
-    scale = scale_of(values)
+    scale = wanted or scale_of(values)
     smallest = float(values[values > 0].min()) if scale != "linear" else 1.0
     set_scale(axes, which, scale, smallest)
     low, high = float(values.min()), float(values.max())

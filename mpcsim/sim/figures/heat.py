@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.colours import BLACK, DARK, GREY, WHITE, tint
+from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, WHITE, tint
 from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, new_chart, row_height
 from mpcsim.sim.figures.scales import rounded, scale_of
 from mpcsim.sim.figures.style import FONT, LETTER
@@ -90,8 +90,8 @@ def heat_map(
         dark = shade(float(numbers[row, column]))
         axes.add_patch(
             Rectangle(
-                (column - 0.5, row - 0.5), 1, 1, facecolor=tint(DARK, dark), edgecolor=WHITE,
-                lw=1.0, gid=f"cell-{row}-{column}",
+                (column - 0.5, row - 0.5), 1, 1, facecolor=tint(DARK, dark),
+                edgecolor=WHITE if dark else LIGHT, lw=1.0, gid=f"cell-{row}-{column}",
             )
         )  # fmt: skip
         axes.text(

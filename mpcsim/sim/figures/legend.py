@@ -10,11 +10,13 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from mpcsim.sim.colours import DARK
-from mpcsim.sim.figures.style import FONT, LETTER
+from mpcsim.sim.figures.style import FONT
 
 HANDLE: Final = 0.5
 """Width of what is drawn before a name, with the gap behind it; in inches."""
 LINE: Final = 0.17
+LETTER: Final = 0.056
+"""Width of a letter; of the longest names, which have the average of many."""
 
 
 def legend_inches(labels: Sequence[str], width: float) -> float:

@@ -86,7 +86,7 @@ def _densities(axes: Axes, measured: Times, simulated: Times, name: str) -> None
     ):
         weights = np.full(len(times), 1 / len(times) / (edges[1] - edges[0]))
         axes.hist(times, edges, weights=weights, label=label, **style)
-    _label(axes, "round trip, ms", "share per ms")
+    _label(axes, "round trip (ms)", "share per ms")
     axes.legend(fontsize=FONT, labelcolor=DARK, frameon=False)
 
 
@@ -107,7 +107,7 @@ def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
             fontsize=FONT,
             color=DARK,
         )
-    _label(axes, "fit, ms", "measured, ms")
+    _label(axes, "fit (ms)", "measured (ms)")
 
 
 def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
@@ -117,10 +117,10 @@ def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
     known = {"least": moments.least_ms, "mean": moments.mean_ms, "most": moments.most_ms}
     if moments.count == 1:
         known = {"measured": moments.mean_ms}
-    for name, ms in known.items():
-        axes.axvline(ms, color=GREY, linestyle="--", linewidth=1.0)
-        axes.text(ms, 0.02, f" {name}", fontsize=FONT, color=DARK, rotation=90)
-    _label(axes, "round trip, ms", "share below")
+    for (name, ms), dashes in zip(known.items(), (":", "--", "-."), strict=False):
+        axes.axvline(ms, color=GREY, linestyle=dashes, linewidth=1.3, label=name)
+    axes.legend(loc="center right", fontsize=FONT, labelcolor=DARK, frameon=False)
+    _label(axes, "round trip (ms)", "share below")
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

@@ -46,7 +46,7 @@ def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, smallest: floa
         locator: Any = SymmetricalLogLocator(linthresh=smallest, base=10)
         axis.set_major_locator(locator)
     else:
-        axis.set_major_locator(MaxNLocator(nbins=8 if which == "x" else 6))
+        axis.set_major_locator(MaxNLocator(8 if which == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 

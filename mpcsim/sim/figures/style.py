@@ -84,10 +84,10 @@ LINES: Final[tuple[Style, ...]] = (
 )
 """How lines differ that are no party's."""
 MARKERS: Final[tuple[Style, ...]] = (
-    {"marker": "o", "markerfacecolor": BLACK, "markeredgecolor": BLACK},
-    {"marker": "o", "markerfacecolor": WHITE, "markeredgecolor": BLACK},
-    {"marker": "s", "markerfacecolor": GREY, "markeredgecolor": GREY},
-    {"marker": "D", "markerfacecolor": WHITE, "markeredgecolor": GREY},
+    {"color": BLACK, "marker": "o", "markerfacecolor": BLACK, "markeredgecolor": BLACK},
+    {"color": BLACK, "marker": "o", "markerfacecolor": WHITE, "markeredgecolor": BLACK},
+    {"color": GREY, "marker": "s", "markerfacecolor": GREY, "markeredgecolor": GREY},
+    {"color": GREY, "marker": "D", "markerfacecolor": WHITE, "markeredgecolor": GREY},
 )
 """How points differ."""
 

@@ -163,7 +163,7 @@ def quantile_plot(
     lines, title_height = _titles(shown, (width - LEVELS) / len(shown))
     handles = [Line2D([], [], label=reference, **REFERENCE)]
     for k, label in enumerate(labels):
-        look = {**_ours(k), **MARKERS[k], "markersize": 4}
+        look = {**MARKERS[k], **_ours(k), "markersize": 4}
         handles.append(Line2D([], [], label=f"{ours}, {label}", **look))
     legend = legend_inches([str(handle.get_label()) for handle in handles], width)
     figure = new_chart(width, title_height + TAIL + BELOW + SQUARE + BELOW + legend)
@@ -185,7 +185,6 @@ def quantile_plot(
                     _quantiles(one, at),
                     _quantiles(other, at),
                     gid=f"quantiles {label}",
-                    color=BLACK,
                     linestyle="",
                     markersize=size,
                     markeredgewidth=0.8,

@@ -54,8 +54,8 @@ class Explanation:
         """
         from mpcsim.sim import figures
 
-        computing = {i: f"party {i} computes" for i in self.parties}
-        shares = dict(self.links) | {computing[i]: share for i, share in self.parties.items()}
+        computing = {i: f"party {i} computes" for i, of in self.parties.items() if of.mean_ms}
+        shares = dict(self.links) | {name: self.parties[i] for i, name in computing.items()}
         shown = {name: share for name, share in shares.items() if share.probability}
         return figures.ranked(
             {name: share.mean_ms for name, share in shown.items()},
@@ -63,7 +63,7 @@ class Explanation:
                 name: f"{share.mean_ms:,.1f} ms, on {share.probability:.1%} of the paths"
                 for name, share in shown.items()
             },
-            parties={name: i for i, name in computing.items() if name in shown},
+            parties={name: i for i, name in computing.items()},
             x="mean time on the critical path (ms)",
         )
 

@@ -1,0 +1,100 @@
+"""Times beside each other: the numbers are those of the times, and nothing is made up."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.sim import compare
+from mpcsim.sim.call_times import CallTimes
+from mpcsim.sim.replay.results import Replay
+
+MS = np.random.default_rng(1).lognormal(5.0, 0.3, 2_000)
+
+
+def replay(times: np.ndarray) -> Replay:
+    return Replay("sign", "lte", "free", 1, times, {})
+
+
+def calls(times: np.ndarray, failed: int = 0) -> CallTimes:
+    return CallTimes(times, 0.0, "lte", "virtual", failed, "HTTP 500" if failed else "")
+
+
+def test_rows() -> None:
+    first, second = compare({"as it is": replay(MS), "closer": replay(MS / 2)}).rows()
+    assert list(first) == [
+        *("name", "scope", "n", "failed", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms"),
+        "difference_ms",
+    ]
+    assert (second["name"], second["scope"], second["n"], second["failed"]) == (
+        *("closer", "protocol", 2_000),
+        0,
+    )
+    assert first["mean_ms"] == pytest.approx(MS.mean())
+    for percent in (50, 95, 99, 99.9):
+        assert first[f"p{percent}_ms"] == pytest.approx(np.percentile(MS, percent))
+        assert second["difference_ms"][f"p{percent}"] == pytest.approx(-first[f"p{percent}_ms"] / 2)
+    assert set(first["difference_ms"].values()) == {0.0}
+
+
+def test_rows_are_plain() -> None:
+    rows = compare({"a": replay(MS), "b": calls(MS[:40])}).rows()
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+def test_what_too_few_times_do_not_tell_is_left_out() -> None:
+    found = compare({"many": replay(MS), "few": calls(MS[:40])})
+    few = found.rows()[1]
+    assert few["p95_ms"] is not None
+    assert few["p99_ms"] is few["p99.9_ms"] is few["difference_ms"]["p99"] is None
+    assert "-: so far out is less than one of the times" in found.notes()
+    assert "-" not in compare({"many": replay(MS)}).table().rows[0][:-2]
+
+
+def test_table() -> None:
+    found = compare({"as it is": replay(MS), "closer": replay(MS / 2)})
+    head, first, second, note = str(found).splitlines()
+    assert head.split("  ")[-1] == "p99 vs first"
+    assert first.split()[-2:] == ["-", "-"]
+    assert second.split()[-2:] == [f"{-np.percentile(MS, p) / 2:+,.2f}" for p in (50, 99)]
+    assert note == "scope protocol; first: as it is"
+    assert "<td" in found._repr_html_()
+
+
+def test_scopes_and_failures_are_told() -> None:
+    found = compare({"protocol": replay(MS), "call": calls(MS[:500], failed=2)})
+    assert [row[0] for row in found.table().rows] == ["protocol (protocol)", "call (rest)"]
+    notes = "\n".join(found.notes())
+    assert "times of different things" in notes
+    assert "call: 2 further calls failed and left no time" in notes
+    legend = [text.get_text() for text in found.plot().legends[0].get_texts()]
+    assert legend == ["protocol (scope protocol)", "call (scope rest)"]
+
+
+def test_ranked() -> None:
+    runs = {"as it is": replay(MS), "closer": replay(MS / 2), "farther": replay(MS * 2)}
+    axes = compare(runs).ranked().axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["closer", "farther"]
+    (bar,) = [patch for patch in axes.patches if patch.get_gid() == "bar closer"]
+    assert bar.get_width() == pytest.approx(np.percentile(MS, 50) / 2)  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="only one was given"):
+        compare({"as it is": replay(MS)}).ranked()
+    with pytest.raises(UsageError, match="percentile 101"):
+        compare(runs).ranked(101)
+
+
+def test_splits_need_explanations() -> None:
+    with pytest.raises(UsageError, match="as it is: no replay with explain=True"):
+        compare({"as it is": replay(MS)}).splits()
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(UsageError, match="nothing to compare"):
+        compare({})
+    with pytest.raises(UsageError, match="a is a list: no replay, and no call times"):
+        compare({"a": [1.0]})  # type: ignore[dict-item]
+    with pytest.raises(UsageError, match="a: no times"):
+        compare({"a": calls(MS[:0])})

@@ -1,0 +1,300 @@
+"""Figures of what comes out of experiments: what they show, and the rules that hold for all."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+import mpcsim.sim as sim
+from mpcsim.errors import UsageError
+from mpcsim.sim import figures
+from mpcsim.sim.call_times import CallTimes
+from mpcsim.sim.colours import party_colour
+from mpcsim.sim.compare import Comparison
+from mpcsim.sim.figures import FILLS, TALLEST, curves, heat_map, ranked, splits, svg
+from mpcsim.sim.figures.scales import scale_of
+from mpcsim.sim.figures.style import fills_of
+from mpcsim.sim.network.measured.fit import fit
+from mpcsim.sim.network.measured.reading import read
+from mpcsim.sim.replay.results import Explanation, Replay
+from tests.helpers import figures as page
+from tests.helpers.pictures import ALLOWED, check_texts, hues, written
+from tests.helpers.traces import simulation
+
+DRAWN = page.of_many()
+EVERY = pytest.mark.parametrize("name", DRAWN)
+OF_PARTIES = {"Explanation.plot", "curves", "splits", "splits, every cause", "data_flow"}
+"""Figures in which parties have their colours; the others are grey."""
+
+
+@cache
+def drawn(name: str) -> Figure:
+    """A figure that no test alters."""
+    return DRAWN[name]()
+
+
+def bars(axes: Axes, prefix: str = "") -> dict[str, Rectangle]:
+    found = {str(patch.get_gid()): patch for patch in axes.patches if isinstance(patch, Rectangle)}
+    return {gid: patch for gid, patch in found.items() if gid.startswith(prefix)}
+
+
+# ---------------------------------------------------------------------- what holds for every figure
+
+
+@EVERY
+def test_no_text_overlaps_another_or_leaves_the_figure(name: str) -> None:
+    check_texts(drawn(name))
+
+
+@EVERY
+def test_hue_is_the_parties(name: str) -> None:
+    assert hues(drawn(name)) <= ALLOWED
+    if name not in OF_PARTIES:
+        assert not hues(drawn(name))
+
+
+@EVERY
+def test_nothing_is_taller_than_a_screen(name: str) -> None:
+    assert drawn(name).get_figheight() <= TALLEST
+    assert drawn(name).dpi * drawn(name).get_figheight() <= 900
+
+
+@EVERY
+def test_no_bars_on_a_logarithmic_axis(name: str) -> None:
+    for axes in drawn(name).axes:
+        if {axes.get_xscale(), axes.get_yscale()} != {"linear"}:
+            assert not bars(axes)
+
+
+@EVERY
+def test_the_same_data_give_the_same_picture(name: str) -> None:
+    assert svg(drawn(name)) == svg(DRAWN[name]())
+
+
+def test_every_figure_is_on_the_page() -> None:
+    kinds = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
+    kinds -= {"html", "new_chart", "party_colour", "svg", "tint"}
+    methods = {"Replay.plot", "CallTimes.plot", "Explanation.plot"}
+    methods |= {f"Comparison.{n}" for n in ("plot", "ranked", "splits")}
+    names = {name.partition(",")[0] for name in page.every()}
+    assert kinds | methods <= names
+
+
+@pytest.mark.parametrize(
+    "documented",
+    [
+        *(getattr(figures, n) for n in ("critical_path", "curves", "gantt", "heat_map", "ranked")),
+        *(getattr(figures, n) for n in ("sequence_diagram", "splits", "tails", "quantile_plot")),
+        figures.measured_links,
+        *(Replay.plot, CallTimes.plot, Explanation.plot),
+        *(Comparison.plot, Comparison.ranked, Comparison.splits),
+        sim.compare,
+        inspect.getmodule(Comparison),
+    ],
+    ids=lambda each: getattr(each, "__qualname__", getattr(each, "__name__", "")),
+)
+def test_examples(documented: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in the docstrings run."""
+    monkeypatch.chdir(page.MEASURED)
+    lte, graph = page.replayed(), page.signature()
+    names: dict[str, Any] = {n: getattr(sim, n) for n in sim.__all__}
+    names |= {n: getattr(figures, n) for n in figures.__all__} | {"fit": fit, "read": read}
+    names |= {"simulation": simulation(), "network": page.LTE, "lte": lte, "graph": graph}
+    names |= {"fibre": page.replayed(access="fibre"), "measured_ms": lte.finished_ms, "sign": None}
+    names["service"] = Repeating()
+    with ThreadPoolExecutor(1) as threads:
+        names["threads"] = threads
+        found = doctest.DocTestParser().get_doctest(documented.__doc__, names, "it", None, 0)
+        assert found.examples
+        runner = doctest.DocTestRunner(verbose=False)
+        assert runner.run(found).failed == 0
+
+
+class Repeating:
+    """In the place of a service, which would take seconds."""
+
+    def repeat(self, call: object, times: int) -> CallTimes:
+        return page.calls()
+
+
+# ---------------------------------------------------------------------- ranked
+
+
+def test_the_largest_is_on_top_and_bars_are_as_long_as_their_values() -> None:
+    axes = ranked({"small": 1.0, "large": 30.0, "worse": -4.0}, dots={"small": 2.0}).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["large", "small", "worse"]
+    lengths = {gid: bar.get_width() for gid, bar in bars(axes, "bar").items()}
+    assert lengths == {"bar large": 30.0, "bar small": 1.0, "bar worse": -4.0}
+    (dot,) = [line for line in axes.lines if line.get_gid() == "dot small"]
+    assert dot.get_xydata().tolist() == [[2.0, 1.0]]  # type: ignore[union-attr]
+    assert axes.get_xscale() == "linear"
+
+
+def test_bars_of_parties_have_their_colours() -> None:
+    axes = ranked({"party 2": 3.0, "link": 2.0}, parties={"party 2": 2}).axes[0]  # type: ignore[dict-item]
+    edges = {gid: to_hex(bar.get_edgecolor()).upper() for gid, bar in bars(axes, "bar").items()}
+    assert edges["bar party 2"] == party_colour(2).line
+    assert edges["bar link"] != party_colour(2).line
+
+
+def test_too_many_bars_are_refused_and_many_are_close() -> None:
+    assert ranked({str(k): float(k) for k in range(50)}).get_figheight() <= TALLEST
+    with pytest.raises(UsageError, match="100 bars are taller than a screen"):
+        ranked({str(k): float(k) for k in range(100)})
+    with pytest.raises(UsageError, match="nothing to rank"):
+        ranked({})
+
+
+def test_what_an_explanation_ranks() -> None:
+    explained = page.generation().replay(page.LTE, 200, seed=1, explain=True).explanation
+    assert explained is not None
+    lengths = {gid: bar.get_width() for gid, bar in bars(explained.plot().axes[0], "bar").items()}
+    for name, share in explained.links.items():
+        if share.probability:
+            assert lengths[f"bar {name}"] == share.mean_ms
+    assert max(lengths, key=lambda gid: lengths[gid]) == "bar institution → gateway"
+
+
+# ---------------------------------------------------------------------- splits
+
+
+def test_parts_stand_side_by_side_and_the_sum_behind_them() -> None:
+    rows = {"cold": {"handshake": 200.0, "propagation": 100.0}, "kept": {"propagation": 100.0}}
+    figure = splits(rows, starts=[10.0, 0.0])
+    placed = {gid: (b.get_x(), b.get_width()) for gid, b in bars(figure.axes[0]).items()}
+    assert placed == {
+        "part-0-handshake": (10.0, 200.0),
+        "part-0-propagation": (210.0, 100.0),
+        "part-1-propagation": (0.0, 100.0),
+    }
+    assert [text.get_text() for text in figure.axes[0].texts] == ["300", "100"]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == [FILLS["propagation"].name, FILLS["handshake"].name]
+
+
+def test_other_parts_have_fillings_of_their_own() -> None:
+    names = [f"part {k}" for k in range(9)]
+    looks = {(fill.shade, fill.hatch) for fill in fills_of(names).values()}
+    assert len(looks) == len(names)
+    with pytest.raises(UsageError, match="10 kinds of parts"):
+        fills_of([*names, "one more"])
+
+
+def test_splits_of_nothing() -> None:
+    for rows in ({}, {"a": {}}, {"a": {"compute": 0.0}}, {"a": {"compute": 2.0, "idle": -1.0}}):
+        with pytest.raises(UsageError, match="no parts to show"):
+            splits(rows)
+
+
+# ---------------------------------------------------------------------- heat map
+
+
+def cells(figure: Figure) -> dict[tuple[int, int], tuple[str, float]]:
+    """Text and darkness by row and column."""
+    axes = figure.axes[0]
+    said = {t.get_position(): t.get_text() for t in axes.texts if isinstance(t, Text)}
+    found = {}
+    for gid, cell in bars(axes, "cell").items():
+        row, column = map(int, gid.split("-")[1:])
+        found[row, column] = said[column, row], 1 - cell.get_facecolor()[0]
+    return found
+
+
+def test_a_sweep_as_a_heat_map() -> None:
+    table = page.swept()
+    figure = heat_map(table, "network", "institution")
+    found = cells(figure)
+    medians = table.groupby(["network", "institution"])["elapsed_ms"].median()
+    for r, network in enumerate(("seoul", "frankfurt")):
+        for c, institution in enumerate(("tokyo", "virginia", "saopaulo")):
+            assert found[r, c][0] == f"{medians[network, institution]:,.1f}"
+    darkest = max(found, key=lambda at: found[at][1])
+    assert float(found[darkest][0]) == pytest.approx(medians.max(), abs=0.05)
+    assert "elapsed_ms, median: network down, institution across" in written(figure)
+
+
+def test_cells_without_a_number_are_left_out_and_magnitudes_are_told_apart() -> None:
+    found = cells(heat_map(page.counts()))
+    assert (0, 1) not in found
+    assert found[1, 2] == ("0.0", 0.0)
+    dark = dict(found.values())
+    assert dark["1,500"] > dark["120"] > dark["40.0"] > dark["7.0"] > dark["1.0"]
+    assert dark["40.0"] - dark["7.0"] == pytest.approx(dark["7.0"] - dark["1.0"], abs=0.05)
+
+
+def test_grids_that_are_no_heat_map() -> None:
+    grid = {"a": [1, 2], "b": [1, 2], "c": ["x", "y"]}
+    rows = [(a, b, c, a + b) for a in grid["a"] for b in grid["b"] for c in grid["c"]]  # type: ignore[operator]
+    table = pd.DataFrame(rows, columns=["a", "b", "c", "elapsed_ms"])
+    table.attrs["parameters"] = list(grid)
+    with pytest.raises(UsageError, match=r'c varies, too: .* table\[table\["c"\] == ...\]'):
+        heat_map(table, "a", "b")
+    assert len(cells(heat_map(table[table["c"] == "x"], "a", "b"))) == 4
+    with pytest.raises(UsageError, match="d is no column; there are a, b, c, elapsed_ms"):
+        heat_map(table, "a", "d")
+    with pytest.raises(UsageError, match="no numbers"):
+        heat_map(pd.DataFrame([[np.nan]]))
+    with pytest.raises(UsageError, match="taller than a screen"):
+        heat_map(pd.DataFrame([[1.0]] * 100))
+    with pytest.raises(UsageError, match="wider than a screen"):
+        heat_map(pd.DataFrame([[1.0] * 100]))
+
+
+# ---------------------------------------------------------------------- curves
+
+
+def test_small_losses_have_room_on_a_symlog_axis() -> None:
+    axes = drawn("curves, symlog").axes[0]
+    assert axes.get_xscale() == "symlog"
+    places = axes.transData.transform([(x, 1000.0) for x in (0.0, 0.01, 0.1, 1.0, 5.0)])[:, 0]
+    assert np.diff(places).min() > 40
+    assert {"0", "0.01", "0.1", "1"} <= set(written(drawn("curves, symlog")))
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([1, 2, 20], "linear"),
+        ([0, 5, 20], "linear"),
+        ([1, 100], "log"),
+        ([0, 0.01, 5], "symlog"),
+        ([-1, 0.01, 5], "linear"),
+        ([0, 0], "linear"),
+    ],
+)
+def test_scales(values: list[float], scale: str) -> None:
+    assert scale_of(np.array(values, dtype=float)) == scale
+
+
+def test_lines_points_and_names() -> None:
+    axes = drawn("curves").axes[0]
+    lines = {line.get_label(): line for line in axes.lines}
+    assert to_hex(lines["f_2"].get_color()).upper() == party_colour(2).line
+    assert lines["shares"].get_linestyle() == "None"
+    assert sum(line.get_gid() == "faint" for line in axes.lines) == 3
+    names = {text.get_text() for text in axes.texts}
+    assert names == {"two can sign", "request 1", "request 2", "request 3"}
+    assert drawn("curves, steps").axes[0].lines[0].get_drawstyle() == "steps-post"
+
+
+def test_curves_of_nothing_or_too_much() -> None:
+    for lines in ({"a": ([1.0], [])}, {"a": ([], [])}):
+        with pytest.raises(UsageError, match=r"a: \d values of x and 0 of y"):
+            curves(lines, x="", y="")
+    with pytest.raises(UsageError, match="no line to show"):
+        curves({}, x="", y="")
+    with pytest.raises(UsageError, match="7 lines or kinds of points"):
+        curves({str(k): ([1.0], [1.0]) for k in range(7)}, x="", y="")
