@@ -1,0 +1,163 @@
+"""One side of the panel: a signing call and the network it goes over; and the same as Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache, reduce
+from typing import Any, Final, NamedTuple
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network import presets
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay import MessageGraph, Replay
+from node.calls import Signing, signing_call
+
+LINE: Final = 88
+"""Length of a line of Python, at most, if it can be broken."""
+MOST_LOSS: Final = 0.5
+"""With more, a call takes days."""
+RATES: Final = (0.01, 100_000.0)
+"""Mbit/s."""
+_LAST_MILE: Final = ("client", "gateway")
+
+
+class _Call(NamedTuple):
+    """A call of a function, to be made or to be written down."""
+
+    name: str
+    values: tuple[object, ...]
+    named: Mapping[str, object]
+
+    def text(self, indent: str = "", taken: int = 0) -> str:
+        """As Python, on several lines if it is long.
+
+        Args:
+            taken: letters that stand before it on its line.
+        """
+        parts = [*map(_literal, self.values)]
+        parts += [f"{name}={_literal(value)}" for name, value in self.named.items()]
+        line = f"{self.name}({', '.join(parts)})"
+        if len(indent) + taken + len(line) <= LINE:
+            return line
+        inner = "".join(f"{indent}    {part},\n" for part in parts)
+        return f"{self.name}(\n{inner}{indent})"
+
+
+@dataclass(frozen=True)
+class Configuration(Signing):
+    """A signing call, and the network it goes over: that of ``Network.preset``, and changes to it.
+
+    Regions and access networks are those of ``mpcsim.sim.network.presets``; None: where the caller
+    is.
+    """
+
+    region: str = "seoul"
+    """The caller's."""
+    gateway: str | None = None
+    operator: str | None = None
+    institution: str | None = "frankfurt"
+    access: str = "lte"
+    loss: float | None = None
+    """Probability that a packet is lost on the caller's line, one way; None: the access
+    network's."""
+    up_mbit_per_s: float | None = None
+    """Of the caller's line; None: the access network's."""
+    down_mbit_per_s: float | None = None
+    cold: bool = False
+    """Connections are opened anew."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("region", "gateway", "operator", "institution"):
+            if (where := getattr(self, name)) is not None or name == "region":
+                object.__setattr__(self, name, presets.region(_text(name, where)))
+        access = presets.access(_text("access", self.access))
+        object.__setattr__(self, "access", access.name)
+        _within("loss", self.loss, 0.0, MOST_LOSS)
+        for name in ("up_mbit_per_s", "down_mbit_per_s"):
+            _within(name, getattr(self, name), *RATES)
+        if not isinstance(self.cold, bool):
+            raise UsageError(f"cold is {self.cold!r}: True or False")
+
+    @property
+    def network(self) -> Network:
+        """What the call goes over."""
+        first, *more = self._network_calls()
+        made = Network.preset(*first.values, **first.named)  # type: ignore[arg-type]
+
+        def changed(network: Network, call: _Call) -> Network:
+            change: Callable[..., Network] = getattr(network, call.name.removeprefix("."))
+            return change(*call.values, **call.named)
+
+        return reduce(changed, more, made)
+
+    @property
+    def graph(self) -> MessageGraph:
+        """The call's."""
+        return signing_call(**self._given(Signing))
+
+    def replay(self, samples: int, seed: int = 0) -> Replay:
+        """The call's times, explained; kept for those who ask again.
+
+        Raises:
+            UsageError: bad number of samples.
+        """
+        return _replayed(self, samples, seed)
+
+    def python(self, name: str, samples: int, seed: int = 0) -> str:
+        """A statement that gives the same replay the name."""
+        usual = {f.name: f.default for f in fields(Signing)}
+        changed = {k: v for k, v in self._given(Signing).items() if v != usual[k]}
+        call = _Call("signing_call", (), changed).text(taken=len(name) + len(" = .replay("))
+        network = "\n    ".join(each.text("    ") for each in self._network_calls())
+        more = [f"{samples:_}", *([f"seed={seed}"] if seed else []), "explain=True"]
+        arguments = "".join(f"    {each},\n" for each in (network, *more))
+        return f"{name} = {call}.replay(\n{arguments})\n"
+
+    def _network_calls(self) -> list[_Call]:
+        """What the network is made with."""
+        given = {
+            "gateway": self.gateway,
+            "operator": self.operator,
+            "institution": self.institution,
+            "access": self.access,
+            "loss": self.loss,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        calls = [_Call("Network.preset", (self.region,), given)]
+        rates = {"mbit_per_s": self.up_mbit_per_s, "back_mbit_per_s": self.down_mbit_per_s}
+        rates = {name: rate for name, rate in rates.items() if rate is not None}
+        if rates:
+            calls.append(_Call(".with_link", _LAST_MILE, rates))
+        if self.cold:
+            calls.append(_Call(".with_connection", (), {"cold": True}))
+        return calls
+
+    def _given(self, of: type[Signing]) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(of)}
+
+
+@lru_cache(maxsize=64)
+def _replayed(configuration: Configuration, samples: int, seed: int) -> Replay:
+    return configuration.graph.replay(configuration.network, samples, seed=seed, explain=True)
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is {value!r}: not a name")
+    return value
+
+
+def _within(name: str, value: object, low: float, high: float) -> None:
+    """Refuse what is no number between two others; None is fine."""
+    if value is None:
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high:  # type: ignore[operator]
+        raise UsageError(f"{name} is {value!r}: not a number from {low:g} to {high:g}")
