@@ -112,9 +112,11 @@ class Configuration(Signing):
         changed = {k: v for k, v in self._given(Signing).items() if v != usual[k]}
         call = _Call("signing_call", (), changed).text(taken=len(name) + len(" = .replay("))
         network = "\n    ".join(each.text("    ") for each in self._network_calls())
-        more = [f"{samples:_}", *([f"seed={seed}"] if seed else []), "explain=True"]
-        arguments = "".join(f"    {each},\n" for each in (network, *more))
-        return f"{name} = {call}.replay(\n{arguments})\n"
+        arguments = [network, f"{samples:_}", *([f"seed={seed}"] if seed else []), "explain=True"]
+        line = f"    {', '.join(arguments)}\n"
+        if len(line) > LINE or "\n" in network:
+            line = "".join(f"    {each},\n" for each in arguments)
+        return f"{name} = {call}.replay(\n{line})\n"
 
     def _network_calls(self) -> list[_Call]:
         """What the network is made with."""

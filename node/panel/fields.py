@@ -100,9 +100,9 @@ GROUPS: Final = (
         "Where",
         (
             Field("region", "caller", "choice", "region of the REST node", presets.REGIONS),
-            Field("gateway", "gateway", "choice", "region", _PLACES, "with the caller"),
-            Field("operator", "operator", "choice", "region", _PLACES, "with the caller"),
-            Field("institution", "institution", "choice", "region", _PLACES, "with the caller"),
+            Field("gateway", "gateway", "choice", "region", _PLACES, "caller's"),
+            Field("operator", "operator", "choice", "region", _PLACES, "caller's"),
+            Field("institution", "institution", "choice", "region", _PLACES, "caller's"),
         ),
     ),
     Group(

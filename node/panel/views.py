@@ -61,6 +61,9 @@ class FieldView:
     """``choice``, ``number`` or ``switch``."""
     hint: str
     unit: str
+    low: float
+    high: float
+    """Of numbers."""
     choices: tuple[Choice, ...]
 
 
@@ -148,7 +151,16 @@ def _field(field: fields.Field) -> FieldView:
         Choice(str(field.text(each)), field.none if each is None else str(each))
         for each in field.choices
     )
-    return FieldView(field.name, field.label, field.kind, field.hint, field.unit, tuple(choices))
+    return FieldView(
+        field.name,
+        field.label,
+        field.kind,
+        field.hint,
+        field.unit,
+        field.low,
+        field.high,
+        tuple(choices),
+    )
 
 
 def _side(configuration: Configuration, replay: Replay) -> SideView:

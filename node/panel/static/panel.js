@@ -186,7 +186,8 @@ class Panel {
         event.preventDefault();
         const from = Number(input.value || this.view.sides[side].usual[field.name]);
         if (!Number.isFinite(from)) return;
-        input.value = String(step(from, event.key === "ArrowUp"));
+        const next = step(from, event.key === "ArrowUp");
+        input.value = String(Math.max(field.low, Math.min(field.high, next)));
         this.later(common["data-at"], () => send(input.value));
       });
     }
@@ -233,6 +234,7 @@ class Panel {
       this.drop(event.target.dataset.at);
       this.root.focus();
       this.values();
+      this.complain("");
       return;
     }
     if (typed) return;
@@ -297,23 +299,15 @@ class Panel {
   answered() {
     if (this.model.get("answered") < this.asked) return;
     const { do: what, side, name } = this.command ?? {};
+    const problem = this.model.get("problem");
     this.rest();
-    this.complain(this.model.get("problem"));
-    this.values();
-    if (this.model.get("problem") && what === "set") this.refused(`${side}.${name}`);
+    this.complain(problem);
+    this.values(problem && what === "set" ? `${side}.${name}` : null);
     for (const [key, next] of this.queued) {
       this.queued.delete(key);
       this.ask(next);
       return;
     }
-  }
-
-  /** What was typed stays for correction; what was chosen goes back. */
-  refused(at) {
-    const { input, field } = this.inputs.get(at);
-    if (field.kind !== "number") return;
-    if (this.typed?.at === at) input.value = this.typed.text;
-    input.setAttribute("aria-invalid", "true");
   }
 
   complain(text) {
@@ -346,8 +340,9 @@ class Panel {
     this.count.textContent = `${this.view.samples.toLocaleString("en")} calls simulated a side`;
   }
 
-  /** Settings as they are in force; what is being typed stays. */
-  values() {
+  /** Settings as they are in force. What is being typed stays, and so does a refused number, for
+   * correction. */
+  values(refused = null) {
     const { a, b } = this.view.sides;
     for (const [at, { input, side, field }] of this.inputs) {
       const { values, usual, idle } = this.view.sides[side];
@@ -355,13 +350,12 @@ class Panel {
       if (field.kind === "switch") input.checked = value;
       else if (field.kind === "choice") input.value = value;
       else {
-        const editing = this.typing.has(at) ||
-          (document.activeElement === input && input.value.trim() !== value);
-        if (editing) this.typed = { at, text: input.value };
-        else input.value = value;
+        const editing = this.typing.has(at) || document.activeElement === input;
+        if (!editing && at !== refused) input.value = value;
         input.placeholder = usual[field.name];
+        if (at === refused) input.setAttribute("aria-invalid", "true");
+        else input.removeAttribute("aria-invalid");
       }
-      input.removeAttribute("aria-invalid");
       const why = idle[field.name];
       input.disabled = Boolean(why) && value !== true;
       input.title = why ?? "";
