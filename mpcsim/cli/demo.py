@@ -19,6 +19,7 @@ import httpx
 from mpcsim.cli.network import add_network, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
 from mpcsim.system import access_token, backend, free_port, node_program, running
 
 DEFAULT_NETWORK: Final = "seoul,institution=frankfurt"
@@ -44,6 +45,12 @@ def add(subparsers: Any) -> None:
         "demo", help="generate, sign, recover and sign over a simulated WAN; prints the timings"
     )
     add_network(parser)
+    parser.add_argument(
+        "--signer",
+        choices=[ROLES[party] for party in MPC_NODES],
+        default=ROLES[OPERATOR],
+        help="whose MPC node signs with the caller (default %(default)s)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -51,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Start the system, go through a wallet's life, print the table."""
     preset = options.network or DEFAULT_NETWORK
     network = scenario(preset).network
-    sys.stdout.write(f"{network}\n\n")
+    sys.stdout.write(f"{network}\n\nsigning with the {options.signer}\n\n")
     with tempfile.TemporaryDirectory() as folder, running() as processes:
         *mpc_nodes, gateway = backend(folder, ["--network", preset])
         node = node_program(free_port(), gateway)
@@ -64,13 +71,16 @@ def run(options: argparse.Namespace) -> int:
         ) as http:
             _print_head()
             for curve in ("secp256k1", "ed25519"):
-                for row in life(http, curve):
+                for row in life(http, curve, options.signer):
                     _print(row)
     return 0
 
 
-def life(http: httpx.Client, curve: str) -> list[Row]:
+def life(http: httpx.Client, curve: str, signer: str) -> list[Row]:
     """Generate, sign, lose the share, recover, sign; the key stays the same.
+
+    Args:
+        signer: the role of the MPC node that signs.
 
     Raises:
         UsageError: a call fails, or the recovered key is another one.
@@ -91,7 +101,7 @@ def life(http: httpx.Client, curve: str) -> list[Row]:
         fields = {name: share[name] for name in ("key_id", "encrypted_share", "secret_store")}
         for n in range(SIGNATURES):
             message = hashlib.sha256(f"payment {n}".encode()).hexdigest()
-            call("sign", "/v3/wallet/sign", **fields, curve=curve, message=message)
+            call("sign", "/v3/wallet/sign", **fields, curve=curve, message=message, signer=signer)
 
     first = call("generate", "/v3/wallet/generate", curve=curve, password=PASSWORD)
     sign(first)
