@@ -151,8 +151,13 @@ def node_program(
 class Running:
     """Processes under way, in the order of their start."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = {}) -> None:
+        """
+        Args:
+            environment: variables of all of them, besides this process's.
+        """
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._environment = dict(environment)
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
         """Start processes, and wait until all of them answer.
@@ -184,7 +189,7 @@ class Running:
         output = subprocess.DEVNULL if quiet else None
         self._processes[program.name] = subprocess.Popen(
             program.command,
-            env={**os.environ, **program.environment},
+            env={**os.environ, **self._environment, **program.environment},
             # Never written to: it ends when this process does.
             stdin=subprocess.PIPE,
             stdout=output,
@@ -315,9 +320,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running() -> Iterator[Running]:
-    """Processes that are stopped when the block is left, however it is left."""
-    processes = Running()
+def running(environment: Mapping[str, str] = {}) -> Iterator[Running]:
+    """Processes that are stopped when the block is left, however it is left.
+
+    Args:
+        environment: variables of all of them, besides this process's.
+    """
+    processes = Running(environment)
     try:
         yield processes
     finally:

@@ -107,7 +107,7 @@ def from_environment() -> FastAPI:
         SettingsError: a variable has an impossible value.
     """
     settings = Settings.from_environment(os.environ)
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
         end_after(parent.join)
     app = create_app(settings)

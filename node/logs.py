@@ -1,26 +1,23 @@
-"""One JSON line a request, on standard output, without secrets.
+"""One line a request, on standard output, without secrets (``mpcsim.rpc.logs`` has the formats).
 
 A line holds what the node itself decided: method, path without query, status, latency, user id,
-its own error text. Of an unhandled exception it shows types and source lines; its message and local
-values may hold anything, so they stay out.
+its own error text. Of an unhandled exception it shows types and source lines alone.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.rpc import request_ids
+from mpcsim.rpc.logs import describe, formatter
 from node.errors import error_body
 
 logger = logging.getLogger("node")
@@ -29,7 +26,6 @@ MAX_PATH: Final = 200
 """Characters of a path that are logged."""
 RECORD: Final = "node.request"
 INTERNAL_ERROR: Final = "Internal server error"
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass
@@ -110,54 +106,24 @@ class RequestLog:
         logger.log(level, "request", extra={"fields": fields})
 
 
-def describe(error: BaseException) -> list[str]:
-    """An exception and its causes: types and places, neither messages nor values."""
-    lines: list[str] = []
-    current: BaseException | None = error
-    while current is not None and len(lines) < 10:
-        kind = type(current)
-        frames = traceback.extract_tb(current.__traceback__)
-        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        lines.append(f"{kind.__module__}.{kind.__qualname__} at " + " > ".join(places))
-        current = current.__cause__ or current.__context__
-    return lines
+def configure(level: str, log_format: str) -> None:
+    """Send all logs of this process to standard output.
 
-
-class JsonLines(logging.Formatter):
-    """Every log record as one line of JSON.
-
-    Of other packages' multi-line messages only the first line: the others quote values.
+    For people, without what the server says of its starting and stopping.
     """
-
-    def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage()
-        line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "event": message.split("\n", 1)[0],
-        }
-        if (request_id := request_ids.current()) is not None:
-            line["request_id"] = request_id
-        fields: Mapping[str, Any] = getattr(record, "fields", {})
-        line |= fields
-        if record.exc_info and record.exc_info[1] is not None:
-            line["exception"] = describe(record.exc_info[1])
-        return _ENCODE(line)
-
-
-def configure(level: str) -> None:
-    """Send all logs of this process to standard output as JSON lines."""
     # Nothing here shows a thread, process or task; the records need not look them up.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(formatter(log_format))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logger.setLevel(level)
+    of_server = logging.getLevelNamesMapping()[level]
+    if log_format == "text":
+        of_server = max(of_server, logging.WARNING)
     for name in ("uvicorn", "uvicorn.error"):
-        logging.getLogger(name).setLevel(level)
+        logging.getLogger(name).setLevel(of_server)
 
 
 async def _answer_500(send: Send) -> None:

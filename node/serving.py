@@ -8,6 +8,7 @@ import uvicorn
 
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import affordable, listen, options
+from node.logs import logger
 from node.settings import Settings
 
 SHUTDOWN_S: Final = 60
@@ -24,6 +25,7 @@ def serve(settings: Settings) -> None:
     """
     with stopped_once(), listen(settings.app_host, settings.app_port) as listening:
         listening.set_inheritable(True)
+        logger.info("listens on %s port %d", settings.app_host, settings.app_port)
         uvicorn.run(
             "node.app:from_environment",
             factory=True,

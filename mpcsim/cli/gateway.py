@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from mpcsim.cli.logs import add_log_format, log_format
 from mpcsim.cli.network import add_network, conditions
 from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
@@ -18,7 +19,7 @@ from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.listening import ConnectionLimits
-from mpcsim.rpc.request_ids import configure_logs
+from mpcsim.rpc.logs import LogSettings, configure_logs
 from mpcsim.service import GatewayOptions, open_gateway
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
@@ -44,7 +45,7 @@ def add(subparsers: Any) -> None:
         "gateway",
         help="start the gateway alone (see serve for all at once)",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="environment variables:\n" + VARIABLES + describe(ConnectionLimits),
+        epilog="environment variables:\n" + VARIABLES + describe(LogSettings, ConnectionLimits),
     )
     parser.add_argument(
         "--with-mpc-nodes",
@@ -52,6 +53,7 @@ def add(subparsers: Any) -> None:
         help="both MPC nodes in this process, too: quicker, but one process holds both shares",
     )
     add_options(parser)
+    add_log_format(parser)
     add_data(parser)
     parser.set_defaults(run=run)
 
@@ -106,7 +108,7 @@ def given(options: argparse.Namespace) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP."""
     limits = read(ConnectionLimits, os.environ)
-    configure_logs()
+    configure_logs(log_format(options))
     under = conditions(options.network)
     gateway = open_gateway(
         options.data,

@@ -8,12 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mpcsim.cli.logs import add_log_format, log_format
 from mpcsim.cli.ports import MPC_NODE_PORTS, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rng import SystemRng
-from mpcsim.rpc.request_ids import configure_logs
+from mpcsim.rpc.logs import LogSettings, configure_logs
 from mpcsim.service import open_mpc_node
 from mpcsim.service.data_folder import prepare
 from mpcsim.service.serving import serve
@@ -33,10 +34,11 @@ def add(subparsers: Any) -> None:
         help="start one MPC node alone (see serve for all at once)",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"environment variables:\n  {ports}\n      Port to listen on.\n"
-        + describe(ConnectionLimits),
+        + describe(LogSettings, ConnectionLimits),
     )
     parser.add_argument("role", choices=PARTIES, help="whose it is")
     parser.add_argument("--host", default=HOST, help="address it listens on (default %(default)s)")
+    add_log_format(parser)
     add_data(parser)
     parser.set_defaults(run=_run)
 
@@ -47,6 +49,7 @@ def add(subparsers: Any) -> None:
         "containers. Take each to its place afterwards. serve does it by itself.",
     )
     parser.add_argument("role", choices=PARTIES, help="whose MPC node it is")
+    add_log_format(parser)
     add_data(parser)
     parser.set_defaults(run=_link)
 
@@ -54,14 +57,14 @@ def add(subparsers: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP."""
     limits = read(ConnectionLimits, os.environ)
-    configure_logs()
+    configure_logs(log_format(options))
     party: PartyId = PARTIES[options.role]
     serve(open_mpc_node(options.data, party), options.host, mpc_node_port(party), limits)
     return 0
 
 
 def _link(options: argparse.Namespace) -> int:
-    configure_logs()
+    configure_logs(log_format(options))
     data: Path = options.data
     prepare(data, SystemRng(), [PARTIES[options.role]])
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import shlex
 import sys
 import time
@@ -16,31 +15,33 @@ from typing import Any, Final
 import httpx
 
 from mpcsim.cli import gateway
-from mpcsim.cli.network import conditions
+from mpcsim.cli.lab import lab_program
+from mpcsim.cli.logs import add_log_format, log_format
+from mpcsim.cli.network import conditions, summary
 from mpcsim.cli.ports import (
     APP_PORT,
     GATEWAY_PORT,
-    LAB_PORT,
     gateway_port,
     mpc_node_port,
     port,
 )
-from mpcsim.cli.token import add_data, credentials
+from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, PartyId
-from mpcsim.lifetime import ending_with_its_starter, stopped_once
+from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc import pins
-from mpcsim.rpc.request_ids import configure_logs
+from mpcsim.rpc.logs import VARIABLE, LogSettings, configure_logs
 from mpcsim.rpc.wire import HELLO_PATH, Hello
 from mpcsim.settings import describe, read
+from mpcsim.sim.rich_display import counted
+from mpcsim.sim.scenario import Scenario
 from mpcsim.system import (
     DATA_FOLDER,
     HOST,
     Program,
     Revival,
     Running,
-    access_token,
     backend,
     node_program,
     running,
@@ -58,13 +59,14 @@ def add(subparsers: Any) -> None:
         help="start MPC nodes, gateway and REST node, each a process (ports: OPERATOR_PORT, "
         "INSTITUTION_PORT, GATEWAY_PORT, APP_PORT)",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="environment variables of all servers:\n" + describe(ConnectionLimits),
+        epilog="environment variables of all servers:\n" + describe(LogSettings, ConnectionLimits),
     )
     parser.add_argument("--lab", action="store_true", help="start JupyterLab, too (LAB_PORT)")
     parser.add_argument(
         "--gateway-only", action="store_true", help="only the gateway and both MPC nodes"
     )
     gateway.add_options(parser)
+    add_log_format(parser)
     add_data(parser)
     parser.set_defaults(run=run)
 
@@ -75,12 +77,13 @@ def run(options: argparse.Namespace) -> int:
     An MPC node that ends is started again, and the others go on meanwhile: they are other people's.
     When anything else ends, so does the rest.
     """
-    conditions(options.network)
+    under = conditions(options.network)
     read(ConnectionLimits, os.environ)
-    configure_logs()
-    with stopped_once(), running() as processes:
+    lines = log_format(options)
+    configure_logs(lines)
+    with stopped_once(), running({VARIABLE: lines}) as processes:
         try:
-            revival = _start(processes, options)
+            revival = _start(processes, options, under)
             while (ended := processes.ended(revival.names)) is None:
                 revival.look()
                 time.sleep(CHECK_S)
@@ -91,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
 
-def _start(processes: Running, options: argparse.Namespace) -> Revival:
+def _start(processes: Running, options: argparse.Namespace, under: Scenario | None) -> Revival:
     app_port = port("APP_PORT", APP_PORT)
     *mpc_nodes, at = backend(
         options.data,
@@ -106,13 +109,19 @@ def _start(processes: Running, options: argparse.Namespace) -> Revival:
         node = node_program(app_port, at, _pinned(mpc_nodes))
         programs.append(node)
         processes.start(node)
-    lines = [f"{program.name:<12} {program.address}" for program in programs]
+    apart = "none simulated"
+    if under is not None:
+        faults = f"; {counted(len(under.faults), 'fault')}" if under.faults else ""
+        apart = f"{options.network}: {summary(under.network)}{faults}"
+    lines = ["", *(f"{program.name:<12} {program.address}" for program in programs)]
     if not options.gateway_only:
         lines[-1] += f"  (API page: {node.address}/api/docs)"
         if options.lab:
-            lab, address = _lab_program(at, node, options.data)
+            lab, address = lab_program(at, node, options.data)
             processes.start(lab)
             lines.append(f"{'lab':<12} {address}")
+    lines.append(f"{'network':<12} {apart}")
+    if not options.gateway_only:
         lines += ["", *_first_call(at, node, options.data)]
     lines.append("Ctrl-C stops everything.")
     sys.stdout.write("\n".join(lines) + "\n")
@@ -134,48 +143,30 @@ def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
 
 
 def _first_call(at: Program, node: Program, data: Path) -> list[str]:
-    known = credentials(data)
-    token = access_token(at.address, known.api_key, known.api_secret, DEMO_USER)
+    """It asks for a new user's key whenever it is run: who has a key gets no other."""
+    token = _token_command(f'"{DEMO_USER}-$(date +%s)"', at, data)
     return [
-        f"a first key, for the user {DEMO_USER}:",
+        "a first key, for a new user:",
         "",
         f"  curl -s {node.address}/v3/wallet/generate \\",
-        f"    -H 'Authorization: Bearer {token}' \\",
+        f"""    -H "Authorization: Bearer $({token})" \\""",
         "    -H 'Content-Type: application/json' \\",
         """    -d '{"curve": "secp256k1", "password": "correct horse"}'""",
         "",
-        f"another token: {shlex.join(_token_command(at, data))}",
+        f"a token alone: {_token_command(DEMO_USER, at, data)}",
     ]
 
 
-def _lab_program(at: Program, node: Program, data: Path) -> tuple[Program, str]:
-    """JupyterLab on the notebooks, and its address with the token that lets one in."""
-    lab_port, token = port("LAB_PORT", LAB_PORT), secrets.token_hex(16)
-    command = [*ending_with_its_starter("jupyterlab"), "--no-browser", f"--ip={HOST}"]
-    command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
-    command += ["--log-level=ERROR", "--LabApp.extension_manager=readonly"]
-    if os.geteuid() == 0:
-        # As in a container. It listens on loopback alone, and asks for its token.
-        command.append("--allow-root")
-    first = next(iter(sorted(Path("notebooks").glob("*.ipynb"))), None)
-    page = "/lab" if first is None else f"/lab/tree/{first.as_posix()}"
-    command.append(f"--LabApp.default_url={page}")
-    environment = {
-        "JUPYTER_TOKEN": token,
-        "WAAS_API_URL": at.address,
-        "WALLET_NODE_URL": node.address,
-        "MPCSIM_DATA": str(data.resolve()),
-    }
-    lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment)
-    return lab, f"{lab.address}{page}?token={token}"
+def _token_command(user: str, at: Program, data: Path) -> str:
+    """For any shell in this folder, in which no variable says where things are.
 
-
-def _token_command(at: Program, data: Path) -> list[str]:
-    """For another shell, too, in which no variable says where things are."""
+    Args:
+        user: as the shell is to read it.
+    """
     options = [] if data == DATA_FOLDER else ["--data", str(data)]
     if (at.host, at.port) != (HOST, GATEWAY_PORT):
         options += ["--gateway", at.address]
     command = Path(sys.executable).with_name("mpcsim")
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command
-    return [str(shown), "token", DEMO_USER, *options]
+    return " ".join([shlex.quote(str(shown)), "token", user, *map(shlex.quote, options)])

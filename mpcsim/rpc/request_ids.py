@@ -7,7 +7,6 @@ header ``X-Request-Id``. It is for whoever reads logs, and decides nothing.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from contextvars import ContextVar
@@ -50,24 +49,6 @@ class RequestIds:
             await self.app(scope, receive, named)
         finally:
             _CURRENT.reset(before)
-
-
-class LogLines(logging.Formatter):
-    """``LEVEL logger [request]: message``."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        request_id = current()
-        named = "" if request_id is None else f" [{request_id}]"
-        return f"{record.levelname} {record.name}{named}: {record.message}"
-
-
-def configure_logs() -> None:
-    """Write what this process logs to its standard error: its own from INFO on, and from WARNING on
-    what libraries have to say."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LogLines())
-    handler.addFilter(lambda r: r.levelno >= logging.WARNING or r.name.startswith("mpcsim"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def _request_id(scope: Scope) -> str:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -21,12 +21,16 @@ import pytest
 from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
-from mpcsim.cli.network import conditions, scenario
+from mpcsim.cli import serve as serve_command
+from mpcsim.cli.demo import life
+from mpcsim.cli.network import conditions, scenario, summary
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
 from mpcsim.platforms import require_posix
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
+from mpcsim.sim.network.latency import Constant
+from mpcsim.sim.network.topology import Network
 from mpcsim.system import (
     HOST,
     Program,
@@ -45,6 +49,7 @@ CHOSEN = (
     "--forwarding=stream",
     "--network=seoul,loss=0.1",
 )
+NETWORK = "seoul,institution=frankfurt"
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
 
@@ -61,9 +66,13 @@ def test_serve_passes_on_every_option_of_the_gateway():
 
 @dataclass(frozen=True)
 class System:
-    gateway: str
-    node: str
+    programs: tuple[Program, Program]
+    """Gateway and node."""
     data: Path
+
+    @property
+    def gateway(self) -> str:
+        return self.programs[0].address
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +82,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     node = node_program(free_port(), gateway)
     with running() as processes:
         processes.start(*mpc_nodes, gateway, node)
-        yield System(gateway.address, node.address, data)
+        yield System((gateway, node), data)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +94,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         ["serve", "--network", "atlantis"],
         ["serve", "--network", "seoul,weather=fine"],
         ["demo", "--network", "seoul,loss=much"],
+        ["demo", "--signer", "client"],
+        ["serve", "--log-format", "xml"],
         ["serve", "--token-lifetime", "0"],
         ["serve", "--token-lifetime", "inf"],
         ["serve", "--token-lifetime", "soon"],
@@ -114,6 +125,30 @@ def test_network_presets():
     assert network.links[0].loss == 0.01
     with pytest.raises(UsageError, match="did you mean"):
         scenario("soul")
+
+
+def test_a_network_in_a_line():
+    network = Network.star(20.0, operator=0.25, institution=140.0)
+    first, *others = network.links
+    assert summary(
+        replace(network, links=(replace(first, back_latency=Constant(30.0)), *others))
+    ) == (
+        "client - gateway 20/30 ms, operator - gateway 0.25 ms, institution - gateway 140 ms"
+        " (one way, on average)"
+    )
+
+
+def test_the_first_call_gives_a_key_whenever_it_is_run(system):
+    said = "\n".join(serve_command._first_call(*system.programs, system.data))
+    (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)
+    public_keys = set()
+    for _ in range(2):
+        answer = subprocess.run(
+            ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True
+        )
+        public_keys.add(json.loads(answer.stdout)["public_key"])
+        time.sleep(1)  # new users are named by the second
+    assert len(public_keys) == 2
 
 
 @pytest.mark.parametrize(
@@ -218,6 +253,7 @@ def test_a_port_that_is_none(monkeypatch, capsys):
 def test_serve_stops_everything_when_one_part_ends(tmp_path):
     ports = {name: str(free_port()) for name in PORTS}
     command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
+    command += ["--network", NETWORK, "--log-format", "json"]
     serve = subprocess.Popen(
         ["/usr/bin/env", *(f"{k}={v}" for k, v in ports.items()), *command],
         stdout=subprocess.PIPE,
@@ -226,13 +262,18 @@ def test_serve_stops_everything_when_one_part_ends(tmp_path):
     )
     try:
         assert serve.stdout is not None
-        another = ""
+        said, logged = dict[str, str](), list[dict[str, object]]()
         for line in serve.stdout:
             if "Ctrl-C" in line:
                 break
-            if line.startswith("another token: "):
-                another = line.removeprefix("another token: ")
-        printed = subprocess.run(shlex.split(another), capture_output=True, check=True, text=True)
+            if line.startswith("{"):
+                logged.append(json.loads(line))
+            name, _, text = line.partition("  " if line.startswith("network") else ": ")
+            said[name] = text.strip()
+        assert said["network"].startswith(f"{NETWORK}: client - gateway ")
+        assert "node" in {line["logger"] for line in logged}
+        token = shlex.split(said["a token alone"])
+        printed = subprocess.run(token, capture_output=True, check=True, text=True)
         assert printed.stdout.count(".") == 2
         address = f"http://{HOST}:{ports['APP_PORT']}"
         assert httpx.get(address, trust_env=False).status_code == 200
@@ -317,14 +358,28 @@ def test_killed_and_started_again(system, tmp_path):
 
 
 def test_demo_goes_through_a_wallets_life(capsys):
-    assert main(["demo", "--network", "seoul"]) == 0
+    assert main(["demo", "--network", "seoul", "--signer", "institution"]) == 0
     out = capsys.readouterr().out
+    assert "signing with the institution" in out
     rows = re.findall(r"^(secp256k1|ed25519) +(generate|sign|recover)((?: +[\d.]+)+)$", out, re.M)
     assert [what for _, what, _ in rows] == 2 * LIFE
     # call, vault, compute, and as many rounds as the protocols have
     assert {len(ms.split()) for curve, what, ms in rows if (curve, what) == SLOW} == {5}
     assert {len(ms.split()) for curve, what, ms in rows if (curve, what) == FAST} == {4}
     assert "seoul" in out
+
+
+def test_the_demo_signs_with_whom_it_is_told_to():
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.path, json.loads(request.content).get("signer")))
+        share = ("key_id", "encrypted_share", "secret_store", "public_key")
+        return httpx.Response(200, json=dict.fromkeys(share, ""))
+
+    with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://node") as http:
+        life(http, "ed25519", "institution")
+    assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
 
 
 @pytest.mark.slow

@@ -2,14 +2,14 @@
 
 import json
 import logging
+import re
 import socket
-import sys
 from contextlib import contextmanager
 
 import pytest
 
+from mpcsim.rpc.logs import JsonLines, TextLines
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
-from node import logs
 from node.app import create_app
 from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE
 from node.settings import Settings
@@ -41,7 +41,7 @@ def lines(caplog):
 
     def read():
         found = [r for r in caplog.records if r.name == "node" and r.message == "request"]
-        return [json.loads(logs.JsonLines().format(record)) for record in found]
+        return [json.loads(JsonLines().format(record)) for record in found]
 
     return read
 
@@ -75,6 +75,28 @@ def test_failures(node, lines):
         ("INFO", 404, "Not found"),
         ("ERROR", 401, 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
     ]
+
+
+def test_the_same_for_people(node, caplog):
+    caplog.set_level(logging.INFO, "node")
+    api, gateway, wallet = node
+    wallet.errors.append(ValueError(PASSWORD))
+    asked = {"x-request-id": "order-7-of-today"}
+    api.as_user(gateway.token()).get("/v3/wallet/key?x=y", headers=asked)
+    api.get("/v3/wal%0A%1B[2Jlet", headers={"x-request-id": "mine"})
+    api.as_user(gateway.token("mallory")).get("/v3/wallet/user", headers=asked)
+    records = [r for r in caplog.records if r.message == "request"]
+    key, odd, failed = (TextLines().format(record) for record in records)
+    line = r"\d\d:\d\d:\d\d %s in \d+\.\d ms%s"
+    named = r"node \[order-7-…\]: GET"
+    user = ", user id-of-al…"
+    assert re.fullmatch(line % (rf"{named} /v3/wallet/key 200", user), key)
+    path = re.escape(r"/v3/wal\n\x1b[2Jlet")
+    assert re.fullmatch(line % (rf"node \[mine\]: GET {path} 404", ": Not found"), odd)
+    first, *exceptions = failed.split("\n")
+    user = ", user id-of-ma…: Internal server error"
+    assert re.fullmatch(line % (rf"ERROR {named} /v3/wallet/user 500", user), first)
+    assert [each.split(" at ")[0] for each in exceptions] == ["    builtins.ValueError"]
 
 
 def test_why_a_token_is_invalid(node, lines):
@@ -162,25 +184,10 @@ def test_nothing_secret(node, caplog, capfd):
             )
     client = ("httpx", "httpcore")
     records = [r for r in caplog.records if r.name.split(".")[0] not in client]
-    printed = "".join(map(logs.JsonLines().format, records))
-    printed += "".join(capfd.readouterr())
+    printed = "".join(map(JsonLines().format, records))
     assert printed.count('"request"') == 3 * 6 * 4
+    text = "\n".join(map(TextLines().format, records))
+    assert text.count(": POST /v3/wallet/") == 3 * 6 * 4
+    printed += text + "".join(capfd.readouterr())
     for secret in (PASSWORD, MESSAGE, EXAMPLE_SHARE, EXAMPLE_STORE, token, garbage):
         assert secret not in printed
-
-
-def test_of_others_messages_only_the_first_line():
-    record = logging.LogRecord("asyncio", 40, "", 1, "never retrieved\n%s", (PASSWORD,), None)
-    line = json.loads(logs.JsonLines().format(record))
-    assert line["event"] == "never retrieved"
-    assert PASSWORD not in str(line)
-
-
-def test_exceptions_of_others():
-    try:
-        raise ValueError(PASSWORD)
-    except ValueError:
-        record = logging.LogRecord("asyncio", 40, "", 1, "failed", (), sys.exc_info())
-    line = json.loads(logs.JsonLines().format(record))
-    assert line["exception"][0].startswith("builtins.ValueError at ")
-    assert PASSWORD not in str(line)

@@ -39,7 +39,7 @@ def command(**variables):
     return {
         "args": [sys.executable, "-m", "node"],
         "cwd": ROOT,
-        "env": {**kept, **variables},
+        "env": {**kept, "LOG_FORMAT": "json", **variables},
         "text": True,
         "stdout": subprocess.PIPE,
         "stderr": subprocess.STDOUT,
@@ -118,6 +118,18 @@ def test_running_requests_are_finished():
             assert answer.status_code == 500
             assert answer.json()["error"].startswith("Upstream returned 503 ")
             process.wait(PATIENCE_S)
+
+
+def test_for_people_it_says_little():
+    with node(LOG_FORMAT="text") as (process, client):
+        client.get("/nothing")
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    listens, unconfigured, *health, last = output.splitlines()
+    assert f"node: listens on 127.0.0.1 port {client.base_url.port}" in listens
+    assert "ERROR node: " in unconfigured
+    assert all(": GET / 200 in " in line for line in health)
+    assert ": GET /nothing 404 in " in last
 
 
 def test_several_workers():

@@ -23,6 +23,7 @@ def test_everything_set():
             "GATEWAY_TIMEOUT_S": "2.5",
             "WORKERS": "3",
             "LOG_LEVEL": "debug",
+            "LOG_FORMAT": "Json",
             "MPC_NODE_KEYS": f"operator={64 * '1'},institution={64 * 'a'}",
             "UNRELATED": "x",
         }
@@ -35,6 +36,7 @@ def test_everything_set():
         gateway_timeout_s=2.5,
         workers=3,
         log_level="DEBUG",
+        log_format="json",
         mpc_node_keys={OPERATOR: b"\x11" * 32, INSTITUTION: b"\xaa" * 32},
     )
 
@@ -62,6 +64,7 @@ def test_empty_is_unset():
         ("WORKERS", "0"),
         ("WORKERS", "many"),
         ("LOG_LEVEL", "loud"),
+        ("LOG_FORMAT", "xml"),
         ("MPC_NODE_KEYS", f"operator={64 * '1'}"),
     ],
 )

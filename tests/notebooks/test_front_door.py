@@ -75,6 +75,12 @@ def test_notebook_1_and_the_explorer_in_it(workbench):
         assert "01_start_here" in page.run(
             "return window.jupyterapp.shell.currentWidget.context.path"
         )
+        page.run(  # what the kernel says of itself is entered in the notebook
+            "return window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel"
+            ".info.then(() => new Promise(done => setTimeout(done, 500)))"
+        )
+        assert page.run("return window.jupyterapp.shell.currentWidget.context.model.dirty") is False
+        assert page.run("return document.querySelectorAll('.Toastify__toast').length") == 0
         page.run("window.jupyterapp.commands.execute('notebook:run-all-cells')")
         page.until("return document.querySelectorAll('.mx-message').length")
         page.until(

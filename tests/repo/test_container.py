@@ -18,6 +18,7 @@ import httpx
 import pytest
 import yaml
 
+from mpcsim.rpc import logs
 from mpcsim.service.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
 from mpcsim.system import HOST, Program, free_port, running
 from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
@@ -82,6 +83,11 @@ def test_base_images_cannot_change():
         assert re.fullmatch(r"python:3\.\d+\.\d+-slim@sha256:[0-9a-f]{64}", base)
         version = base.partition(":")[2].partition("-")[0]
         assert f"# Python {version} on Debian" in text
+
+
+def test_containers_log_for_programs():
+    (environment,) = (rest for what, rest in stages()["runtime"] if what == "ENV")
+    assert f"{logs.VARIABLE}=json" in environment.split()
 
 
 def test_containers_may_do_little():

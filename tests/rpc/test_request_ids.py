@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from mpcsim.rpc.request_ids import HEADER, LogLines, RequestIds, current
+from mpcsim.rpc.logs import TextLines
+from mpcsim.rpc.request_ids import HEADER, RequestIds, current
 from mpcsim.rpc.threads import in_thread
 
 
@@ -21,12 +22,12 @@ def client(app):
 
 @pytest.fixture
 def log():
-    """What is logged, as a server writes it."""
+    """What is logged, as a server writes it, without the time."""
     written = io.StringIO()
     handler, logger = logging.StreamHandler(written), logging.getLogger("test of names")
-    handler.setFormatter(LogLines())
+    handler.setFormatter(TextLines())
     logger.addHandler(handler)
-    yield logger, lambda: written.getvalue().splitlines()
+    yield logger, lambda: [line.split(" ", 1)[1] for line in written.getvalue().splitlines()]
     logger.removeHandler(handler)
 
 

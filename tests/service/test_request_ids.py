@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.rpc.request_ids import HEADER, LogLines
-from node import logs
+from mpcsim.rpc.logs import JsonLines, TextLines
+from mpcsim.rpc.request_ids import HEADER
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
 
@@ -15,9 +15,9 @@ from tests.node.harness import PASSWORD, PLACES, answer, system
 def written(monkeypatch):
     """What is written, by logger, as a server writes it."""
     formatters = {
-        "node": logs.JsonLines(),
-        "mpcsim.rpc": LogLines(),
-        "mpcsim.mpc_node": LogLines(),
+        "node": JsonLines(),
+        "mpcsim.rpc": TextLines(),
+        "mpcsim.mpc_node": TextLines(),
     }
     lines = {name: [] for name in formatters}
     handlers = {}
@@ -58,7 +58,7 @@ def test_everybody_logs_the_callers_name(place, written, caplog):
             assert {json.loads(line)["request_id"] for line in new["node"]} == {name}
             assert new["mpcsim.mpc_node"]
             for line in new["mpcsim.mpc_node"]:
-                assert line.startswith(f"ERROR mpcsim.mpc_node.node [{name}]: the ")
+                assert f" ERROR mpcsim.mpc_node.node [{name}]: the " in line
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -73,4 +73,4 @@ def test_the_gateway_has_it_even_in_an_unexpected_error(place, written, monkeypa
         response = alice.get("/v3/wallet/key?curve=ed25519", headers={HEADER: "order-9"})
         assert response.is_error
     (line,) = written["mpcsim.rpc"]
-    assert line.startswith("ERROR mpcsim.rpc.http [order-9]: GET /wallet/v1/keys: ZeroDiv")
+    assert " ERROR mpcsim.rpc.http [order-9]: GET /wallet/v1/keys: ZeroDiv" in line

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.rpc.logs import JsonLines
 from mpcsim.rpc.tokens import TokenIssuer
 from mpcsim.rpc.transport import Reply, Transport
 from mpcsim.sim.network.topology import Network
@@ -22,7 +23,6 @@ from mpcsim.testing import AsgiService, AsgiTarget, Part
 from mpcsim.vault import Argon2Cost
 from node.errors import Unreachable
 from node.local import VIRTUAL_START, LocalService
-from node.logs import JsonLines
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 EXPIRY_MS = 61_000.0

@@ -1,0 +1,28 @@
+"""``--log-format``: how a server's log is written."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from mpcsim.rpc.logs import FORMATS, VARIABLE, LogSettings
+from mpcsim.settings import read
+
+
+def add_log_format(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
+    parser.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        help=f"lines for people, or JSON for programs (default text, or {VARIABLE})",
+    )
+
+
+def log_format(options: argparse.Namespace) -> str:
+    """As the option says, or else the environment.
+
+    Raises:
+        SettingsError: the variable names no format.
+    """
+    of_environment = read(LogSettings, os.environ).log_format
+    return options.log_format or of_environment

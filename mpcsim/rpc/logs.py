@@ -1,0 +1,152 @@
+"""What servers log, a line each: short, for people, or JSON, for programs. No line has secrets.
+
+A record's extra ``fields`` say what its message leaves out. Of an exception both formats show types
+and source lines; its message and local values may hold anything, so they stay out. Of other
+packages' multi-line messages there is only the first line: the others quote values.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from mpcsim.rpc import request_ids
+from mpcsim.settings import Kind, setting
+
+FORMATS: Final = ("text", "json")
+VARIABLE: Final = "LOG_FORMAT"
+SHORT: Final = 8
+"""Characters of an id that people are shown."""
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _format(text: str) -> str:
+    if text.lower() not in FORMATS:
+        raise ValueError
+    return text.lower()
+
+
+def format_setting() -> str:
+    """The dataclass field that says how lines are written."""
+    return setting(
+        "text",
+        VARIABLE,
+        Kind(_format, "text or json"),
+        "How what is logged is written. text: short, for people. json: a JSON object a line, with "
+        "whole ids, for programs.",
+    )
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """What can be set of the logs of all servers."""
+
+    log_format: str = format_setting()
+
+
+def formatter(log_format: str) -> logging.Formatter:
+    """What makes lines of records, in one of ``FORMATS``."""
+    return JsonLines() if log_format == "json" else TextLines()
+
+
+class JsonLines(logging.Formatter):
+    """Every log record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": _time(record).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": _first_line(record),
+        }
+        if (request_id := request_ids.current()) is not None:
+            line["request_id"] = request_id
+        line |= _fields(record)
+        if exception := _exception(record):
+            line["exception"] = exception
+        return _ENCODE(line)
+
+
+class TextLines(logging.Formatter):
+    """``hh:mm:ss LEVEL logger [request]: message``, the level if it is more than INFO.
+
+    An exception comes on lines of its own. What callers choose cannot make lines, or move the
+    terminal's cursor.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = dict(_fields(record))
+        level = f"{record.levelname} " if record.levelno > logging.INFO else ""
+        request_id = fields.pop("request_id", request_ids.current())
+        exception = fields.pop("exception", _exception(record))
+        if "method" in fields:
+            named = f" [{_short(request_id)}]"
+            said = _request(fields)
+        else:
+            named = "" if request_id is None else f" [{request_id}]"
+            more = ", ".join(f"{name} {value}" for name, value in fields.items())
+            said = _first_line(record) + (f" ({more})" if more else "")
+        time = _time(record).astimezone().strftime("%H:%M:%S")
+        lines = [f"{time} {level}{record.name}{named}: {said}", *exception]
+        return "\n    ".join(map(_printable, lines))
+
+
+def describe(error: BaseException) -> list[str]:
+    """An exception and its causes: types and places, neither messages nor values."""
+    lines: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(lines) < 10:
+        kind = type(current)
+        frames = traceback.extract_tb(current.__traceback__)
+        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        lines.append(f"{kind.__module__}.{kind.__qualname__} at " + " > ".join(places))
+        current = current.__cause__ or current.__context__
+    return lines
+
+
+def configure_logs(log_format: str) -> None:
+    """Write what this process logs to its standard error: its own from INFO on, and from WARNING on
+    what libraries have to say."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(log_format))
+    handler.addFilter(lambda r: r.levelno >= logging.WARNING or r.name.startswith("mpcsim"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def _time(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _first_line(record: logging.LogRecord) -> str:
+    return record.getMessage().split("\n", 1)[0]
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(record, "fields", {})
+    return found
+
+
+def _exception(record: logging.LogRecord) -> list[str]:
+    error = record.exc_info[1] if record.exc_info else None
+    return [] if error is None else describe(error)
+
+
+def _request(fields: Mapping[str, Any]) -> str:
+    """A request that has been answered, as a sentence."""
+    said = "{method} {path} {status} in {latency_ms:.1f} ms".format_map(fields)
+    if "user_id" in fields:
+        said += f", user {_short(fields['user_id'])}"
+    return ": ".join([said, *(fields[name] for name in ("error", "why") if name in fields)])
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= SHORT else name[:SHORT] + "…"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,45 @@
+"""Notebooks as JupyterLab of ``mpcsim serve --lab`` reads them (in a browser:
+``tests/notebooks/test_front_door.py``)."""
+
+import asyncio
+import json
+import shutil
+
+from ipykernel.ipkernel import IPythonKernel
+
+from mpcsim.cli.lab.contents import Contents
+from tests.helpers.notebooks import notebooks
+
+
+def opened(folder, name):
+    contents = Contents(root_dir=str(folder))
+    return asyncio.run(contents.get(name))["content"]["metadata"]
+
+
+def test_a_notebook_says_what_its_kernel_will(tmp_path):
+    original = notebooks()[0]
+    copy = shutil.copy(original, tmp_path / "x.ipynb")
+    metadata = opened(tmp_path, "x.ipynb")
+    assert metadata["language_info"] == IPythonKernel.language_info
+    assert copy.read_bytes() == original.read_bytes()
+
+
+def test_what_says_more_or_is_of_another_kernel_is_left_alone(tmp_path):
+    notebook = json.loads(notebooks()[0].read_text(encoding="utf-8"))
+    for changed in (
+        {"language_info": {"name": "python", "version": "3.0"}},
+        {"kernelspec": {"name": "other", "display_name": "Other"}},
+        {"kernelspec": {}, "language_info": {}},
+    ):
+        text = json.dumps({**notebook, "metadata": {**notebook["metadata"], **changed}})
+        (tmp_path / "x.ipynb").write_text(text, encoding="utf-8")
+        assert opened(tmp_path, "x.ipynb").items() >= changed.items()
+
+
+def test_folders_and_other_files(tmp_path):
+    (tmp_path / "x.txt").write_text("hello", encoding="utf-8")
+    contents = Contents(root_dir=str(tmp_path))
+    assert asyncio.run(contents.get("x.txt"))["content"] == "hello"
+    assert [each["name"] for each in asyncio.run(contents.get(""))["content"]] == ["x.txt"]
+    shutil.copy(notebooks()[0], tmp_path / "x.ipynb")
+    assert asyncio.run(contents.get("x.ipynb", content=False))["content"] is None
