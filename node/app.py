@@ -18,11 +18,12 @@ from starlette.responses import Response
 from mpcsim import __version__
 from mpcsim.garbage import collect_seldom
 from mpcsim.lifetime import end_after
+from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
 from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
 from node import logs, routes
 from node.auth import Authenticator
-from node.docs import TITLE, openapi_document, page_routes
+from node.docs import TITLE, openapi_document
 from node.errors import NotConfigured
 from node.gateway_client import GatewayClient
 from node.protected import error_answer
@@ -82,7 +83,7 @@ def create_app(
         title=TITLE,
         version=__version__,
         lifespan=lifespan,
-        openapi_url="/api/openapi.json",
+        openapi_url=DOCUMENT_PATH,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -96,7 +97,7 @@ def create_app(
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock)
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.
-    app.router.routes.extend([*routes.public.routes, *routes.wallet.routes, *page_routes()])
+    app.router.routes.extend([*routes.public.routes, *routes.wallet.routes, *page_routes(TITLE)])
     return app
 
 

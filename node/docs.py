@@ -1,20 +1,12 @@
-"""The OpenAPI document and the interactive page, which needs nothing from outside.
-
-Swagger UI comes with the package ``fastapi-offline``; of that, only the files are used.
-"""
+"""The OpenAPI document of the node."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 from fastapi.openapi.utils import get_openapi
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from mpcsim import __version__
 
@@ -31,46 +23,6 @@ request; send one to choose it).
 """
 
 SECURITY: Final = "accessToken"
-
-ASSETS: Final = {
-    "swagger-ui-bundle.js": "text/javascript",
-    "swagger-ui.css": "text/css",
-    "favicon.png": "image/png",
-}
-PAGE: Final = f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{TITLE}</title>
-<link rel="icon" href="docs/favicon.png">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-</head>
-<body>
-<div id="swagger-ui"></div>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-"""
-START: Final = """\
-SwaggerUIBundle({
-  url: "openapi.json",
-  dom_id: "#swagger-ui",
-  deepLinking: true,
-  displayRequestDuration: true,
-  tryItOutEnabled: true,
-  validatorUrl: null,
-});
-"""
-POLICY: Final = {
-    "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
-        "frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
@@ -105,25 +57,3 @@ def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         }
     }
     return document
-
-
-def page_routes() -> list[BaseRoute]:
-    """The page at ``/api/docs`` and its parts; all links are relative."""
-    return [
-        Route("/api/docs", _page, methods=["GET"]),
-        Route("/api/docs/{name}", _part, methods=["GET"]),
-    ]
-
-
-async def _page(request: Request) -> Response:
-    return Response(PAGE, media_type="text/html", headers=POLICY)
-
-
-async def _part(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name == "start.js":
-        return Response(START, media_type="text/javascript", headers=POLICY)
-    if name not in ASSETS:
-        raise HTTPException(404)
-    path = Path(str(files("fastapi_offline") / "static" / name))
-    return FileResponse(path, media_type=ASSETS[name], headers=POLICY)

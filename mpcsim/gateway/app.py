@@ -1,8 +1,8 @@
 """The gateway's HTTP interface.
 
 ``/auth`` and ``/member``: access tokens and users. ``/wallet/v1``: what is registered. ``/mpc/v1``:
-the MPC verbs, with binary bodies (``wire``). Every error is JSON with an ``error`` member; a 401 is
-``{"code", "message"}``.
+the MPC verbs, with binary bodies (``wire``). ``/api/docs``: the page that describes all of them
+(``openapi``). Every error is JSON with an ``error`` member; a 401 is ``{"code", "message"}``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -32,6 +33,7 @@ from mpcsim.gateway.streaming import Reply
 from mpcsim.ids import ROLES
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
+from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
@@ -58,6 +60,7 @@ from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
 
+TITLE: Final = "MPC wallet gateway"
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
 
@@ -90,6 +93,8 @@ def create_app(
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
         *extra_routes(api.authenticate),
+        Route(DOCUMENT_PATH, api.document, methods=["GET"]),
+        *page_routes(TITLE),
     ]
 
     @asynccontextmanager
@@ -139,6 +144,10 @@ class _Api:
             TokenError: no token that counts here.
         """
         return self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
+
+    async def document(self, request: Request) -> Response:
+        """What this interface is (OpenAPI); needs no token."""
+        return JSONResponse(await in_thread(_document, self._gateway.verbs))
 
     # ------------------------------------------------------------------ users and tokens
 
@@ -299,6 +308,14 @@ class _Api:
             return await self._gateway.stream(verb, asking, incoming)
         finally:
             incoming.stop()
+
+
+@cache
+def _document(verbs: frozenset[str]) -> dict[str, Any]:
+    # Imported here: it brings Ethereum's libraries along, and most gateways are never asked.
+    from mpcsim.gateway.openapi import openapi_document
+
+    return openapi_document(TITLE, verbs)
 
 
 def _key(key: RegisteredKey) -> dict[str, str]:

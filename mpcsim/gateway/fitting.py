@@ -16,7 +16,8 @@ missing or empty          no users or shares, while others have    ERROR; the ke
 registry older, users     a newer record of the key that both MPC  WARNING; **the registry follows
 known to it               nodes have signed, at both of them; or   the record**; the key works
                           shares of an earlier version, of more
-                          recoveries or of a key it lacks, at both
+                          recoveries or of a key it lacks, at
+                          both
 both others older, key    a vote of one MPC node alone             WARNING; the voted share stays
 just made; or a session                                            until the key is next generated
 that was cut off                                                   or recovered

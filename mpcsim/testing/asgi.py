@@ -1,11 +1,13 @@
 """An ASGI application in this process as a target, without sockets; its logs are read, too.
 
-from mpcsim.service import open_gateway
+With your own node before a gateway in memory:
 
-gateway = open_gateway()                       # in memory, with both MPC nodes
-app = our_node(gateway.app)                    # any ASGI application
-with AsgiTarget(app, gateway.token, loggers=("our_node",)) as target:
-    check_wallet_service(target)
+    from mpcsim.service import open_gateway
+
+    gateway = open_gateway()                       # in memory, with both MPC nodes
+    app = our_node(gateway.app)                    # any ASGI application
+    with AsgiTarget(app, gateway.token, loggers=("our_node",)) as target:
+        check_wallet_service(target)
 """
 
 from __future__ import annotations

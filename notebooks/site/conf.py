@@ -1,0 +1,112 @@
+"""How Sphinx turns the sources that ``build.py`` lays out into pages; nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.metadata import version as version_of
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+
+project = "mpcsim"
+release = version = version_of("mpcsim")
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+
+# Notebooks are shown with the outputs they are committed with. Widgets are pictures there, and the
+# script that would bring them to life is on the internet.
+nb_execution_mode = "off"
+nb_ipywidgets_js: dict[str, Any] = {}
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
+
+default_role = "code"  # the endpoints' docstrings are Markdown
+autodoc_default_options = {"members": True, "show-inheritance": True, "member-order": "bysource"}
+autodoc_preserve_defaults = True
+autodoc_use_type_comments = False
+napoleon_numpy_docstring = False
+python_maximum_signature_line_length = 88
+toc_object_entries = False
+python_use_unqualified_type_names = True
+
+suppress_warnings = [
+    "misc.highlighting_failure",  # outputs that only look like code
+]
+
+html_theme = "furo"
+html_title = f"mpcsim {release}"
+html_static_path = ["static"]
+html_css_files = ["formulas.css"]
+html_show_copyright = False
+html_copy_source = False
+html_math_renderer = "mathml"
+
+# JupyterLab's anchors are headings as they stand, MyST's are GitHub's.
+ANCHOR = re.compile(r"(\]\([\w./-]*)#([^)\s]+)(\))")
+
+
+def anchors_as_on_github(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Links within notebooks lead to the same headings here."""
+    if docname.startswith("notebooks/"):
+        source[0] = ANCHOR.sub(
+            lambda m: f"{m[1]}#{re.sub(r'[^a-z0-9_-]', '', m[2].lower())}{m[3]}", source[0]
+        )
+
+
+def as_written(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Habits of our docstrings: ``Spec:`` and ``Differs:`` begin fields, and what stands indented
+    in a module's is an example, or a formula."""
+    written: list[str] = []
+    above = ""  # the last line that was not indented
+    for line in lines:
+        if re.match("    (?! |>>>)", line) and what == "module" and not above.endswith("::"):
+            written += ["::", ""]
+            above = "::"
+        elif re.match(r"\S", line):
+            above = line
+        line = re.sub("^(Spec|Differs)(?=: )", r":\1", line)
+        written.append(re.sub(r"(``\w+``)(?=\w)", r"\1\\ ", line))  # ``unit``s
+    lines[:] = written
+
+
+def names_in_full(app: Sphinx, doctree: nodes.document) -> None:
+    """A short name in a docstring or a type is what its module means by it; Sphinx would look at
+    the ends of all names there are, and take long for it."""
+    for reference in doctree.findall(pending_xref):
+        if reference.attributes.pop("refspecific", False):
+            module = sys.modules.get(reference.get("py:module") or "")
+            thing = getattr(module, reference["reftarget"], None)
+            if isinstance(thing, type):
+                reference["reftarget"] = f"{thing.__module__}.{thing.__qualname__}"
+
+
+def mathml(self: Any, node: nodes.math | nodes.math_block) -> None:
+    """A formula as the browser itself shows it."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    formula = convert(node.astext(), display=display)
+    # Within words the converter leaves escapes as they are.
+    self.body.append(re.sub(r"\\([_%#&])", r"\1", formula))
+    raise nodes.SkipNode
+
+
+def ours_alone(
+    app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object
+) -> bool | None:
+    """Nothing that a base class of others has put into a class of ours."""
+    home = getattr(thing, "__module__", None) or "mpcsim"
+    return None if home.startswith(("mpcsim", "node")) else True
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("source-read", anchors_as_on_github)
+    app.connect("autodoc-process-docstring", as_written)
+    app.connect("doctree-read", names_in_full)
+    app.connect("autodoc-skip-member", ours_alone)
+    app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
