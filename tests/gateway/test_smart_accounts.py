@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.gateway.openapi import openapi_document
 from mpcsim.gateway.smart_accounts import over_rpc
 from mpcsim.rng import SeededRng
 from mpcsim.smart_account import setup
@@ -26,6 +27,7 @@ from mpcsim.system import free_port
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 from tests.helpers.anvil import ANVIL_KEY, anvil
+from tests.helpers.documented import Documented
 
 CURVE = "secp256k1"
 RECIPIENT = "0x000000000000000000000000000000000000bEEF"
@@ -37,12 +39,23 @@ def service() -> Iterator[LocalService]:
         yield opened
 
 
+DOCUMENTED = Documented(openapi_document("", []))
+
+
+def as_documented(answer: httpx.Response) -> None:
+    """Whatever the flow is answered is as the gateway's own document says."""
+    answer.read()
+    DOCUMENTED.check(answer)
+
+
 class Owner:
     """A user with a key, who signs through the node."""
 
     def __init__(self, service: LocalService, name: str) -> None:
         self.node = service.user(name)
-        self.flow = SmartAccountClient(HttpTransport(service.gateway_user(name)))
+        gateway = service.gateway_user(name)
+        gateway.event_hooks["response"].append(as_documented)
+        self.flow = SmartAccountClient(HttpTransport(gateway))
         body = {"curve": CURVE, "password": "correct horse"}
         self.share: dict[str, str] = self.node.post("/v3/wallet/generate", json=body).json()
         wallets: list[Any] = self.node.get("/v3/wallet").json()["wallets"]
@@ -67,6 +80,7 @@ def test_operations_of_a_shared_key(service):
         assert flow.receipt["status"] == "included"
         assert flow.receipt["sender"] == account
         assert chain.chain.balance(RECIPIENT) == (n + 1) * 10**15
+    assert len(DOCUMENTED.seen) >= 6
 
 
 def test_somebody_elses_signature_is_refused_by_the_contract(service):
