@@ -79,6 +79,8 @@ class Policy:
     timeout_ms: float = math.inf
     """Of one session."""
     attempts: int = 1
+    """Sessions at most. Another one follows only where a retry is safe: not after a valid or an
+    invalid result, and not where somebody is to be banned."""
     resend_ms: float = math.inf
     """How often a party that waits puts its messages out again, so that messages may be lost and
     parties may crash; never by default. Needs a timeout."""

@@ -72,6 +72,7 @@ class Result(Generic[R]):
     value: R | None
     """The result; None unless the verdict is VALID."""
     attempts: tuple[Trace, ...]
+    """One trace for each session, in order."""
     elapsed_ms: float
     """Until the last attempt ended, earlier ones included."""
 
@@ -82,10 +83,12 @@ class Result(Generic[R]):
 
     @property
     def verdict(self) -> Verdict:
+        """How the last attempt ended."""
         return self.trace.verdict
 
     @property
     def ok(self) -> bool:
+        """Whether there is a valid result."""
         return self.verdict is Verdict.VALID
 
     def __str__(self) -> str:
@@ -163,26 +166,43 @@ class Simulation:
     """A key's holders at their sites; keeps their shares from one operation to the next."""
 
     network: Network = field(default_factory=Network.star)
+    """Sites, links and connections, and at which site each party is; by default ``Network.star()``.
+    Who is placed there generates keys."""
     seed: int = 0
-    """Of latencies, losses and random faults."""
+    """Of latencies, losses and random faults. The same seed, the same operations in the same order:
+    the same times, unless ``compute`` measures."""
     compute: Compute = field(default_factory=Measured)
-    """How long work takes in virtual time; in real time it takes what it takes."""
+    """How long work takes in virtual time: measured as it runs (``Measured``), declared for each
+    round (``Declared``, repeatable), nothing (``Free``). In real time it takes what it takes."""
     policy: Policy = field(default_factory=Policy)
+    """When a session is given up, how often it is tried again, whether messages are put out again;
+    by default one attempt that waits for ever."""
     faults: tuple[Fault, ...] = ()
+    """What happens to messages and honest parties in every session: ``drop``, ``delay``,
+    ``duplicate``, ``partition``, ``noise``, ``Crash`` (``mpcsim.sim.run.faults``)."""
     corrupt: Mapping[int, Corrupt] = field(default_factory=dict)
-    """Parties that cheat."""
+    """Parties that cheat: by identifier, what makes an adversary of the honest party
+    (``mpcsim.sim.run.adversary``): ``{2: lambda party: Adversary(party, tamper)}``."""
     secrets_seed: str | None = None
-    """REPRODUCIBLE SECRETS for experiments; by default the operating system's randomness."""
+    """REPRODUCIBLE SECRETS for experiments: keys, nonces and session ids follow from this text, so
+    that a run repeats byte for byte. None: the operating system's randomness."""
     listener: Listener = silent
+    """Told of every round, message and ending of every party as it happens
+    (``mpcsim.party_events``); it must not raise."""
     draws: DrawSource | None = None
-    """In place of seeded draws from the network's distributions."""
+    """In place of draws from the network's distributions with ``seed``: what each transfer's
+    latency and losses are. For measurements played back, or worst cases."""
     clock: Literal["virtual", "real"] = "virtual"
-    """``real``: over loopback HTTP, with the network's delays injected."""
+    """``virtual``: computed, at once. ``real``: the parties run over loopback HTTP with the
+    network's delays injected, and it takes as long as it takes."""
     contents: bool = False
     """Keep what messages say in the traces, for ``Trace.to_json(contents=True)``: SECRETS."""
     shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
+    """SECRET. Each holder's share of the key: what ``generate`` and ``recover`` leave here, and
+    signing uses. Give those of another run to go on with its key."""
     presignatures: dict[tuple[PartyId, ...], list[Parts]] = field(default_factory=dict, repr=False)
-    """By signers; those of a key go with its shares."""
+    """SECRET. What ``presign`` has made and ``sign_presigned`` has not used, by signers; those of a
+    key go with its shares."""
     _sessions: int = field(default=0, repr=False)
     _done: list[Task] = field(default_factory=list, repr=False)
     _alone: bool = field(default=True, repr=False)

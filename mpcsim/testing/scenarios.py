@@ -36,6 +36,7 @@ class Scenario:
     """The call that makes this scenario, e.g. ``frost_signing(2, 3, (1, 2))``."""
     definition: Definition[Any, Any]
     members: tuple[int, ...]
+    """The identifiers of those who take part."""
     make: Make
     problem: Callable[[Mapping[int, Any]], str | None]
     """What is wrong with the results of the given (honest) parties; None if they are right."""

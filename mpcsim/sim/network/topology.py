@@ -38,6 +38,7 @@ class Site:
     cpu_factor: float = 1.0
     """Compute takes this many times as long as declared or measured; 2 is half as fast."""
     cores: int = 1
+    """So many parties compute at the same time; others wait for a core."""
     service_ms: float = 0.0
     """Time to forward one message, or a part of one."""
 
@@ -62,6 +63,7 @@ class Link:
 
     a: str
     b: str
+    """The names of the two sites."""
     latency: Latency
     """One way, a to b; a number means that it is constant."""
     mbit_per_s: float = 1000.0
@@ -71,6 +73,7 @@ class Link:
     queue_bytes: float = math.inf
     """Room in front of the link: a packet that finds more than that ahead of it is dropped."""
     back_latency: Latency | None = None
+    """From b to a, as the three below; None: the same as from a to b."""
     back_mbit_per_s: float | None = None
     back_loss: float | GilbertElliott | None = None
     back_queue_bytes: float | None = None
@@ -156,11 +159,15 @@ class Network:
     """A topology with the parties placed on it."""
 
     sites: Mapping[str, Site]
+    """By name."""
     links: tuple[Link, ...]
+    """At most one between two sites; messages take the way with the fewest."""
     placement: Mapping[PartyId, str]
-    """Party to site."""
+    """Party to site. Several may be at one, and a site may have none (a gateway)."""
     connection: Connection = field(default_factory=Connection)
+    """What all connections have in common: TCP, TLS, HTTP, and whether they are kept open."""
     name: str = ""
+    """What tables and figures call it."""
 
     def __post_init__(self) -> None:
         party_ids(self.placement)

@@ -47,6 +47,7 @@ class MessageFault:
 
     effect: Effect
     kind: str | None = None
+    """Of message, e.g. ``Commit``; None: of any, and so for sender and receiver."""
     sender: int | None = None
     receiver: int | None = None
     nth: int | None = None
@@ -70,8 +71,10 @@ class Partition:
 
     one: frozenset[PartyId]
     other: frozenset[PartyId]
+    """Messages within a group arrive; so do those of parties in neither."""
     from_ms: float = 0.0
     until_ms: float = math.inf
+    """By the session's clock, which begins at 0."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.from_ms < math.inf:
@@ -82,6 +85,7 @@ class Partition:
             raise UsageError(f"party {min(both)} is on both sides of a partition")
 
     def separates(self, sender: int, receiver: int, now_ms: float) -> bool:
+        """Whether a message that is sent now is lost."""
         if not self.from_ms <= now_ms < self.until_ms:
             return False
         return (sender in self.one and receiver in self.other) or (
