@@ -19,6 +19,9 @@ same multiplication state learns it (``KeyShare.guard`` sees to it within one pr
 
 Not here: identifying the cheater among three or more signers when only the final sums are wrong
 (the protocol cannot tell; the abort lists suspects).
+
+Known answers, for implementations in other languages: ``tests/vectors/dkls23``, whose README is the
+format of all that is drawn, hashed and sent.
 """
 
 from __future__ import annotations
