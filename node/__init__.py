@@ -4,4 +4,7 @@
 body, in that order) and ``routes`` (what is asked) to ``wallet``, which asks ``gateway``.
 ``models`` and ``errors`` are what callers see, ``docs`` describes it to them, ``serving`` binds the
 port.
+
+``local`` runs all of it, gateway and MPC nodes included, in one process; ``calls`` and ``panel``
+ask how long a signing call takes, and why.
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import Table, document, milliseconds
@@ -22,6 +22,9 @@ from node.panel.views import CAUSES, View, view
 
 if TYPE_CHECKING:
     from node.panel.widget import WhatIfWidget
+
+LEAST_MS: Final = 0.1
+"""What takes less on either side is not in the table."""
 
 
 def what_if(
@@ -149,7 +152,7 @@ def _path(shown: View) -> Table:
         _row(f"{link.name}: {texts[cause]}", found.get("a", 0.0), found.get("b", 0.0))
         for link in shown.links
         for cause in texts
-        if (found := spent.get((link.name, cause)))
+        if (found := spent.get((link.name, cause))) and max(found.values()) >= LEAST_MS
     ]
     return _three("critical path, on average", rows)
 

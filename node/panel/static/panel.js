@@ -110,7 +110,7 @@ class Panel {
       title: `${text} (${key})`, "data-key": key, onclick: act }, text);
     this.problem = make("div", { class: "wi-problem", role: "alert", hidden: true });
     this.status = make("span", { class: "wi-status", role: "status" });
-    this.figures = make("div", { "aria-live": "polite" });
+    this.figures = make("div", { class: "wi-top", "aria-live": "polite" });
     this.tail = make("div", { class: "wi-chart wi-tail" });
     this.path = make("div", { class: "wi-chart wi-path" });
     this.parts = make("div", { class: "wi-parts" });
@@ -132,10 +132,9 @@ class Panel {
           button("Copy A to B", "C", () => this.ask({ do: "copy" })),
           button("Swap A and B", "S", () => this.ask({ do: "swap" })))),
       this.problem,
-      make("div", { class: "wi-body" },
+      make("div", { class: "wi-body" }, this.figures,
         make("div", { class: "wi-left" }, this.controls),
         make("div", { class: "wi-right" },
-          this.figures,
           heading("Calls that take longer", "share, on a log scale"), this.tail,
           heading("Critical path", "what the mean is made of"), this.path, this.parts)),
       make("div", { class: "wi-below" },
