@@ -49,7 +49,7 @@ $(VENV)/.locked: requirements.lock
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "make: $(PYTHON) lacks the venv module (Debian and Ubuntu: apt install python3-venv)" >&2; \
 	    exit 1; }
-	@echo "make: building $(VENV), once; 1 to 4 minutes, 0.9 GB on disk"
+	@echo "make: building $(VENV), once; 1 to 4 minutes, 1.1 GB on disk"
 	@echo "[1/4] an empty environment"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@echo "[2/4] packages from requirements.lock, with $$(command -v uv >/dev/null 2>&1 && echo uv || echo pip) (up to 3 minutes)"
@@ -63,7 +63,7 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	@$(call packages,--no-deps --no-build-isolation -e .)
 	@$(BIN)/python -m pip check
 	@$(BIN)/python -m mpcsim.smart_account.install || { \
-	    echo "      so with Node.js from requirements.lock (206 MB)"; \
+	    echo "      so with Node.js from requirements.lock (another 0.2 GB)"; \
 	    sed -n '$(NODEJS)p' requirements.lock > $(VENV)/nodejs; \
 	    $(call packages,--no-deps --require-hashes -r $(VENV)/nodejs) && \
 	    $(BIN)/python -m mpcsim.smart_account.install; }
