@@ -149,7 +149,7 @@ def test_ctrl_c_before_it_is_up(tmp_path):
 
 def test_requests_under_way_are_finished(tmp_path):
     """For a key, node and gateway exchange several requests after the node was told to stop."""
-    with served(tmp_path) as (system, family):
+    with served(tmp_path, (*SERVE, "--log-format=json")) as (system, family):
         new = {"curve": "ed25519", "password": "correct horse"}
         headers = {"Authorization": f"Bearer {system.token()}"}
         begun = Begun(system.address("APP_PORT"), "/v3/wallet/generate", new, headers)

@@ -58,12 +58,12 @@ def test_a_copy_of_the_three_files_is_the_whole_gateway(tmp_path, number):
             assert process.wait(PATIENCE_S) == 0
             assert process.stdout is not None
             said = process.stdout.read().decode().splitlines()
-            (names,) = (line for line in said if line.startswith("INFO "))
-            assert "MPC_NODE_KEYS=operator=" in names
+            (names,) = (line for line in said if "MPC_NODE_KEYS=operator=" in line)
             said.remove(names)
-            *addresses, last, empty, stopping = said
-            assert [line.split()[0] for line in addresses] == ["operator", "institution", "gateway"]
-            assert (last, empty, stopping) == ("Ctrl-C stops everything.", "", "stopping")
+            *banner, last, stopping = filter(None, said)
+            told = ["operator", "institution", "gateway", "network"]
+            assert [line.split()[0] for line in banner] == told
+            assert (last, stopping) == ("Ctrl-C stops everything.", "stopping")
         finally:
             process.kill()
     beside = [*data.glob("*/*-wal"), *data.glob("*/*-shm")]
