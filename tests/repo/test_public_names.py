@@ -48,8 +48,9 @@ def private_in(source: str) -> list[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found += [name for name in names if not open_to_all(name)]
         elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-            # What is a class's own, and what Jupyter asks for.
+            # What is a class's own or its base's, and what Jupyter asks for.
             own = isinstance(node.value, ast.Name) and node.value.id == "self"
+            own |= node.attr == "__init__"
             if not own and not node.attr.startswith("_repr_"):
                 found.append(node.attr)
     return found

@@ -1,0 +1,197 @@
+"""The guides run as they stand: their Python in order, their commands, what they say is printed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from mpcsim.cli import main
+from mpcsim.mta import schemes
+from mpcsim.service import open_gateway
+from mpcsim.sim.network.files import latencies
+from mpcsim.testing import plugin
+from tests.helpers.repo import ROOT
+from tests.repo.test_public_names import private_in
+from tests.testing import faulty
+from tests.testing.own_node import OwnNode
+from tests.testing.test_services import our_app
+
+FOLDER = ROOT / "notebooks" / "guides"
+GUIDES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+MOST_LINES = 10
+"""Of code in a block: each is an answer to a question."""
+LONGER = {"latency.md": 1, "protocol.md": 1}
+"""Blocks that define something whole."""
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"# ([\w./]+\.\w+)\n")
+PRINTED = re.compile(r"print\(.*\)  # (.+)$")
+HEADINGS = ["What you want", "The code", "What you see", "Where to go on"]
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+
+    @property
+    def file(self) -> str:
+        """The file that it is, if it says so in its first line."""
+        found = NAMED.match(self.text)
+        return found[1] if found else ""
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines of code."""
+        lines = (line.strip() for line in self.text.splitlines())
+        return [line for line in lines if line and not line.startswith(("#", "import ", "from "))]
+
+
+def blocks(path: Path) -> list[Block]:
+    return [Block(*found) for found in BLOCK.findall(path.read_text(encoding="utf-8"))]
+
+
+def fits(expected: str, found: str) -> bool:
+    """Whether a text is as expected, where ``...`` stands for anything."""
+    pattern = ".*".join(map(re.escape, expected.split("...")))
+    return re.fullmatch(pattern, found, re.DOTALL) is not None
+
+
+# ---------------------------------------------------------------------- what readers bring along
+
+
+def target(stack: ExitStack) -> Mapping[str, Any]:
+    return {"target": stack.enter_context(OwnNode())}
+
+
+def service(stack: ExitStack) -> Mapping[str, Any]:
+    gateway = open_gateway()
+    stack.callback(gateway.close)
+    wrong = stack.enter_context(OwnNode(faulty.RecoversAnotherKey))
+    return {"our_app": our_app(gateway), "our_tokens": gateway.token, "faulty_target": wrong}
+
+
+BROUGHT: Mapping[str, Callable[[ExitStack], Mapping[str, Any]]] = {
+    "invariant.md": target,
+    "implementation.md": service,
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty folder, and a process that does not remember what a guide has registered."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(schemes, "_REGISTERED", {})
+    monkeypatch.setattr(latencies, "KINDS", dict(latencies.KINDS))
+    modules = set(sys.modules)
+    yield
+    for name in set(sys.modules) - modules:
+        if name == "guide" or name.startswith(("my_", "our_", "both", "mpcsim_attacks_from")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_runs(
+    path: Path,
+    place: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = ModuleType("guide")
+    monkeypatch.setitem(sys.modules, "guide", module)
+    with ExitStack() as stack:
+        vars(module).update(BROUGHT.get(path.name, lambda stack: {})(stack))
+        for block in blocks(path):
+            if block.file:
+                Path(block.file).parent.mkdir(parents=True, exist_ok=True)
+                Path(block.file).write_text(block.text.replace("# rtt.csv\n", ""))
+            if block.language == "python":
+                exec(compile(block.text, path.name, "exec"), vars(module))
+                said = [found[1] for found in map(PRINTED.search, block.text.splitlines()) if found]
+                printed = capsys.readouterr().out.splitlines()
+                assert len(printed) >= len(said)
+                for expected, found in zip(said, printed, strict=False):
+                    assert fits(expected, found), f"{expected!r} is {found!r}"
+            elif block.language == "console":
+                command, _, expected = block.text.partition("\n")
+                assert command.startswith("$ mpcsim ")
+                assert main(shlex.split(command)[2:]) == 0
+                found = capsys.readouterr().out
+                assert fits(expected.strip(), found.strip()), found
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_is_short_and_shaped_as_the_others(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert [heading for heading in headings if heading in HEADINGS] == HEADINGS
+    long = [
+        block
+        for block in blocks(path)
+        if block.language == "python" and len(block.lines) > MOST_LINES
+    ]
+    assert len(long) <= LONGER.get(path.name, 0), [block.text for block in long]
+    assert f"]({path.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [*GUIDES, FOLDER / "README.md"], ids=lambda path: path.stem)
+def test_links_and_files_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for name, anchor in re.findall(r"\]\(([\w./]+?\.\w+)(?:#([\w-]+))?\)", text):
+        linked = path.parent / name
+        assert linked.is_file(), name
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
+    for name in re.findall(r"`((?:mpcsim|tests|node)/[\w./]+)`", text):
+        assert (ROOT / name).exists(), name
+
+
+# ---------------------------------------------------------------------- what is not Python
+
+
+def options() -> set[str]:
+    """The plugin's."""
+    found: set[str] = set()
+    group = SimpleNamespace(addoption=lambda name, **_: found.add(name))
+    plugin.pytest_addoption(SimpleNamespace(getgroup=lambda *_: group))  # type: ignore[arg-type]
+    return found
+
+
+def test_the_workflow_is_one() -> None:
+    (block,) = [b for b in blocks(FOLDER / "implementation.md") if b.language == "yaml"]
+    workflow = yaml.safe_load(block.text)
+    (job,) = workflow["jobs"].values()
+    ran = [step["run"] for step in job["steps"] if "run" in step]
+    (tested,) = [line for line in ran if "mpcsim.testing.plugin" in line]
+    given = set(re.findall(r"--wallet-\w+", tested))
+    assert given <= options()
+    assert {"--wallet-target", "--wallet-tokens", "--wallet-waivers"} <= given
+    assert "\n" not in tested.strip()  # one command
+
+
+def test_commands_in_text_have_options_that_there_are() -> None:
+    for path in GUIDES:
+        text = path.read_text(encoding="utf-8")
+        assert set(re.findall(r"--wallet-\w+", text)) <= options()
+    (block,) = [b for b in blocks(FOLDER / "implementation.md") if b.language == "toml"]
+    assert plugin.ApiRun.waiving(tomllib.loads(block.text)).reasons
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_guides_use_what_is_public(path: Path) -> None:
+    for block in blocks(path):
+        if block.language == "python":
+            ast.parse(block.text)
+            assert private_in(block.text) == []
