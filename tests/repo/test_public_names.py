@@ -3,7 +3,6 @@
 import ast
 import re
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +10,7 @@ import nbformat
 import pytest
 
 from tests.helpers.notebooks import notebooks
+from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
 
 MAGIC = re.compile(r"^[%!].*", re.MULTILINE)
@@ -36,36 +36,6 @@ def test_what_notebooks_import_is_public(path):
         module = import_module(name)
         part = isinstance(getattr(module, what), ModuleType)
         assert part or what in getattr(module, "__all__", ()), f"{what} is not in {name}.__all__"
-
-
-def private_in(source: str) -> list[str]:
-    """What an example uses that its readers could not, or should not."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names if not open_to_all(alias.name)]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found += [name for name in names if not open_to_all(name)]
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-            # What is a class's own or its base's, and what Jupyter asks for.
-            own = isinstance(node.value, ast.Name) and node.value.id == "self"
-            own |= node.attr == "__init__"
-            if not own and not node.attr.startswith("_repr_"):
-                found.append(node.attr)
-    return found
-
-
-def open_to_all(name: str) -> bool:
-    first, *rest = name.split(".")
-    if first == "tests":
-        return rest[0] == "examples"
-    if first != "mpcsim":
-        return first != "node"
-    if any(part.startswith("_") for part in rest):
-        return False
-    listed = getattr(import_module(name.rpartition(".")[0]), "__all__", None) if rest else None
-    return listed is None or rest[-1] in listed or find_spec(name) is not None
 
 
 @pytest.mark.parametrize(

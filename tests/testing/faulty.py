@@ -276,6 +276,14 @@ class EveryPasswordIsRight(Faulty):
         return said
 
 
+class PlainHealth(Faulty):
+    """Says that it is well, in other words; everything else is right."""
+
+    async def answer(self, asked: Asked) -> Said:
+        said = await self.right(asked)
+        return Said.of(200, "fine") if asked.path == "/" else said
+
+
 class ErrorsOfTheFramework(Faulty):
     """Errors as the web framework makes them."""
 

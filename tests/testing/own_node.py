@@ -16,13 +16,17 @@ from typing import Any
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rpc.logs import JsonLines
 from mpcsim.rpc.tokens import TokenIssuer
-from mpcsim.rpc.transport import Reply, Transport
+from mpcsim.rpc.transport import AsgiTransport, Reply, Transport
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from mpcsim.testing import AsgiService, AsgiTarget, Part
 from mpcsim.vault import Argon2Cost
+from node.app import create_app
 from node.errors import Unreachable
+from node.gateway_client import GatewayClient
 from node.local import VIRTUAL_START, LocalService
+from node.settings import Settings
+from node.wallet import Wallet
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 EXPIRY_MS = 61_000.0
@@ -31,6 +35,12 @@ LOGGERS = ("node", "mpcsim")
 
 Wrap = Callable[[Any], Any]
 """From the node's ASGI application to another one, which may be faulty."""
+
+
+def our_app(gateway: Any) -> Any:
+    """The node's application at an open gateway, in real time; with none of the abilities."""
+    client = GatewayClient(AsgiTransport(gateway.app))
+    return create_app(Settings(waas_api_url="http://gateway"), client, Wallet(client, cost=CHEAP))
 
 
 class Cable:

@@ -17,7 +17,6 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from mpcsim.rpc.transport import AsgiTransport
 from mpcsim.service import open_gateway
 from mpcsim.testing import (
     ApiRun,
@@ -41,15 +40,11 @@ from mpcsim.testing.target import (
     Restarts,
     ShowsLogs,
 )
-from node.app import create_app
-from node.gateway_client import GatewayClient
 from node.local import LocalService
-from node.settings import Settings
-from node.wallet import Wallet
 from tests.helpers import secrecy
 from tests.node.harness import running
 from tests.testing import faulty
-from tests.testing.own_node import CHEAP, OwnNode
+from tests.testing.own_node import CHEAP, OwnNode, our_app
 
 pytestmark = pytest.mark.slow  # Whole runs of the kit: seconds each.
 
@@ -66,11 +61,6 @@ def run_through(target: HttpTarget) -> ApiRun:
     api.trespass("bob", "alice", "ed25519", "sign")
     api.end()
     return api
-
-
-def our_app(gateway):
-    client = GatewayClient(AsgiTransport(gateway.app))
-    return create_app(Settings(waas_api_url="http://gateway"), client, Wallet(client, cost=CHEAP))
 
 
 def test_an_asgi_application():

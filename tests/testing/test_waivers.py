@@ -24,14 +24,6 @@ OURS = "as ours does"
 FEW = Profile("few", examples=3, steps=6, both_curves=0.0)
 
 
-class PlainHealth(faulty.Faulty):
-    """Says that it is well, in other words; everything else is right."""
-
-    async def answer(self, asked: faulty.Asked) -> faulty.Said:
-        said = await self.right(asked)
-        return faulty.Said.of(200, "fine") if asked.path == "/" else said
-
-
 class OtherErrors(faulty.Faulty):
     """Errors of another shape, and 422 for what makes no sense."""
 
@@ -51,7 +43,7 @@ class NoTokens(faulty.Faulty):
 
 
 def test_a_step_that_is_waived_is_not_taken() -> None:
-    with OwnNode(PlainHealth) as target:
+    with OwnNode(faulty.PlainHealth) as target:
         with pytest.raises(checks.body_is_as_specified.Broken):
             ApiRun(target).health()
         api = ApiRun(target, waivers={"health": OURS})
@@ -63,7 +55,7 @@ def test_a_step_that_is_waived_is_not_taken() -> None:
 
 @pytest.mark.parametrize("name", ["body_is_as_specified", "health/body_is_as_specified"])
 def test_an_invariant_that_is_waived_may_be_broken(name: str) -> None:
-    with OwnNode(PlainHealth) as target:
+    with OwnNode(faulty.PlainHealth) as target:
         api = ApiRun(target, waivers={name: OURS})
         api.health()
         assert api.calls == 1
@@ -107,7 +99,7 @@ def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
 
 
 def test_the_search_goes_on_past_it() -> None:
-    with OwnNode(PlainHealth) as target:
+    with OwnNode(faulty.PlainHealth) as target:
         given = Waivers({"health": OURS, "sign_with_bad_path": OURS}, STEPS)
         assert check_wallet_service(target, FEW, seed=1, waivers=given) >= 3
         assert given.met["health"]
@@ -149,7 +141,7 @@ TESTS = """
 import pytest
 from mpcsim.testing.suite import *
 from tests.testing.own_node import OwnNode
-from tests.testing.test_waivers import PlainHealth
+from tests.testing.faulty import PlainHealth
 
 
 @pytest.fixture

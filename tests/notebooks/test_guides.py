@@ -21,11 +21,10 @@ from mpcsim.mta import schemes
 from mpcsim.service import open_gateway
 from mpcsim.sim.network.files import latencies
 from mpcsim.testing import plugin
+from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
-from tests.repo.test_public_names import private_in
 from tests.testing import faulty
-from tests.testing.own_node import OwnNode
-from tests.testing.test_services import our_app
+from tests.testing.own_node import OwnNode, our_app
 
 FOLDER = ROOT / "notebooks" / "guides"
 GUIDES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
