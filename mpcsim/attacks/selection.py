@@ -63,7 +63,7 @@ def attacks_in(file: Path) -> tuple[Attack, ...]:
         lines = [
             at.lineno
             for at in traceback.extract_tb(error.__traceback__)
-            if at.filename == str(file)
+            if at.filename == str(file.absolute())
         ]
         where = f", line {lines[-1]}" if lines else ""
         raise UsageError(f"{file}{where}: {type(error).__name__}: {error}") from error

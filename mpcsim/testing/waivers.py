@@ -80,8 +80,10 @@ class Waivers:
             EXCUSED.reset(before)
 
     def _met(self, name: str) -> bool:
-        self.met[name] += name in self.reasons
-        return name in self.reasons
+        if name not in self.reasons:
+            return False
+        self.met[name] += 1
+        return True
 
 
 def read(path: str | Path) -> dict[str, str]:

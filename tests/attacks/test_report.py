@@ -233,9 +233,10 @@ def test_an_attack_of_ones_own_that_comes_out_otherwise(own, capsys):
         (OWN.replace("play=doubled", "play=doubled, research=1"), "belong together"),
     ],
 )
-def test_a_file_that_is_of_no_use(own, capsys, text, message):
+def test_a_file_that_is_of_no_use(own, monkeypatch, capsys, text, message):
     own.write_text(text)
-    assert main(["attacks", "--from", str(own)]) == 2
+    monkeypatch.chdir(own.parent)
+    assert main(["attacks", "--from", own.name]) == 2
     assert message in capsys.readouterr().err
 
 
