@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install up serve images notebooks figures test test-slow check bench lock clean
+.PHONY: help install up serve images notebooks figures docs test test-slow check bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,8 +26,9 @@ help:
 	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
 	@echo "make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
 	@echo "make figures    draw every figure onto one page, build/figures/index.html"
+	@echo "make docs       build the documentation's site in build/docs"
 	@echo "make images     build the container images of node and gateway"
-	@echo "make lock       resolve requirements.lock anew"
+	@echo "make lock       resolve requirements.lock and its kin anew"
 	@echo "make clean      remove $(VENV), caches and results"
 
 install: $(VENV)/.installed
@@ -96,9 +97,11 @@ check: install
 bench: install
 	$(BIN)/mpcsim bench --json bench.json $(BENCH_ARGS)
 
-# One lock for every platform and every supported Python, and its part that the services need;
-# versions already locked are kept unless LOCK_ARGS=--upgrade is given.
+# One lock for every platform and every supported Python, its part that the services need, and what
+# the documentation's site needs beside it, in versions that go with it; versions already locked are
+# kept unless LOCK_ARGS=--upgrade is given.
 LOCK_ARGS ?=
+EXTRAS := $(addprefix --extra ,workbench testing build contracts dev)
 COMPILE := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
     --no-emit-index-url --no-emit-find-links
 lock:
@@ -106,14 +109,19 @@ lock:
 	$(PYTHON) -m venv "$$tmp/venv"; \
 	"$$tmp/venv/bin/python" -m pip install --quiet uv; \
 	sed '/^#/d' requirements.lock > "$$tmp/lock" 2>/dev/null || true; \
-	"$$tmp/venv/bin/uv" pip compile pyproject.toml --all-extras $(COMPILE) $(LOCK_ARGS) \
+	"$$tmp/venv/bin/uv" pip compile pyproject.toml $(EXTRAS) $(COMPILE) $(LOCK_ARGS) \
 	    -o "$$tmp/lock" >/dev/null; \
 	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra build --extra contracts $(COMPILE) -c "$$tmp/lock" \
 	    -o "$$tmp/service" >/dev/null; \
+	sed '/^#/d' requirements-docs.lock > "$$tmp/docs" 2>/dev/null || true; \
+	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra docs $(COMPILE) $(LOCK_ARGS) -c "$$tmp/lock" \
+	    -o "$$tmp/docs" >/dev/null; \
 	header() { echo "# Resolved by \`make lock\` from pyproject.toml $$1"; echo "# Do not edit by hand."; }; \
-	{ header "with all extras; installed by \`make install\`."; cat "$$tmp/lock"; } > requirements.lock; \
+	{ header "with all extras but docs; installed by \`make install\`."; cat "$$tmp/lock"; } > requirements.lock; \
 	{ header "for the services alone; a part of requirements.lock, installed by the Dockerfile."; \
-	  cat "$$tmp/service"; } > requirements-service.lock
+	  cat "$$tmp/service"; } > requirements-service.lock; \
+	{ header "for the documentation's site; goes with requirements.lock, installed by \`make docs\`."; \
+	  cat "$$tmp/docs"; } > requirements-docs.lock
 
 notebooks: install
 	$(BIN)/python -m tests.helpers.notebooks $(NOTEBOOKS)
@@ -121,6 +129,15 @@ notebooks: install
 # Every figure of the package, from small real runs; to be looked at.
 figures: install
 	$(BIN)/python -m tests.helpers.figures
+
+# Sphinx with a theme, beside what is there already; versions of what both locks have are the same.
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.locked
+	@$(call packages,--no-deps --require-hashes -r requirements-docs.lock)
+	@touch $@
+
+docs: install $(VENV)/.docs
+	$(BIN)/python notebooks/site/build.py build/docs
+	@echo "open build/docs/index.html"
 
 # Tags: latest, <version>, <version>-<git-sha>.
 DOCKER ?= docker

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = "mpcsim"
     try:
         require_posix()
-        options = _parser().parse_args(arguments)
+        options = parser().parse_args(arguments)
         name += f" {options.command}"
         status: int = options.run(options)
     except UsageError as error:
@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command with all its subcommands."""
     # Here, because they import what is not on every platform.
     from mpcsim.cli import (
         attacks,

@@ -3,34 +3,33 @@
 ``gateway.sqlite`` (the registry), ``operator.sqlite`` and ``institution.sqlite`` belong together,
 but files are lost, and restored from backups of different days. What is found at the start:
 
-========================  =======================================  ================================
-What is wrong             How it is seen                           What happens
-========================  =======================================  ================================
-damaged, truncated        SQLite's own check                       no start
-of another deployment     another deployment's name in it; in one  no start
-                          without a name: no user of the others
-another store's file      another role in it                       no start
-missing or empty          no users or shares, while others have    ERROR; the keys without shares
-                          some                                     cannot be used; none is made if
-                                                                   one MPC node's file alone is it
-registry older, users     a newer record of the key that both MPC  WARNING; **the registry follows
-known to it               nodes have signed, at both of them; or   the record**; the key works
-                          shares of an earlier version, of more
-                          recoveries or of a key it lacks, at
-                          both
-both others older, key    a vote of one MPC node alone             WARNING; the voted share stays
-just made; or a session                                            until the key is next generated
-that was cut off                                                   or recovered
-damaged record of a key   its signatures do not verify, when the   WARNING; the registry takes the
-in the registry           key is first used                        MPC nodes'; the key works
-registry older, user      shares of a user it does not have        ERROR; these keys cannot be used
-unknown to it
-one MPC node older        its share of a key is of fewer           ERROR; these keys cannot be used
-                          recoveries than registered, or missing
-one MPC node newer,       what the other holds is older, or        ERROR; these keys cannot be used
-the other two older       missing; nobody follows one node alone
-both MPC nodes older      as for one                               ERROR; these keys cannot be used
-========================  =======================================  ================================
+    ======================= ======================================= ================================
+    What is wrong           How it is seen                          What happens
+    ======================= ======================================= ================================
+    damaged, truncated      SQLite's own check                      no start
+    of another deployment   another deployment's name in it; in one no start
+                            without a name: no user of the others
+    another store's file    another role in it                      no start
+    missing or empty        no users or shares, while others have   ERROR; the keys without shares
+                            some                                    cannot be used; none is made if
+                                                                    one MPC node's file alone is it
+    registry older, users   a newer record of the key that both MPC WARNING; **the registry follows
+    known to it             nodes have signed, at both of them; or  the record**; the key works
+                            shares of an earlier version, of more
+                            recoveries or of a key it lacks, at both
+    both others older, key  a vote of one MPC node alone            WARNING; the voted share stays
+    just made; or a session                                         until the key is next generated
+    that was cut off                                                or recovered
+    damaged record of a key its signatures do not verify, when the  WARNING; the registry takes the
+    in the registry         key is first used                       MPC nodes'; the key works
+    registry older, user    shares of a user it does not have       ERROR; these keys cannot be used
+    unknown to it
+    one MPC node older      its share of a key is of fewer          ERROR; these keys cannot be used
+                            recoveries than registered, or missing
+    one MPC node newer,     what the other holds is older, or       ERROR; these keys cannot be used
+    the other two older     missing; nobody follows one node alone
+    both MPC nodes older    as for one                              ERROR; these keys cannot be used
+    ======================= ======================================= ================================
 
 Votes that a stop has left open are no misfit: with both, a key comes into force. An ERROR says
 which file, for how many keys and users, and what to do: stop the gateway, remove ``FILE-wal`` and

