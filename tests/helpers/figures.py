@@ -17,6 +17,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from mpcsim.attacks.catalogue import ATTACKS
+from mpcsim.attacks.picture import at_a_glance
+from mpcsim.attacks.report import collect, run
 from mpcsim.explorer.overview import data_flow
 from mpcsim.rng import SeededRng
 from mpcsim.sim import Network, compare, figures, signing_point, sweep
@@ -225,8 +228,14 @@ def flow() -> Flow:
     return made
 
 
+def attacks() -> Figure:
+    """Some of the matrix."""
+    some = [attack for attack in ATTACKS if attack.id in ("D3", "S5", "O2a", "D1")]
+    return at_a_glance(collect(list(run(some))))
+
+
 def every() -> dict[str, Draw]:
-    return of_traces() | of_many() | of_operations()
+    return of_traces() | of_many() | of_operations() | {"at_a_glance": attacks}
 
 
 def write(folder: Path, drawn: Mapping[str, Draw]) -> None:
