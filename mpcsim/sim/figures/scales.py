@@ -20,16 +20,22 @@ from mpcsim.sim.colours import LIGHT
 WIDE: Final = 4.0
 """From this ratio of the longest to the shortest on, times are on a logarithmic scale."""
 SPREAD: Final = 30.0
-"""The same of anything else."""
+"""The same of anything else..."""
+CROWDED: Final = 8.0
+"""... if half of it would be crowded together, below this part of the largest."""
 
 Scale = Literal["linear", "log", "symlog"]
 
 
-def scale_of(values: NDArray[np.float64], wide: float = SPREAD) -> Scale:
-    """Logarithmic where values are magnitudes apart; with a zero among them (a loss of nothing,
-    say), linear up to the smallest that is not."""
+def scale_of(values: NDArray[np.float64]) -> Scale:
+    """Logarithmic where values are magnitudes apart, and not evenly spread; with a zero among them
+    (a loss of nothing, say), linear up to the smallest that is not."""
     above = values[values > 0]
-    if (values < 0).any() or len(above) < 2 or above.max() < wide * above.min():
+    if (values < 0).any() or len(above) < 2:
+        return "linear"
+    if above.max() < SPREAD * above.min() or above.max() < CROWDED * np.quantile(
+        above, 0.5, method="lower"
+    ):
         return "linear"
     return "symlog" if (values == 0).any() else "log"
 
@@ -59,8 +65,9 @@ def number(value: float) -> str:
 
 
 def rounded(value: float) -> str:
-    """A result that nobody needs all digits of: one decimal below 100, none from there on."""
-    return f"{value:,.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+    """A result that nobody needs all digits of: one decimal below 100, none from there on, and none
+    of a whole number."""
+    return f"{value:,.1f}" if abs(value) < 99.95 and value % 1 else f"{value:,.0f}"
 
 
 def grid(axes: Axes, which: Literal["x", "y", "both"] = "both") -> None:

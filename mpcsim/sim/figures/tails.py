@@ -20,7 +20,7 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT
 from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart
 from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.scales import WIDE, grid, rounded, scale_of, set_scale
+from mpcsim.sim.figures.scales import WIDE, grid, rounded, set_scale
 from mpcsim.sim.figures.style import FONT, LINES, MARKERS, Style
 
 WIDTH: Final = 9.0
@@ -296,5 +296,5 @@ def _square_axes(axes: Axes, ends: tuple[float, float], x: str, y: str) -> None:
 
 
 def _time_axis(axes: Axes, which: Literal["x", "y"], ends: tuple[float, float]) -> None:
-    set_scale(axes, which, scale_of(np.array(ends), WIDE))
+    set_scale(axes, which, "log" if ends[1] >= WIDE * ends[0] else "linear")
     axes.set(**{f"{which}lim": ends})
