@@ -102,7 +102,7 @@ def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
         axes.annotate(
             f"{percent} %",
             point,
-            xytext=(5, -8),
+            xytext=(7, -11),
             textcoords="offset points",
             fontsize=FONT,
             color=DARK,
