@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from copy import copy
+from typing import Any, Final, Self
 
 from mpcsim.errors import UsageError
 from mpcsim.explorer import model
 from mpcsim.explorer.fields import REPLACE, WHOLE
-from mpcsim.explorer.retime import slowed
+from mpcsim.explorer.retime import relinked
 from mpcsim.explorer.sessions import Edit, Source, TraceSession
 from mpcsim.explorer.views import Detail, View
 from mpcsim.protocol import Definition
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import whole
 from mpcsim.sim.run.observe import Recording
 from mpcsim.sim.simulation import Result
 from mpcsim.sim.trace import Trace
+
+LARGEST_SEED: Final = 2**32 - 1
+"""More bits of a seed do not reach the draws of links."""
 
 
 class Exploration:
@@ -47,6 +52,8 @@ class Exploration:
         self._network = self._source.network
         self._definition = definition
         self._edits: tuple[Edit, ...] = ()
+        self._seed: int | None = None
+        """In place of the seed at first."""
         self._reveal = reveal
         self._first, self._recording = self._source.run(self._network, ())
         self._trace = self._first
@@ -87,7 +94,7 @@ class Exploration:
             edits=self._edits,
             reveal=self._reveal,
             frozen=self._source.frozen,
-            fixed_times=getattr(self._source, "fixed_times", False),
+            fixed_times=self._source.fixed_times,
         )
 
     @property
@@ -98,6 +105,22 @@ class Exploration:
                 self._trace, self._recording, definition=self._definition, reveal=self._reveal
             )
         return self._details
+
+    def shown(self, *, reveal: bool) -> tuple[View, dict[str, Detail]]:
+        """View and details with or without secret values.
+
+        Raises:
+            UsageError: with them, and this exploration does not show them.
+        """
+        if reveal and not self._reveal:
+            raise UsageError(
+                "reveal: this explorer shows no secret values: make it with reveal=True"
+            )
+        if reveal == self._reveal:
+            return self.view, self.details
+        plain = copy(self)
+        plain._reveal, plain._details = False, None
+        return plain.view, plain.details
 
     # ------------------------------------------------------------------ what if
 
@@ -130,34 +153,70 @@ class Exploration:
         if key not in self.details:
             raise UsageError(f"no {kind} goes from party {sender} to party {receiver}")
         edit = Edit(sender, receiver, kind, operation, path, argument, everyone)
-        self._change(self._network, (*self._edits, edit))
+        self._change(self._network, (*self._edits, edit), self._seed)
         return self
 
     def undo(self) -> Self:
         """Take the last edit back."""
-        self._change(self._network, self._edits[:-1])
+        self._change(self._network, self._edits[:-1], self._seed)
         return self
 
-    def set_latency(self, a: str, b: str, one_way_ms: float) -> Self:
-        """Give the link between two sites another mean latency, and watch the times move.
+    def set_link(
+        self,
+        a: str,
+        b: str,
+        *,
+        one_way_ms: float | None = None,
+        mbit_per_s: float | None = None,
+        loss: float | None = None,
+    ) -> Self:
+        """Give the link between two sites other numbers, and watch the times move.
+
+        Jitter, bursts of losses and the way back change in proportion.
+
+        Args:
+            one_way_ms: mean latency from ``a`` to ``b``; None: as it is, like the others.
+            loss: share of the packets that get lost. Which ones, the seed says.
 
         Raises:
-            UsageError: no such link, a bad latency, or a run that broke off in the past.
+            UsageError: no such link, a bad number, or a run that broke off in the past.
         """
-        network = slowed(self._network, self._source.network, a, b, one_way_ms)
-        if network.links == self._source.network.links:
-            network = self._source.network
-        self._change(network, self._edits)
+        first = self._source.network
+        numbers = {"one_way_ms": one_way_ms, "mbit_per_s": mbit_per_s, "loss": loss}
+        network = relinked(self._network, first, a, b, **numbers)
+        if network.links == first.links:
+            network = first
+        self._change(network, self._edits, self._seed)
+        return self
+
+    def set_seed(self, seed: int) -> Self:
+        """Draw latencies and losses anew; the same seed always gives the same picture.
+
+        Contents of messages and secrets are the same: they do not follow from it.
+
+        Raises:
+            UsageError: not a whole number from 0 to ``LARGEST_SEED``, or a run that broke off in
+                the past.
+        """
+        if not whole(seed, 0) or seed > LARGEST_SEED:
+            raise UsageError(f"seed {seed}: it must be a whole number from 0 to {LARGEST_SEED}")
+        self._change(self._network, self._edits, None if seed == self._first.seed else int(seed))
+        return self
+
+    def restore_network(self) -> Self:
+        """Links and seed as they were at first; edits stay."""
+        self._change(self._source.network, self._edits, None)
         return self
 
     def reset(self) -> Self:
         """Back to the run as it was at first."""
-        self._change(self._source.network, ())
+        self._change(self._source.network, (), None)
         return self
 
-    def _change(self, network: Network, edits: tuple[Edit, ...]) -> None:
-        trace, recording = self._source.run(network, edits)
+    def _change(self, network: Network, edits: tuple[Edit, ...], seed: int | None) -> None:
+        """Run the session like that; if that is refused, everything stays as it is."""
+        trace, recording = self._source.run(network, edits, seed)
         if recording is not self._recording or edits != self._edits:
             self._details = None
-        self._network, self._edits = network, edits
+        self._network, self._edits, self._seed = network, edits, seed
         self._trace, self._recording = trace, recording

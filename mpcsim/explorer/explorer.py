@@ -6,18 +6,21 @@
     >>> Explorer.of_parties(parties, network)       # the same, of a protocol of yours
 
 In a notebook it is a widget; where widgets cannot run, a figure and a table. Everything the widget
-does can be done from Python, too: ``edit``, ``undo``, ``set_latency``, ``reset``, ``view``.
+does can be done from Python, too: ``edit``, ``undo``, ``set_link``, ``set_seed``,
+``restore_network``, ``reset``, ``view``, ``export_html``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpcsim.errors import UsageError
 from mpcsim.explorer.exploration import Exploration
 from mpcsim.explorer.parties import PartiesSession
+from mpcsim.explorer.saved import saved_page
 from mpcsim.explorer.sessions import Edit, LiveSession
 from mpcsim.protocol import Party
 from mpcsim.sim.network.topology import Network
@@ -98,8 +101,31 @@ class Explorer(Exploration):
             self._widget = ExplorerWidget(self)
         return self._widget
 
-    def _change(self, network: Network, edits: tuple[Edit, ...]) -> None:
-        super()._change(network, edits)
+    def export_html(self, path: str | Path, *, reveal: bool = False) -> Path:
+        """Write the session as one HTML file that opens without Python, and without a network.
+
+        It is stepped and searched through like the widget, and begins at the step and message that
+        the widget shows; what needs Python (editing, other links) is off in it.
+
+        Args:
+            reveal: with the secret values that this explorer shows; the file says so in red.
+                Without, they are left out, whatever this explorer shows.
+
+        Returns:
+            The path.
+
+        Raises:
+            UsageError: ``reveal`` for an explorer that shows no secret values itself.
+            OSError: the file cannot be written.
+        """
+        step, selected = (self._widget.step, self._widget.selected) if self._widget else (0, "")
+        shown = self.shown(reveal=reveal)
+        path = Path(path)
+        path.write_text(saved_page(*shown, step=step, selected=selected), encoding="utf-8")
+        return path
+
+    def _change(self, network: Network, edits: tuple[Edit, ...], seed: int | None) -> None:
+        super()._change(network, edits, seed)
         if self._widget is not None:
             self._widget.refresh()
 
@@ -140,7 +166,7 @@ class Explorer(Exploration):
         table = Table(columns, rows, frozenset({"step", "at ms"}))
         title = f"{view.name}: {view.verdict} after {milliseconds(view.finished_ms)} ms"
         body = document(title, [table], notes=notes)
-        hint = escape("A widget where there is a kernel: step, edit, change latencies.")
+        hint = escape("A widget where there is a kernel: step, search, edit, change links.")
         return f'{picture(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ for, no secret value is in it. All times are milliseconds of the run's clock, fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict
 from inspect import getdoc
@@ -27,6 +28,7 @@ from mpcsim.explorer.steps import Happening, Order, spoiled
 from mpcsim.explorer.views import (
     AbortView,
     Detail,
+    LinkNumbers,
     LinkView,
     MessageView,
     PartyView,
@@ -41,7 +43,8 @@ from mpcsim.party_events import Ignored
 from mpcsim.protocol import Definition, Round
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
+from mpcsim.sim.network.topology import Link, Network
 from mpcsim.sim.run.observe import Opened, Recording
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
@@ -71,7 +74,7 @@ def view(
     edits: Iterable[Edit] = (),
     reveal: bool = False,
     frozen: str = "",
-    fixed_times: bool = False,
+    fixed_times: str = "",
 ) -> View:
     """What there is to see of a run.
 
@@ -205,6 +208,7 @@ class _Maker:
             message.sent_ms,
             message.received_ms,
             message.fate,
+            sum(hop.transfer.recovery_ms for hop in message.hops),
             any(
                 edit.sender == message.sender and edit.hits(message.kind, message.receiver)
                 for edit in self.edits
@@ -380,7 +384,7 @@ class _Maker:
         first_network: Network,
         at_first: Trace,
         frozen: str,
-        fixed_times: bool,
+        fixed_times: str,
     ) -> View:
         """The whole view."""
         trace, parties = self.trace, self.order.parties
@@ -395,6 +399,7 @@ class _Maker:
             clock=trace.clock,
             compute=trace.compute,
             seed=trace.seed,
+            first_seed=at_first.seed,
             verdict=trace.verdict.value,
             good=trace.verdict is Verdict.VALID,
             finished_ms=trace.finished_ms,
@@ -418,11 +423,33 @@ class _Maker:
             never={**never, "network": network_never()},
             network_sees=network_sees(),
             links=tuple(
-                LinkView(now.a, now.b, now.latency.mean_ms, first.latency.mean_ms, str(now.latency))
+                LinkView(now.a, now.b, _numbers(now), _numbers(first), _distributions(now))
                 for now, first in zip(network.links, first_network.links, strict=True)
             ),
             edits=tuple(map(str, self.edits)),
         )
+
+
+def _numbers(link: Link) -> LinkNumbers:
+    rate = link.mbit_per_s
+    return LinkNumbers(
+        link.latency.mean_ms, rate if rate < math.inf else None, mean_loss(link.loss)
+    )
+
+
+def _distributions(link: Link) -> str:
+    """What the numbers of a link do not say."""
+    said = [str(link.latency)]
+    if isinstance(link.loss, GilbertElliott):
+        said.append(f"loss {link.loss}")
+    back = []
+    if link.back_latency is not None:
+        back.append(str(link.back_latency))
+    if link.back_mbit_per_s is not None:
+        back.append(f"{link.back_mbit_per_s:g} Mbit/s")
+    if link.back_loss is not None:
+        back.append(f"loss {described(link.back_loss)}")
+    return ", ".join(said) + (f"; on the way back {', '.join(back)}" if back else "")
 
 
 def _title(step: Happening) -> str:

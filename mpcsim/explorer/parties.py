@@ -46,8 +46,16 @@ class PartiesSession(LiveSession):
         self._options = {"compute": Measured(), **options}
         self._begin(network)
 
-    def _play(self, network: Network, edits: tuple[Edit, ...], recording: Recording) -> Trace:
+    @property
+    def _follows_from_the_network(self) -> bool:
+        return not self._options.keys() & {"faults", "deadline_ms"}
+
+    def _play(
+        self, network: Network, edits: tuple[Edit, ...], recording: Recording, seed: int | None
+    ) -> Trace:
         options = self._options | ({"compute": self._costs} if self._costs else {})
+        if seed is not None:
+            options["seed"] = seed
         observed = []
         for original, stored in zip(self._parties, self._stored, strict=True):
             party, _ = Party.resume(

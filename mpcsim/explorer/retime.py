@@ -8,6 +8,7 @@ what it took in the run that was recorded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -21,6 +22,7 @@ from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.party_events import StepFinished, StepStarted
 from mpcsim.protocol import Definition, Done, Output, Party, Send, Waiting
 from mpcsim.sim.network.latency import Constant, Latency
+from mpcsim.sim.network.losses import GilbertElliott, mean_loss
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.traffic import wire_bytes
 from mpcsim.sim.network.transport import Connection
@@ -29,6 +31,14 @@ from mpcsim.sim.run.compute import RoundWork
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
+
+# Beyond these a session takes days of its own time; what is meant is something else.
+LONGEST_MS: Final = 60_000.0
+"""Largest mean one-way latency of a link that an explorer takes."""
+SLOWEST_MBIT_PER_S: Final = 0.001
+"""Lowest rate."""
+MOST_LOSS: Final = 0.5
+"""Largest share of lost packets."""
 
 _NUMBER_BYTES: Final = 4
 
@@ -176,11 +186,19 @@ class Retiming:
         named = bytes.fromhex(trace.messages[0].session) if trace.messages else b""
         self._session = named.ljust(SESSION_ID_BYTES, b"\0")
 
-    def over(self, network: Network) -> Trace:
-        """The trace of the same session over another network, with the same seed of latencies."""
+    def over(self, network: Network, seed: int | None = None) -> Trace:
+        """The trace of the same session over another network.
+
+        Args:
+            seed: of latencies and losses; that of the run, by default.
+        """
         puppets = [Puppet(self._graph, i, self._session, self._costs) for i in self._graph.parties]
         made = VirtualRun(
-            puppets, network, seed=self._trace.seed, compute=self._costs, name=self._trace.name
+            puppets,
+            network,
+            seed=self._trace.seed if seed is None else seed,
+            compute=self._costs,
+            name=self._trace.name,
         ).run()
         return replace(
             made,
@@ -232,23 +250,75 @@ def seen_network(trace: Trace) -> Network:
     )
 
 
-def slowed(network: Network, first: Network, a: str, b: str, one_way_ms: float) -> Network:
-    """The network with another mean latency on one link.
+def relinked(
+    network: Network,
+    first: Network,
+    a: str,
+    b: str,
+    *,
+    one_way_ms: float | None = None,
+    mbit_per_s: float | None = None,
+    loss: float | None = None,
+) -> Network:
+    """The network with other numbers on one link; what is None stays.
 
     Args:
-        first: the network that the link's distribution is taken from: the jitter, and the way back,
-            change in proportion to the mean.
+        first: the network that the link's shape is taken from: jitter, bursts of losses and the way
+            back change in proportion, so that the numbers of ``first`` give its link again.
+        one_way_ms: mean latency; ``mbit_per_s`` and ``loss`` as in ``Link``.
 
     Raises:
-        UsageError: there is no such link, or the latency is below 0 or not finite.
+        UsageError: there is no such link, or a number that is none, or out of bounds.
     """
-    latency: Latency = Constant(one_way_ms)
-    back: Latency | None = None
-    for link in first.links:
-        if {link.a, link.b} == {a, b} and link.latency.mean_ms > 0 and one_way_ms > 0:
-            factor = one_way_ms / link.latency.mean_ms
-            latency = link.latency.scaled(factor) if factor != 1 else link.latency
-            back = link.back_latency
-            if back is not None and factor != 1:
-                back = back.scaled(factor)
-    return network.with_link(a, b, latency=latency, back_latency=back)
+    where = f"link {a} - {b}"
+    if one_way_ms is not None:
+        _bounded(f"{where}: latency", one_way_ms, 0, LONGEST_MS, "ms")
+    if mbit_per_s is not None:
+        _bounded(f"{where}: bandwidth", mbit_per_s, SLOWEST_MBIT_PER_S, math.inf, "Mbit/s")
+    if loss is not None:
+        _bounded(f"{where}: loss", 100 * loss, 0, 100 * MOST_LOSS, "%")
+    old = next((link for link in first.links if {link.a, link.b} == {a, b}), None)
+    changes: dict[str, Any] = {}
+    if old is not None and one_way_ms is not None:
+        changes["latency"] = _slower(old.latency, old.latency, one_way_ms)
+        if old.back_latency is not None:
+            changes["back_latency"] = _slower(old.back_latency, old.latency, one_way_ms)
+    if old is not None and mbit_per_s is not None:
+        changes["mbit_per_s"] = mbit_per_s
+        if (back := old.back_mbit_per_s) is not None:
+            known = back < math.inf and old.mbit_per_s < math.inf
+            changes["back_mbit_per_s"] = back * (mbit_per_s / old.mbit_per_s) if known else back
+    if old is not None and loss is not None:
+        changes["loss"] = _lossier(old.loss, old.loss, loss)
+        if old.back_loss is not None:
+            changes["back_loss"] = _lossier(old.back_loss, old.loss, loss)
+    return network.with_link(a, b, **changes)
+
+
+def _bounded(what: str, value: float, least: float, most: float, unit: str) -> None:
+    if not least <= value <= most:
+        at_most = f" and at most {most:,g}" if most < math.inf else ""
+        raise UsageError(f"{what} is {value:g} {unit}: it must be at least {least:g}{at_most}")
+
+
+def _slower(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
+    """A latency changed as much as its link's own, whose mean becomes ``one_way_ms``."""
+    if not (first.mean_ms > 0 and one_way_ms > 0):
+        return Constant(one_way_ms)
+    factor = one_way_ms / first.mean_ms
+    return latency if factor == 1 else latency.scaled(factor)
+
+
+def _lossier(
+    loss: float | GilbertElliott, first: float | GilbertElliott, to: float
+) -> float | GilbertElliott:
+    """A loss changed as much as its link's own, whose mean becomes ``to``; bursts stay as long."""
+    own = mean_loss(first)
+    if to == own:
+        return loss
+    wanted = min(mean_loss(loss) * (to / own), MOST_LOSS) if own > 0 else to
+    if not isinstance(loss, GilbertElliott) or not loss.good_loss < wanted < loss.bad_loss:
+        return wanted
+    bad_share = (wanted - loss.good_loss) / (loss.bad_loss - loss.good_loss)
+    to_bad = bad_share / (1 - bad_share) * loss.to_good
+    return replace(loss, to_bad=to_bad) if to_bad <= 1 else wanted

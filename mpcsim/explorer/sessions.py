@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -58,9 +59,16 @@ class Source(Protocol):
     """As it is at first."""
     frozen: str
     """Why messages cannot be altered; empty if they can."""
+    fixed_times: str
+    """Why it cannot be run over another network; empty if it can."""
 
-    def run(self, network: Network, edits: tuple[Edit, ...]) -> tuple[Trace, Recording | None]:
+    def run(
+        self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
+    ) -> tuple[Trace, Recording | None]:
         """The session over a network, with messages altered.
+
+        Args:
+            seed: of latencies, losses and random faults; as at first, by default.
 
         Raises:
             UsageError: it cannot be run like that.
@@ -78,7 +86,7 @@ class LiveSession:
     receive different messages give their shares away; keys that are explored are for study only.
     """
 
-    frozen = ""
+    frozen = fixed_times = ""
     definition: Definition[Any, Any] | None = None
     """Of a protocol that is not the package's."""
 
@@ -111,29 +119,41 @@ class LiveSession:
         self._first: Trace | None = None
         self._honest: Recording | None = None
 
-    def run(self, network: Network, edits: tuple[Edit, ...]) -> tuple[Trace, Recording | None]:
+    def run(
+        self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
+    ) -> tuple[Trace, Recording | None]:
         """Run the session; a complete one whose network alone has changed needs no cryptography.
 
         Raises:
             UsageError: the simulation's own method refuses, or an edit names nobody.
         """
-        if not edits and self._first is not None and network is self.network:
+        if not edits and self._first is not None and network is self.network and seed is None:
             return self._first, self._honest
         if not edits and self._retiming is not None:
-            return self._retiming.over(network), self._honest
+            return self._retiming.over(network, seed), self._honest
         recording = Recording()
         if self._costs is not None:
             recording.before = self._costs.turn
-        trace = self._play(network, edits, recording)
+        trace = self._play(network, edits, recording, seed)
         if not edits and self._costs is None:
             self._costs = Recorded.of(trace, network)
             self._first, self._honest = trace, recording
-            with suppress(UsageError):
-                self._retiming = Retiming(trace, network, self.definition)
+            if self._follows_from_the_network:
+                with suppress(UsageError):
+                    self._retiming = Retiming(trace, network, self.definition)
         return trace, recording
 
-    def _play(self, network: Network, edits: tuple[Edit, ...], recording: Recording) -> Trace:
+    @property
+    def _follows_from_the_network(self) -> bool:
+        """Whether nothing but network and seed says when what arrives: no fault, no deadline."""
         own = self._simulation
+        return not own.faults and own.draws is None and own.policy.timeout_ms == math.inf
+
+    def _play(
+        self, network: Network, edits: tuple[Edit, ...], recording: Recording, seed: int | None
+    ) -> Trace:
+        own = self._simulation
+        later = 0 if seed is None or self._first is None else seed - self._first.seed
         for edit in edits:
             if edit.sender not in network.placement:
                 raise UsageError(f"party {edit.sender} has no site in this network")
@@ -146,6 +166,7 @@ class LiveSession:
         simulation = replace(
             own,
             network=network,
+            seed=own.seed + later,
             shares=dict(own.shares),
             presignatures=_copied(own.presignatures),
             compute=self._costs or own.compute,
@@ -183,14 +204,16 @@ class TraceSession:
         self._trace = trace
         self.network = network or seen_network(trace)
         self._retiming: Retiming | None = None
-        self._fixed = ""
-        """Why its times cannot be worked out for another network; empty if they can."""
+        self.fixed_times = ""
         try:
             self._retiming = Retiming(trace, self.network, definition)
         except UsageError as error:
-            self._fixed = str(error)
+            only = "only a complete run without faults can be run over another network"
+            self.fixed_times = f"{only} ({error})"
 
-    def run(self, network: Network, edits: tuple[Edit, ...]) -> tuple[Trace, Recording | None]:
+    def run(
+        self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
+    ) -> tuple[Trace, Recording | None]:
         """The trace, or the same messages over another network.
 
         Raises:
@@ -199,17 +222,11 @@ class TraceSession:
         """
         if edits:
             raise UsageError(self.frozen)
-        if network is self.network:
+        if network is self.network and seed is None:
             return self._trace, None
         if self._retiming is None:
-            only = "only a complete run without faults can be run over another network"
-            raise UsageError(f"{only} ({self._fixed})")
-        return self._retiming.over(network), None
-
-    @property
-    def fixed_times(self) -> bool:
-        """Whether its times cannot be worked out for another network."""
-        return self._retiming is None
+            raise UsageError(self.fixed_times)
+        return self._retiming.over(network, seed), None
 
 
 def altering(made: Participant[Any], edits: list[Edit]) -> Adversary:

@@ -50,6 +50,8 @@ class MessageView:
     received_ms: float | None
     fate: str
     """``delivered``, ``dropped``, ``duplicate`` or ``lost``."""
+    recovery_ms: float
+    """Of its way, waiting until what was lost of it had been sent again."""
     altered: bool
     critical: bool
     """Whether it is on the critical path."""
@@ -158,15 +160,28 @@ class AbortView:
 
 
 @dataclass(frozen=True)
+class LinkNumbers:
+    """What can be changed of a link; all of it from its first site to its second."""
+
+    one_way_ms: float
+    """Mean."""
+    mbit_per_s: float | None
+    """None: without limit."""
+    loss: float
+    """Share of the packets that get lost, in the long run."""
+
+
+@dataclass(frozen=True)
 class LinkView:
-    """A link whose latency can be changed."""
+    """A link, as it is now and as it was at first."""
 
     a: str
     b: str
-    one_way_ms: float
-    """Mean, now."""
-    at_first_ms: float
+    now: LinkNumbers
+    at_first: LinkNumbers
     text: str
+    """Its latency as a distribution, its losses if they come in bursts, and what differs on the way
+    back."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +194,9 @@ class View:
     clock: str
     compute: str
     seed: int
+    """Of what is random in it: latencies and losses (no secrets)."""
+    first_seed: int
+    """Before anything was changed."""
     verdict: str
     good: bool
     finished_ms: float
@@ -187,8 +205,8 @@ class View:
     revealed: bool
     frozen: str
     """Why messages cannot be altered; empty if they can."""
-    fixed_times: bool
-    """Latencies cannot be changed."""
+    fixed_times: str
+    """Why links and seed cannot be changed; empty if they can."""
     parties: tuple[PartyView, ...]
     rounds: tuple[RoundView, ...]
     messages: tuple[MessageView, ...]

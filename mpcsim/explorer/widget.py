@@ -1,11 +1,10 @@
 """The explorer as a widget: what the browser is told, and what it asks for.
 
-All of the drawing is in ``static/explorer.js``; here the view goes out and commands come in.
+All of the drawing is in ``static``; here the view goes out and commands come in.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -14,16 +13,19 @@ import traitlets
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.explorer.exploration import Exploration
 from mpcsim.explorer.model import as_json
+from mpcsim.explorer.saved import file_name, saved_page
+from mpcsim.explorer.scripts import script, style
 from mpcsim.explorer.views import Detail
 
-STATIC = Path(__file__).parent / "static"
+_WORDS = {"one_way_ms": "latency", "mbit_per_s": "bandwidth", "loss": "loss"}
+"""What can be set of a link, in words."""
 
 
 class ExplorerWidget(anywidget.AnyWidget):
     """Shows an explorer in a notebook."""
 
-    _esm = STATIC / "explorer.js"
-    _css = STATIC / "explorer.css"
+    _esm = script()
+    _css = style()
 
     view = traitlets.Dict().tag(sync=True)
     """``View`` as JSON."""
@@ -79,9 +81,42 @@ class ExplorerWidget(anywidget.AnyWidget):
                 )
             case "undo":
                 explorer.undo()
-            case "latency":
-                explorer.set_latency(content["a"], content["b"], float(content["ms"]))
+            case "link":
+                what = str(content["what"])
+                a, b = str(content["a"]), str(content["b"])
+                number = _number(f"link {a} - {b}: {_WORDS[what]}", content["value"])
+                explorer.set_link(a, b, **{what: number})
+            case "seed":
+                explorer.set_seed(_whole("seed", content["value"]))
+            case "restore":
+                explorer.restore_network()
+            case "save":
+                view, details = explorer.shown(reveal=bool(content.get("reveal")))
+                page = saved_page(view, details, step=self.step, selected=self.selected)
+                self.send({"file": file_name(view), "page": page})
             case "reset":
                 explorer.reset()
             case unknown:
                 raise UsageError(f"unknown command {unknown!r}")
+
+
+def _number(what: str, typed: Any) -> float:
+    """
+    Raises:
+        UsageError: it is no number.
+    """
+    try:
+        return float(typed)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what}: {str(typed)!r} is not a number (like 0.5)") from None
+
+
+def _whole(what: str, typed: Any) -> int:
+    """
+    Raises:
+        UsageError: it is no whole number.
+    """
+    try:
+        return int(str(typed))
+    except ValueError:
+        raise UsageError(f"{what}: {str(typed)!r} is not a whole number (like 7)") from None

@@ -247,7 +247,7 @@ def test_explore_over_another_network():
     explorer = Explorer(over_seoul(parties()), network=SEOUL, definition=TOSS)
     before = explorer.trace.finished_ms
     assert not explorer.view.fixed_times
-    explorer.set_latency("gateway", "institution", 300.0)
+    explorer.set_link("gateway", "institution", one_way_ms=300.0)
     assert explorer.trace.finished_ms > before + 200
     assert explorer.reset().trace.finished_ms == before
 
@@ -258,7 +258,7 @@ def test_explore_without_knowing_the_protocol():
     assert explorer.view.steps[0].standing == "waiting"
     assert explorer.view.fixed_times
     with pytest.raises(UsageError, match=r"coin toss need is not known.*pass the definition"):
-        explorer.set_latency("gateway", "institution", 300.0)
+        explorer.set_link("gateway", "institution", one_way_ms=300.0)
 
 
 def test_explore_an_attack():

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -112,12 +112,18 @@ class Lab:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.chrome.execute_script(script, *arguments)
 
-    def until(self, script: str, seconds: float = 180.0) -> Any:
+    def until(self, script: str) -> Any:
+        """Wait for what a script gives."""
+        return self.until_true(lambda: self.run(script), f"JupyterLab did not get to: {script}")
+
+    def until_true(
+        self, condition: Callable[[], Any], problem: str = "", seconds: float = 180.0
+    ) -> Any:
         end = time.monotonic() + seconds
         while True:
-            if found := self.run(script):
+            if found := condition():
                 return found
-            assert time.monotonic() < end, f"JupyterLab did not get to: {script}"
+            assert time.monotonic() < end, problem
             time.sleep(0.1)
 
     def text(self, selector: str) -> str:

@@ -15,7 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from mpcsim.explorer import Explorer
-from mpcsim.explorer.widget import STATIC, ExplorerWidget
+from mpcsim.explorer.scripts import script, style
+from mpcsim.explorer.widget import ExplorerWidget
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DRIVERS = ("chromedriver",)
@@ -51,6 +52,7 @@ window.model = {
   off: (name, act) => { handlers[name] = (handlers[name] ?? []).filter((a) => a !== act); },
   save_changes: () => {},
   send: (command) => window.commands.push(command),
+  tell: (message) => handlers["msg:custom"].forEach((act) => act(message)),
 };
 const source = new Blob([%(esm)s], { type: "text/javascript" });
 const { default: widget } = await import(URL.createObjectURL(source));
@@ -95,15 +97,17 @@ class Page:
         self.chrome = chrome
         self.explorer = explorer
         self.widget: ExplorerWidget = explorer.widget
+        self._sent: list[Any] = []
+        self.widget.send = lambda content, buffers=None: self._sent.append(content)
         self._told = self._state()
         page = folder / "page.html"
         page.write_text(
             PAGE
             % {
                 "ground": "#111" if dark else "#fff",
-                "css": (STATIC / "explorer.css").read_text(encoding="utf-8"),
+                "css": style(),
                 "state": _script(self._told),
-                "esm": _script((STATIC / "explorer.js").read_text(encoding="utf-8")),
+                "esm": _script(script()),
             },
             encoding="utf-8",
         )
@@ -126,6 +130,9 @@ class Page:
             if state[name] != self._told.get(name):
                 self.run("window.model.set(arguments[0], arguments[1])", name, state[name])
         self._told = state
+        for message in self._sent:
+            self.run("window.model.tell(arguments[0])", message)
+        self._sent.clear()
         return len(commands)
 
     def find(self, selector: str) -> WebElement:

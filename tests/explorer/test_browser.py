@@ -10,11 +10,12 @@ import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
 
-from selenium.webdriver import Keys
+from selenium.webdriver import ActionChains, Keys
 
 from mpcsim.explorer import Explorer
 from mpcsim.sim.colours import party_colour
 from tests.explorer.page import Page, browser, driver
+from tests.explorer.wallets import nasty_explorer
 
 pytestmark = pytest.mark.skipif(
     isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
@@ -185,7 +186,7 @@ def test_sliders_move_the_times(page):
     )
     before = page.run(tops)
     drag = (
-        "const range = document.querySelectorAll('.mx-latency input')[2];"
+        "const range = document.querySelectorAll('[type=range][data-what=one_way_ms]')[2];"
         "for (const ms of arguments) { range.value = ms;"
         " range.dispatchEvent(new Event('input')); }"
     )
@@ -195,13 +196,13 @@ def test_sliders_move_the_times(page):
     assert page.answer() == 0
     assert page.explorer.trace.finished_ms < slow
     link = next(link for link in page.explorer.view.links if link.a == "institution")
-    assert link.one_way_ms == pytest.approx(30)
+    assert link.now.one_way_ms == pytest.approx(30)
     assert "at first" in text(page, "[role=tabpanel]:not([hidden])")
     assert page.run(tops) != before
-    page.find(".mx-latency input").send_keys(Keys.ARROW_RIGHT)
+    page.find("[type=range][data-what=one_way_ms]").send_keys(Keys.ARROW_RIGHT)
     assert page.answer() == 1
     assert text(page, ".mx-counter") == "step 0 of 10", "the key moved the slider, not the step"
-    page.run("[...document.querySelectorAll('.mx-panel:not([hidden]) .mx-button')][0].click()")
+    page.run("document.querySelector('.mx-restore').click()")
     while page.answer():
         pass
     assert page.explorer.trace.finished_ms == slow
@@ -211,16 +212,17 @@ def test_every_slider_goes_back(page):
     page.click("[data-tab=timing]")
     first = page.explorer.trace.finished_ms
     for a, b, ms in (("client", "gateway", 70), ("institution", "gateway", 5)):
-        page.explorer.set_latency(a, b, ms)
+        page.explorer.set_link(a, b, one_way_ms=ms)
     page.answer()
-    page.run("document.querySelector('.mx-panel:not([hidden]) .mx-button').click()")
+    page.run("document.querySelector('.mx-restore').click()")
     while page.answer():
         pass
     assert page.explorer.trace.finished_ms == first
     values = page.run(
-        "return [...document.querySelectorAll('.mx-latency input')].map((r) => +r.value)"
+        "return [...document.querySelectorAll('[type=range][data-what=one_way_ms]')]"
+        ".map((r) => +r.value)"
     )
-    assert values == pytest.approx([link.at_first_ms for link in page.explorer.view.links])
+    assert values == pytest.approx([link.at_first.one_way_ms for link in page.explorer.view.links])
 
 
 def test_several_aborts_are_told_honest_parties_first(chrome, wallet, tmp_path):
@@ -352,7 +354,7 @@ def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
     assert not page.all(".mx-edit")
     page.click("[data-tab=timing]")
     page.run(
-        "const r = document.querySelector('.mx-latency input'); r.value = 90;"
+        "const r = document.querySelector('[type=range][data-what=one_way_ms]'); r.value = 90;"
         "r.dispatchEvent(new Event('input'))"
     )
     assert page.answer() == 1
@@ -363,7 +365,7 @@ def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
 def test_a_page_that_nobody_answers_says_so(page):
     page.click("[data-tab=timing]")
     page.run(
-        "const r = document.querySelector('.mx-latency input'); r.value = 90;"
+        "const r = document.querySelector('[type=range][data-what=one_way_ms]'); r.value = 90;"
         "r.dispatchEvent(new Event('input'))"
     )
     page.until(lambda: "No answer yet" in text(page, ".mx-problem"))
@@ -538,3 +540,288 @@ def test_a_notice_of_an_abort_has_its_arrow(chrome, wallet, tmp_path, signers, e
             assert seen >= 12, key
             assert tip, key
         assert page.overlaps(".mx-chip-text, .mx-end text") == []
+
+
+LOSS = "[type=text][data-what=loss]"
+"""The loss of the first link, to be typed."""
+
+
+def type_in(page, selector, value):
+    page.run("arguments[0].select()", page.find(selector))
+    page.find(selector).send_keys(value, Keys.ENTER)
+    return page.answer()
+
+
+def test_numbers_are_typed(page):
+    page.click("[data-tab=timing]")
+    for what, typed, value in (
+        ("one_way_ms", "33.5", 33.5),
+        ("mbit_per_s", "2.5", 2.5),
+        ("loss", "7.5", 0.075),
+    ):
+        assert type_in(page, f"[type=text][data-what={what}]", typed) == 1
+        assert getattr(page.explorer.view.links[0].now, what) == pytest.approx(value)
+        assert page.find(f"[type=text][data-what={what}]").get_attribute("value") == typed
+    assert text(page, ".mx-counter") == "step 0 of 10"
+    range_ = page.find("[type=range][data-what=mbit_per_s]")
+    assert range_.get_attribute("aria-valuetext") == "2.5 Mbit/s"
+    range_.send_keys(Keys.ARROW_RIGHT)
+    assert page.answer() == 1
+    assert page.explorer.view.links[0].now.mbit_per_s == pytest.approx(2.81)
+    page.click(".mx-restore")
+    page.answer()
+    assert page.explorer.view.links[0].now == page.explorer.view.links[0].at_first
+    assert page.errors() == []
+
+
+def test_a_bad_number_is_told_and_changes_nothing(page):
+    page.click("[data-tab=timing]")
+    before = page.explorer.view
+    for typed, said in (
+        ("lots", "link client - gateway: loss: 'lots' is not a number"),
+        ("150", "link client - gateway: loss is 150 %: it must be at least 0 and at most 50"),
+    ):
+        assert type_in(page, LOSS, typed) == 1
+        assert said in text(page, ".mx-problem")
+        assert page.find(LOSS).get_attribute("aria-invalid") == "true"
+        assert page.find(LOSS).get_attribute("value") == typed, "to be corrected"
+        assert page.explorer.view == before
+    page.find(LOSS).send_keys(Keys.ESCAPE)
+    assert text(page, ".mx-problem") == ""
+    assert page.find(LOSS).get_attribute("value") == "0"
+    assert page.find(LOSS).get_attribute("aria-invalid") is None
+    assert page.run("return document.activeElement.className") == "mx"
+    assert page.errors() == []
+
+
+def test_losses_are_drawn_from_a_seed(page):
+    page.click("[data-tab=timing]")
+    labels = (
+        "return [...document.querySelectorAll('.mx-chip-text')].map((t) =>"
+        " t.textContent + t.getAttribute('y')).join()"
+    )
+    assert "no message waits for a lost packet" in text(page, ".mx-panel:not([hidden])")
+    seen = {}
+    type_in(page, LOSS, "10")
+    while len(seen) < 6:
+        seen[page.find(".mx-seed input").get_attribute("value")] = page.run(labels)
+        page.click(".mx-seed .mx-button")
+        assert page.answer() == 1
+    assert list(seen) == ["1", "2", "3", "4", "5", "6"]
+    [hit, *_] = [seed for seed, drawn in seen.items() if "↻" in drawn]
+    type_in(page, ".mx-seed input", hit)
+    assert page.run(labels) == seen[hit]
+    assert "these waited for lost packets" in text(page, ".mx-panel:not([hidden])")
+    page.click(".mx-panel:not([hidden]) .mx-link")
+    assert "until what was lost had been sent again" in text(page, ".mx-panel:not([hidden])")
+    assert "waited for a lost packet" in text(page, ".mx-legend")
+
+
+def heads(page):
+    """How far below its frame's upper edge the heads of the columns are."""
+    return page.run(
+        "return document.querySelector('.mx-heads').getBoundingClientRect().top -"
+        " document.querySelector('.mx-frame').getBoundingClientRect().top"
+    )
+
+
+def scrolled(page):
+    return page.run("return document.querySelector('.mx-frame').scrollTop")
+
+
+def test_zoom_by_buttons_keys_and_wheel(page):
+    tall = "return document.querySelector('.mx-frame svg:not(.mx-heads)').clientHeight"
+    whole = page.run(tall)
+    assert page.find("[aria-label^='Zoom out']").get_attribute("disabled")
+    page.click("[aria-label^='Zoom in']")
+    assert text(page, ".mx-factor") == "× 1.5"
+    assert page.run(tall) > 1.3 * whole
+    focus(page)
+    page.press("+", "+", "+")
+    assert text(page, ".mx-factor") == "× 4"
+    assert page.run(tall) > 3 * whole
+    frame = page.find(".mx-frame")
+    assert frame.size["height"] < 1.2 * whole, "the page does not grow with it"
+    page.press(Keys.HOME, Keys.PAGE_DOWN)
+    at = scrolled(page)
+    assert at > 0
+    assert heads(page) == pytest.approx(page.run("return arguments[0].clientTop", frame), abs=1)
+    page.press(Keys.PAGE_UP)
+    assert scrolled(page) < at
+    wheel = (
+        "const f = document.querySelector('.mx-frame'), b = f.getBoundingClientRect();"
+        "return f.dispatchEvent(new WheelEvent('wheel', { deltaY: arguments[0], cancelable: true,"
+        " ctrlKey: arguments[1], bubbles: true, clientX: b.left + 9, clientY: b.top + 200 }))"
+    )
+    assert page.run(wheel, -100, False), "without a modifier the page scrolls"
+    assert text(page, ".mx-factor") == "× 4"
+    assert not page.run(wheel, -100, True)
+    assert text(page, ".mx-factor") == "× 6"
+    page.run(wheel, 100, True)
+    page.press("-")
+    assert text(page, ".mx-factor") == "× 3"
+    page.press("0")
+    assert text(page, ".mx-factor") == "× 1"
+    assert page.run(tall) == whole
+    assert page.overlaps(".mx-chip-text") == []
+    assert page.errors() == []
+
+
+def test_a_zoomed_picture_follows_the_step_and_can_be_pulled(page):
+    focus(page)
+    page.press(*"+" * 6, Keys.END)
+    line, frame = page.find(".mx-nowline line"), page.find(".mx-frame")
+
+    def inside():
+        return page.run(
+            "const f = arguments[0].getBoundingClientRect(), l = arguments[1]"
+            ".getBoundingClientRect(); return f.top + 38 <= l.top && l.top <= f.bottom",
+            frame,
+            line,
+        )
+
+    assert inside()
+    far = scrolled(page)
+    page.press(Keys.HOME, Keys.ARROW_RIGHT)
+    assert inside()
+    assert scrolled(page) < far
+    before = scrolled(page)
+    page.run("arguments[0].scrollIntoView({block: 'center'})", frame)
+    ActionChains(page.chrome).move_to_element_with_offset(
+        frame, 30 - frame.size["width"] // 2, 100
+    ).click_and_hold().move_by_offset(0, -80).release().perform()
+    assert scrolled(page) == pytest.approx(before + 80, abs=2)
+    page.press("0", Keys.PAGE_DOWN)
+    assert scrolled(page) == 0
+    assert page.errors() == []
+
+
+def test_search_by_keyboard(page):
+    focus(page)
+    page.press("/")
+    box = page.find(".mx-query")
+    assert page.run("return document.activeElement") == box
+    page.press("gamma_u")
+    assert text(page, ".mx-hits") == "2 found"
+    marked = [e.get_attribute("data-key") for e in page.all(".mx-message.found")]
+    assert sorted(marked) == ["1>3 Respond", "3>1 Respond"]
+    assert len(page.all(".mx-message.faded")) == 6
+    page.press(Keys.ENTER)
+    first = page.run("return window.model.get('selected')")
+    assert first in marked
+    assert text(page, ".mx-hits").startswith("1 of 2: Respond")
+    assert "Gamma_u" in text(page, ".mx-table tr.found")
+    focus(page)
+    page.press("n")
+    assert page.run("return window.model.get('selected')") != first
+    page.press("n")
+    assert page.run("return window.model.get('selected')") == first
+    page.press("N")
+    assert page.run("return window.model.get('selected')") != first
+    page.press(Keys.ESCAPE)
+    assert box.get_attribute("value") == text(page, ".mx-hits") == ""
+    assert not page.all(".found, .faded")
+    assert page.errors() == []
+
+
+def test_search_finds_rounds_checks_and_nothing(page):
+    page.find(".mx-query").send_keys("round 5 assemble")
+    assert text(page, ".mx-hits") == "4 found", "two steps, and two messages with a check in it"
+    assert [e.get_attribute("data-round") for e in page.all(".mx-round.found")] == ["5"]
+    page.find(".mx-query").send_keys(Keys.SHIFT, Keys.ENTER)
+    assert text(page, ".mx-counter").startswith("step 10 of 10")
+    page.press(Keys.ESCAPE)
+    page.find(".mx-query").send_keys("3>1 ot_extension_check")
+    page.press(Keys.ENTER)
+    assert page.run("return window.model.get('selected')") == "3>1 Offer"
+    assert "OT extension" in text(page, ".mx-check.found")
+    page.press(Keys.ESCAPE)
+    page.find(".mx-query").send_keys("nowhere to be found")
+    assert text(page, ".mx-hits") == "nothing found"
+    page.press(Keys.ENTER)
+    assert len(page.all(".mx-message.faded")) == 8
+    assert page.errors() == []
+
+
+def test_search_looks_again_when_the_session_changes(page):
+    page.find(".mx-query").send_keys("altered")
+    assert text(page, ".mx-hits") == "nothing found"
+    page.explorer.edit(3, 1, "Respond", "R_i", "+ G")
+    page.answer()
+    assert text(page, ".mx-hits") == "1 found"
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 700])
+def test_nothing_overflows(chrome, wallet, tmp_path, width):
+    explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3), reveal=True)
+    with window(chrome, width, 900):
+        page = Page(chrome, explorer, tmp_path)
+        explorer.edit(3, 1, "Respond", "R_i", "+ G").set_link("client", "gateway", loss=0.1)
+        page.answer()
+        page.find(".mx-query").send_keys("respond", Keys.ENTER)
+        for tab in ("message", "knowledge", "timing"):
+            page.click(f"[data-tab={tab}]")
+            wide = page.run(
+                "return [...document.querySelectorAll('.mx *:not(svg *)')].filter((e) =>"
+                " e.offsetParent && e.scrollWidth > e.clientWidth + 1 && e.clientWidth &&"
+                " getComputedStyle(e).display !== 'inline' && !e.matches('.mx-hits, input'))"
+                ".map((e) => e.className)"
+            )
+            assert wide == [], tab
+        assert page.overlaps(".mx-number-cell > *, .mx-linkset > :first-child") == []
+        assert page.overlaps(".mx-head .mx-button, .mx-head input, .mx-head output") == []
+
+
+def test_a_saved_session_opens_without_python(chrome, wallet, tmp_path):
+    """Saved by the button, kept by the browser, opened from the disk."""
+    chrome.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+    page = Page(chrome, explorer, tmp_path)
+    focus(page)
+    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    page.click(".mx-save")
+    assert page.answer() == 1
+    path = tmp_path / "sign-secp256k1.html"
+    page.until(path.exists)
+    chrome.get(path.as_uri())
+    page.until(lambda: page.all(".mx-message"))
+    assert text(page, ".mx-counter").startswith("step 3 of 10")
+    assert "editing and links are off" in text(page, ".mx-title")
+    assert "party 3 to party 1: Respond.R_i: + G" in text(page, ".mx-altered")
+    assert not page.all(".mx-save, .warning")
+    focus(page)
+    page.press(Keys.END)
+    assert text(page, ".mx-counter").startswith("step 10 of 10")
+    page.click(".mx-abort button")
+    assert "aborted in round 4 (share)" in text(page, ".mx-now")
+    assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
+    page.message("1>3 Commit").click()
+    nonce = next(f for f in explorer.details["1>3 Commit"].fields if f.name == "nonce")
+    assert nonce.value in text(page, ".mx-table").replace("\n", "")
+    page.click("[data-tab=knowledge]")
+    assert "R_3" in text(page, ".mx-knows")
+    assert "value not shown" in text(page, ".mx-knows")
+    live = page.run(
+        "return [...document.querySelectorAll('.mx-edit, .mx-altered button, .mx-typed, .mx-seed *,"
+        " .mx-number-cell input')].filter((e) => 'disabled' in e && !e.disabled).length"
+    )
+    assert live == 0
+    page.click("[data-tab=timing]")
+    assert "needs Python" in text(page, ".mx-panel:not([hidden])")
+    page.find(".mx-query").send_keys("Offer", Keys.ENTER)
+    assert "1 of" in text(page, ".mx-hits")
+    assert [e for e in chrome.get_log("browser") if e["level"] == "SEVERE"] == []
+
+
+def test_malicious_names_are_shown_as_they_are(chrome, tmp_path):
+    explorer = nasty_explorer()
+    path = explorer.export_html(tmp_path / "session.html")
+    chrome.get(path.as_uri())
+    assert "<script>window.pwned=1" in chrome.find_element("css selector", ".mx-network").text
+    assert chrome.execute_script("return window.pwned") is None
+    page = Page(chrome, explorer, tmp_path)
+    page.click("[data-tab=timing]")
+    assert "onerror=window.pwned=1" in text(page, ".mx-linkset")
+    assert page.run("return window.pwned") is None

@@ -1,5 +1,6 @@
 """The front door and the widget's Python side."""
 
+import re
 import sys
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Explorer
-from mpcsim.explorer.widget import STATIC
+from mpcsim.explorer.scripts import FILES, STATIC, script, style
 from tests.explorer.wallets import NETWORK
+
+LINK = {"a": "client", "b": "gateway"}
 
 
 @pytest.fixture
@@ -64,13 +67,13 @@ def test_the_widget_does_what_it_is_told(explorer):
     assert len(widget.view["edits"]) == 1
     assert tell(explorer, do="reset") == ""
     assert widget.view["verdict"] == "completed valid"
-    assert tell(explorer, do="latency", a="client", b="gateway", ms=80) == ""
+    assert tell(explorer, do="link", **LINK, what="one_way_ms", value="80") == ""
     assert widget.view["finished_ms"] > widget.view["at_first_ms"]
 
 
 def test_other_times_are_no_other_messages(explorer):
     before = explorer.widget.details
-    explorer.set_latency("client", "gateway", 80.0)
+    explorer.set_link("client", "gateway", one_way_ms=80.0)
     assert explorer.widget.details is before
     explorer.edit(3, 1, "Respond", "R_i", "+ G")
     assert explorer.widget.details is not before
@@ -80,20 +83,51 @@ def test_what_is_refused_is_said(explorer):
     edit = {"do": "edit", "sender": 3, "receiver": 1, "kind": "Respond", "path": "R_i"}
     assert "cannot 'sing'" in tell(explorer, **edit, operation="sing")
     assert "hexadecimal" in tell(explorer, **edit, operation="replace", argument="xy")
-    assert "no link" in tell(explorer, do="latency", a="client", b="operator", ms=1)
-    assert tell(explorer, do="latency", a="client", b="gateway", ms="soon")
+    where = {"do": "link", "what": "one_way_ms"}
+    assert "no link" in tell(explorer, **where, a="client", b="operator", value=1)
+    assert tell(explorer, **where, **LINK, value="soon") == (
+        "link client - gateway: latency: 'soon' is not a number (like 0.5)"
+    )
+    assert "bandwidth: ''" in tell(explorer, do="link", **LINK, what="mbit_per_s", value="")
+    assert "loss is 200 %" in tell(explorer, do="link", **LINK, what="loss", value=2)
+    assert tell(explorer, do="link", **LINK, what="colour", value=2)
+    assert tell(explorer, do="seed", value="1.5") == ("seed: '1.5' is not a whole number (like 7)")
+    assert "from 0 to" in tell(explorer, do="seed", value="-1")
     assert "unknown command" in tell(explorer, do="dance")
     assert tell(explorer, do="edit")
     assert explorer.view.good
     assert tell(explorer, do="reset") == ""
 
 
-def test_the_files_of_the_widget_need_nothing_from_elsewhere():
-    for name in ("explorer.js", "explorer.css"):
-        text = (STATIC / name).read_text(encoding="utf-8")
+def test_loss_bandwidth_and_seed_by_the_widget(explorer):
+    widget, at_first = explorer.widget, explorer.view
+    assert tell(explorer, do="link", **LINK, what="loss", value=0.1) == ""
+    assert tell(explorer, do="link", **LINK, what="mbit_per_s", value="2.5") == ""
+    assert tell(explorer, do="seed", value="7") == ""
+    now = widget.view["links"][0]["now"]
+    assert (now["loss"], now["mbit_per_s"], widget.view["seed"]) == (0.1, 2.5, 7)
+    assert any(m["recovery_ms"] for m in widget.view["messages"])
+    assert tell(explorer, do="restore") == ""
+    assert explorer.view == at_first
+
+
+def test_the_files_of_the_widget_are_one_module_that_needs_nothing():
+    assert {path.name for path in STATIC.iterdir()} == {*FILES, "explorer.css"}
+    for text, allowed in ((script(), ["http://www.w3.org/2000/svg"]), (style(), [])):
         urls = [word for word in text.split('"') if word.startswith(("http:", "https:", "//"))]
-        assert urls == (["http://www.w3.org/2000/svg"] if name.endswith("js") else [])
-        assert "import " not in text.replace("/*", "")
+        assert urls == allowed
+    assert not re.search(r"^(import|export) (?!default )", script(), re.MULTILINE)
+    assert script().count("export default") == 1
+    names = re.findall(r"^(?:function|class|const) (\w+)", script(), re.MULTILINE)
+    assert len(names) == len(set(names)), "one name space"
+
+
+def test_every_file_of_the_script_comes_after_those_it_imports():
+    for at, name in enumerate(FILES):
+        needed = re.findall(
+            r'^import .* from "./(.*)";$', (STATIC / name).read_text(), re.MULTILINE
+        )
+        assert set(needed) <= set(FILES[:at]), name
 
 
 def test_the_readme_example():

@@ -62,10 +62,16 @@ def test_a_live_session(folder, dark):
         page.until("return document.querySelector('.mx-badge.good')")
         before = page.text(".mx-title")
         page.run(
-            "const r = document.querySelectorAll('.mx-latency input')[2]; r.value = 10;"
-            "r.dispatchEvent(new Event('input'))"
+            "const r = document.querySelectorAll('[type=range][data-what=one_way_ms]')[2];"
+            "r.value = 10; r.dispatchEvent(new Event('input'))"
         )
         page.until(f"return document.querySelector('.mx-title').innerText !== {before!r}")
+        # What Python sends on its own comes through, too.
+        chrome.execute_cdp_cmd(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
+        )
+        page.run("document.querySelector('.mx-save').click()")
+        page.until_true((folder / "sign-secp256k1.html").exists)
         errors = page.run("return document.querySelectorAll('.jp-RenderedText[data-mime-type"
                           "*=stderr], .jp-OutputArea-error').length")  # fmt: skip
         assert errors == 0

@@ -7,9 +7,11 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Explorer
-from mpcsim.explorer.retime import Retiming, seen_network, slowed
+from mpcsim.explorer.retime import Retiming, relinked, seen_network
 from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.run.faults import drop
+from mpcsim.sim.simulation import Policy
 from tests.helpers import traces
 
 
@@ -74,7 +76,7 @@ def test_only_complete_runs_can_be_retimed(name):
     explorer = Explorer(trace, network=Network.star(20.0, 5.0, 140.0, mbit_per_s=100))
     assert explorer.view.fixed_times
     with pytest.raises(UsageError, match="only a complete run"):
-        explorer.set_latency("client", "gateway", 1.0)
+        explorer.set_link("client", "gateway", one_way_ms=1.0)
 
 
 def test_the_network_that_a_run_met():
@@ -96,31 +98,87 @@ def test_infinite_rates_and_cold_connections_are_seen():
     assert all(link.mbit_per_s < math.inf for link in free.links)
 
 
-def test_a_slider_moves_the_mean_and_keeps_the_jitter():
+def test_another_mean_keeps_the_jitter():
     first = Network.star(LogNormal(10.0, 0.5, floor_ms=8.0), 5.0, 0.0)
-    there = slowed(first, first, "client", "gateway", 2 * first.links[0].latency.mean_ms)
+
+    def slowed(network, a, b, ms):
+        return relinked(network, first, a, b, one_way_ms=ms)
+
+    there = slowed(first, "client", "gateway", 2 * first.links[0].latency.mean_ms)
     assert there.links[0].latency == first.links[0].latency.scaled(2.0)
-    none = slowed(there, first, "gateway", "client", 0.0)
+    none = slowed(there, "gateway", "client", 0.0)
     assert none.links[0].latency == Constant(0.0)
-    back = slowed(none, first, "client", "gateway", first.links[0].latency.mean_ms)
+    back = slowed(none, "client", "gateway", first.links[0].latency.mean_ms)
     assert back.links == first.links
-    new = slowed(first, first, "institution", "gateway", 7.0)
+    new = slowed(first, "institution", "gateway", 7.0)
     assert new.links[2].latency == Constant(7.0)
-    with pytest.raises(UsageError):
-        slowed(first, first, "client", "operator", 1.0)
-    with pytest.raises(UsageError):
-        slowed(first, first, "client", "gateway", -1.0)
+
+
+def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():
+    first = Network.star(20.0, 5.0, 5.0).with_link(
+        "client",
+        "gateway",
+        mbit_per_s=10.0,
+        back_mbit_per_s=50.0,
+        back_latency=Constant(30.0),
+        loss=GilbertElliott.of(0.01, packets=4),
+        back_loss=0.02,
+    )
+    made = relinked(
+        first, first, "gateway", "client", one_way_ms=40.0, mbit_per_s=1.0, loss=0.03
+    ).links[0]
+    assert (made.latency, made.back_latency) == (Constant(40.0), Constant(60.0))
+    assert (made.mbit_per_s, made.back_mbit_per_s) == (1.0, pytest.approx(5.0))
+    assert made.loss.mean == pytest.approx(0.03)
+    assert made.loss.to_good == first.links[0].loss.to_good
+    assert made.back_loss == pytest.approx(0.06)
+    again = relinked(first, first, "client", "gateway", loss=first.links[0].loss.mean)
+    assert again.links == first.links
+    none = relinked(first, first, "client", "gateway", loss=0.0).links[0]
+    assert (none.loss, none.back_loss) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ({"one_way_ms": -1.0}, "latency is -1 ms: it must be at least 0 and at most 60,000"),
+        ({"one_way_ms": math.nan}, "latency is nan ms"),
+        ({"one_way_ms": math.inf}, "latency is inf ms"),
+        ({"mbit_per_s": 0.0}, r"bandwidth is 0 Mbit/s: it must be at least 0\.001"),
+        ({"mbit_per_s": math.nan}, "bandwidth is nan"),
+        ({"loss": 1.5}, "loss is 150 %: it must be at least 0 and at most 50"),
+        ({"loss": -0.1}, "loss is -10 %"),
+        ({"loss": math.nan}, "loss is nan"),
+    ],
+)
+def test_a_bad_number_is_told_and_changes_nothing(wallet, numbers, said):
+    explorer = Explorer(wallet.sign(signers=(1, 3)), network=wallet.network)
+    before = explorer.set_link("client", "gateway", loss=0.02).view
+    with pytest.raises(UsageError, match=f"link client - gateway: {said}"):
+        explorer.set_link("client", "gateway", **numbers)
+    with pytest.raises(UsageError, match="no link joins client and operator"):
+        explorer.set_link("client", "operator", one_way_ms=1.0)
+    assert explorer.view == before
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, math.nan])
+def test_a_bad_seed_is_told_and_changes_nothing(wallet, seed):
+    explorer = Explorer(wallet.sign(signers=(1, 3)), network=wallet.network)
+    before = explorer.view
+    with pytest.raises(UsageError, match="a whole number from 0 to 4294967295"):
+        explorer.set_seed(seed)
+    assert explorer.view == before
 
 
 def test_the_explorer_moves_the_times_and_goes_back(wallet):
     explorer = Explorer(wallet.sign(signers=(1, 3)), network=wallet.network)
     before = explorer.view
-    explorer.set_latency("institution", "gateway", 10.0)
+    explorer.set_link("institution", "gateway", one_way_ms=10.0)
     after = explorer.view
     assert after.finished_ms < before.finished_ms == after.at_first_ms
     link = next(link for link in after.links if link.a == "institution")
-    assert link.one_way_ms == pytest.approx(10.0)
-    assert link.at_first_ms == pytest.approx(116.285, abs=1.0)
+    assert link.now.one_way_ms == pytest.approx(10.0)
+    assert link.at_first.one_way_ms == pytest.approx(116.285, abs=1.0)
     assert explorer.reset().view == before
 
 
@@ -128,7 +186,7 @@ def test_latency_of_a_run_that_broke_off(wallet):
     """With messages altered, the parties themselves run again."""
     explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
     slow = explorer.view
-    explorer.set_latency("institution", "gateway", 1.0)
+    explorer.set_link("institution", "gateway", one_way_ms=1.0)
     quick = explorer.view
     assert quick.aborts[0].reason == slow.aborts[0].reason == "COMMITMENT_OPENING"
     assert quick.aborts[0].at_ms < slow.aborts[0].at_ms
@@ -138,5 +196,69 @@ def test_faults_stay_what_they_are(wallet):
     wallet.faults = (drop("Respond", sender=1),)
     explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     assert explorer.view.verdict == "stalled"
-    assert explorer.set_latency("client", "gateway", 50.0).view.verdict == "stalled"
+    assert explorer.set_link("client", "gateway", one_way_ms=50.0).view.verdict == "stalled"
     assert not explorer.view.fixed_times
+
+
+def lost(view):
+    return {m.key: m.recovery_ms for m in view.messages if m.recovery_ms > 0}
+
+
+def test_loss_and_bandwidth_as_a_run_of_the_real_parties_has_them(wallet):
+    """Numbers and seed changed in the explorer, or given to the simulation: the same times."""
+    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+    explorer.set_link("client", "gateway", loss=0.1, mbit_per_s=2.0).set_seed(7)
+    first = explorer.view.first_seed
+    wallet.network = wallet.network.with_link(
+        "client", "gateway", loss=0.1, mbit_per_s=2.0, back_mbit_per_s=2.0
+    )
+    wallet.seed += 7 - first
+    real = wallet.sign(signers=(1, 3)).trace
+    assert real.seed == explorer.view.seed == 7
+    assert times(explorer.trace) == times(real)
+    assert lost(explorer.view)
+
+
+def test_the_same_seed_gives_the_same_picture(wallet):
+    explorer = Explorer(wallet.sign(signers=(1, 3)), network=wallet.network)
+    at_first = explorer.view
+    assert not lost(at_first)
+    assert (at_first.seed, at_first.first_seed) == (1, 1)
+    drawn = {}
+    for seed in range(1, 9):
+        view = explorer.set_link("client", "gateway", loss=0.1).set_seed(seed).view
+        assert (view.seed, view.first_seed) == (seed, 1)
+        drawn[seed] = view
+    assert len({tuple(lost(view)) for view in drawn.values()}) > 1
+    assert any(lost(view) for view in drawn.values())
+    for seed, view in drawn.items():
+        assert explorer.set_seed(seed).view == view
+    assert explorer.restore_network().view == at_first
+
+
+def test_more_loss_loses_what_less_loss_lost(wallet):
+    """The seed says for each packet how bad a link must be to lose it."""
+    explorer = Explorer(wallet.sign(signers=(1, 3)), network=Network.star(20.0, 5.0, 20.0))
+    few = lost(explorer.set_link("client", "gateway", loss=0.05).set_seed(4).view)
+    many = lost(explorer.set_link("client", "gateway", loss=0.2).view)
+    assert few
+    assert set(few) < set(many)
+
+
+def test_another_seed_changes_no_message(wallet):
+    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+    details, before = explorer.details, explorer.view
+    after = explorer.set_seed(99).view
+    assert explorer.details == details
+    assert after.aborts[0].reason == before.aborts[0].reason
+    assert after.finished_ms != before.finished_ms
+    assert explorer.restore_network().view.finished_ms == before.finished_ms
+    assert len(explorer.edits) == 1
+
+
+def test_a_deadline_holds_over_any_network(wallet):
+    wallet.policy = Policy(timeout_ms=2000.0, attempts=1)
+    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+    assert explorer.view.verdict == "completed valid"
+    assert explorer.set_link("client", "gateway", one_way_ms=900.0).view.verdict == "stalled"
+    assert explorer.restore_network().view.verdict == "completed valid"

@@ -6,6 +6,7 @@ from functools import cache
 from mpcsim import Network, Simulation
 from mpcsim.explorer import Explorer
 from mpcsim.sim import Free
+from mpcsim.sim.network.topology import Link, Site
 
 NETWORK = Network.preset("seoul", institution="frankfurt")
 
@@ -45,3 +46,18 @@ SESSIONS: dict[str, Callable[[], Explorer]] = {
     "reshare, secp256k1": lambda: Explorer.live(simulation(), "recover"),
     "reshare, ed25519": lambda: Explorer.live(simulation("ed25519"), "recover", lost=2),
 }
+
+NASTY = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>&amp;\u2028\"'"
+
+
+def nasty_explorer():
+    """A session whose network is named by somebody malicious."""
+    network = Network(
+        {name: Site(name) for name in ("home", NASTY)},
+        (Link("home", NASTY, 10.0),),
+        {1: "home", 2: NASTY, 3: "home"},
+        name=NASTY,
+    )
+    made = simulation("ed25519")
+    made.network = network
+    return Explorer.live(made, "sign", signers=(1, 2))

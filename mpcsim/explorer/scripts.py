@@ -1,0 +1,43 @@
+"""The files that the browser runs, as one module and one style sheet.
+
+The script is in several files that import from one another. A widget is one module, and so is a
+page that works from a disk; so they are put one after the other, without the lines that import and
+the word ``export``: their names are distinct, and every file comes after those that it needs.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+STATIC: Final = Path(__file__).parent / "static"
+FILES: Final = (
+    "basics.js",
+    "plan.js",
+    "diagram.js",
+    "message.js",
+    "knowledge.js",
+    "timing.js",
+    "search.js",
+    "explorer.js",
+)
+"""In their order."""
+_IMPORT: Final = re.compile(r"^import \{[^}]*\} from \"\./[\w]+\.js\";\n", re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) )", re.MULTILINE)
+
+
+@cache
+def script() -> str:
+    """The module that draws an explorer; its default export is a widget's."""
+    return "\n".join(
+        _EXPORT.sub("", _IMPORT.sub("", (STATIC / name).read_text(encoding="utf-8")))
+        for name in FILES
+    )
+
+
+@cache
+def style() -> str:
+    """The style sheet."""
+    return (STATIC / "explorer.css").read_text(encoding="utf-8")

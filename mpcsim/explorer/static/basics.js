@@ -1,0 +1,85 @@
+/* Small helpers of the explorer: nodes, texts, numbers. Text only ever enters the page as text
+ * nodes.
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A shorter wait for a lost packet is none: milliseconds. */
+export const LOST_MS = 0.005;
+
+export function make(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function draw(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined) continue;
+    if (name.startsWith("aria-")) node.setAttribute(name, value);
+    else if (value === false) continue;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked") node[name] = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(9).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** Put something in the place of all that is in a node. */
+export function put(node, ...children) {
+  node.replaceChildren();
+  return fill(node, {}, children);
+}
+
+export function lock() {
+  return draw("svg", { class: "mx-lock", viewBox: "0 0 12 14", width: 10, height: 12,
+    "aria-hidden": "true" },
+  draw("path", { d: "M3 6V4a3 3 0 0 1 6 0v2", fill: "none", stroke: "currentColor",
+    "stroke-width": 1.6 }),
+  draw("rect", { x: 1, y: 6, width: 10, height: 7, rx: 1.5, fill: "currentColor" }));
+}
+
+export function ms(value) {
+  return value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
+export function size(bytes) {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 999_950 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+export function widthOf(text, font) {
+  ruler.font = font;
+  return ruler.measureText(text).width;
+}
+
+export function overlap(a, b) {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+/** A round step of 1, 2 or 5 times a power of ten. */
+export function tick(span, count) {
+  const raw = span / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw);
+}
+
+/** Scroll to a part of the page, no farther than it takes. */
+export function reveal(node) {
+  node.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+export function dark() {
+  const said = document.body.dataset.jpThemeLight;
+  if (said !== undefined) return said === "false";
+  const background = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g);
+  if (background && (background.length < 4 || Number(background[3]) > 0)) {
+    const [r, g, b] = background.map(Number);
+    return 0.299 * r + 0.587 * g + 0.114 * b < 128;
+  }
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
