@@ -657,7 +657,8 @@ def test_zoom_by_buttons_keys_and_wheel(page):
     assert text(page, ".mx-factor") == "× 4"
     assert not page.run(wheel, -100, True)
     assert text(page, ".mx-factor") == "× 6"
-    page.run(wheel, 100, True)
+    for _ in range(4):
+        page.run(wheel, 10, True)  # as fingers do it
     page.press("-")
     assert text(page, ".mx-factor") == "× 3"
     page.press("0")

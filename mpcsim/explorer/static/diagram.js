@@ -4,6 +4,7 @@ import { LOST_MS, draw, make, ms, put, size, tick, widthOf } from "./basics.js";
 import { layout } from "./plan.js";
 
 const HEADS = 38;  // height of the columns' heads: pixels
+const NOTCH = 40;  // how far a wheel turns for a zoom: pixels
 const ZOOMS = [1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 export class Diagram {
@@ -11,6 +12,7 @@ export class Diagram {
     this.ui = ui;
     this.even = null;
     this.zoomed = 1;
+    this.turned = 0;  // by the wheel, since the last zoom
     this.scale = make("button", { type: "button", class: "mx-button mx-toggle", onclick: () => {
       this.even = !this.even;
       this.redraw();
@@ -68,8 +70,11 @@ export class Diagram {
   wheel(event) {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    this.zoomBy(event.deltaY < 0 ? 1 : -1,
+    this.turned += event.deltaY * (event.deltaMode ? 30 : 1);  // by lines, or by pixels
+    if (Math.abs(this.turned) < NOTCH) return;  // fingers on a pad turn by little and often
+    this.zoomBy(this.turned < 0 ? 1 : -1,
       event.clientY - this.frame.getBoundingClientRect().top);
+    this.turned = 0;
   }
 
   /** Move along the time axis by so many screens; false if all of it is to be seen. */
