@@ -282,7 +282,7 @@ def test_explore_bytes_and_all():
     coin = explorer.details["2>1 Reveal"].fields[1]
     assert coin.name == "coin"
     assert len(bytes.fromhex(coin.value.replace(" ", ""))) == 32 or "..." in coin.value
-    explorer.set_latency("gateway", "institution", 300.0)
+    explorer.set_link("gateway", "institution", one_way_ms=300.0)
     assert explorer.trace.finished_ms > before + 200
     tossed = explorer.trace.outcomes[1]
     assert explorer.reset().trace.finished_ms == before

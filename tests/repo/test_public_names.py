@@ -3,6 +3,7 @@
 import ast
 import re
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat

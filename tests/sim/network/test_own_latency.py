@@ -79,7 +79,7 @@ def test_it_is_explored() -> None:
     sim.generate("ed25519")
     explorer = Explorer.live(sim, "sign", signers=(1, 2))
     before = explorer.trace.finished_ms
-    explorer.set_latency("client", "gateway", 500.0)
+    explorer.set_link("client", "gateway", one_way_ms=500.0)
     assert explorer.trace.finished_ms > before + 500
 
 
