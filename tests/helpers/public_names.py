@@ -27,9 +27,11 @@ def open_to_all(name: str) -> bool:
     first, *rest = name.split(".")
     if first == "tests":
         return rest[0] == "examples"
-    if first != "mpcsim":
-        return first != "node"
+    if first not in ("mpcsim", "node"):
+        return True
     if any(part.startswith("_") for part in rest):
         return False
     listed = getattr(import_module(name.rpartition(".")[0]), "__all__", None) if rest else None
+    if first == "node":  # a program, but for the modules that say what of them is for everybody
+        return listed is not None and rest[-1] in listed
     return listed is None or rest[-1] in listed or find_spec(name) is not None

@@ -8,6 +8,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -80,7 +81,12 @@ def service(stack: ExitStack) -> Mapping[str, Any]:
     return {"our_app": our_app(gateway), "our_tokens": gateway.token, "faulty_target": wrong}
 
 
+def executor(stack: ExitStack) -> Mapping[str, Any]:
+    return {"here": stack.enter_context(ThreadPoolExecutor(1))}
+
+
 BROUGHT: Mapping[str, Callable[[ExitStack], Mapping[str, Any]]] = {
+    "call.md": executor,
     "invariant.md": target,
     "implementation.md": service,
 }
