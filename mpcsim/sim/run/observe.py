@@ -22,6 +22,8 @@ from mpcsim.protocol.party import ABORT_KIND, AbortNotice
 from mpcsim.runner import Participant
 from mpcsim.sim.run.ending import inner_party
 
+__all__ = ["Flow", "Observed", "Opened", "Recording"]
+
 Flow = tuple[PartyId, PartyId, str]
 """Sender, receiver and kind of message."""
 
