@@ -5,11 +5,12 @@ import re
 from tests.helpers.repo import ROOT
 
 
-def test_the_examples_run(capsys):
+def test_the_examples_run(capsys, tmp_path, monkeypatch):
     """In their order, in one namespace; what stands behind a print is what it prints."""
     text = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 4
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     printed = []
     for block in blocks:
