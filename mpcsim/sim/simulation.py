@@ -24,6 +24,7 @@ from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta.base import Mta
+from mpcsim.mta.schemes import scheme_name
 from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
@@ -698,7 +699,7 @@ def play(scenario: Scenario) -> tuple[Result[Any], ...]:
 
 
 def _name(scheme: str | Mta | None) -> str | None:
-    return scheme if isinstance(scheme, str | None) else scheme.identifier
+    return None if scheme is None else scheme_name(scheme)
 
 
 def _some(ids: Iterable[int] | None) -> tuple[int, ...] | None:

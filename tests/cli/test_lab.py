@@ -4,11 +4,20 @@
 import asyncio
 import json
 import shutil
+import sys
+from collections.abc import Iterator
 
-from ipykernel.ipkernel import IPythonKernel
+import pytest
 
 from mpcsim.cli.lab.contents import Contents
 from tests.helpers.notebooks import notebooks
+
+
+@pytest.fixture(autouse=True)
+def no_kernel() -> Iterator[None]:
+    """Who has loaded a kernel's shell is in a notebook, to tqdm."""
+    yield
+    sys.modules.pop("ipykernel.zmqshell", None)
 
 
 def opened(folder, name):
@@ -17,6 +26,8 @@ def opened(folder, name):
 
 
 def test_a_notebook_says_what_its_kernel_will(tmp_path):
+    from ipykernel.ipkernel import IPythonKernel
+
     original = notebooks()[0]
     copy = shutil.copy(original, tmp_path / "x.ipynb")
     metadata = opened(tmp_path, "x.ipynb")
