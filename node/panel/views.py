@@ -10,6 +10,7 @@ import numpy as np
 
 from mpcsim.ids import ROLES
 from mpcsim.sim.colours import PartyColour, party_colour
+from mpcsim.sim.figures.style import FILLS
 from mpcsim.sim.replay import Replay
 from node.panel import fields
 from node.panel.comparison import PERCENTS, Comparison
@@ -33,14 +34,11 @@ class Cause:
     """``/``, ``\\``, ``x`` or ``.``."""
 
 
-CAUSES: Final = (
-    Cause("propagation", "propagation", 0.45),
-    Cause("transmission", "transmission", 0.15),
-    Cause("window", "window (slow start)", 0.0, "/"),
-    Cause("handshake", "handshake", 0.25, "\\"),
-    Cause("queueing", "queueing", 0.0, "."),
-    Cause("recovery", "recovery (loss)", 0.0, "x"),
+_PARTS: Final = ("propagation", "transmission", "window", "handshake", "queueing", "recovery")
+CAUSES: Final = tuple(
+    Cause(part, FILLS[part].name, FILLS[part].shade, FILLS[part].hatch[:1]) for part in _PARTS
 )
+"""What figures tell apart, too, and in the same way."""
 
 
 @dataclass(frozen=True)
