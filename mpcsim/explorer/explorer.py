@@ -24,7 +24,7 @@ from mpcsim.explorer.saved import saved_page
 from mpcsim.explorer.sessions import Edit, LiveSession
 from mpcsim.protocol import Party
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.rich_display import Table, counted, document, milliseconds
+from mpcsim.sim.rich_display import Table, counted, document, milliseconds, mimebundle
 from mpcsim.sim.simulation import Simulation
 from mpcsim.sim.trace import picture
 
@@ -131,13 +131,7 @@ class Explorer(Exploration):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The widget for front ends that can run it, the figure for all others."""
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
-        try:
-            own = self.widget._repr_mimebundle_()
-        except UsageError:
-            return bundle
-        found = own[0] if isinstance(own, tuple) else own
-        return {**(found or {}), **bundle}
+        return mimebundle(self)
 
     def _repr_html_(self) -> str:
         """The run without anything that moves: verdict, sequence diagram, steps."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
-__all__ = ["Table", "counted", "document", "milliseconds", "size"]
+from mpcsim.errors import UsageError
+
+__all__ = ["Table", "counted", "document", "milliseconds", "mimebundle", "size"]
 
 _CELL = "padding:2px 10px;border-bottom:1px solid #ddd;text-align:"
 
@@ -64,6 +67,18 @@ class Table:
             '<table style="border-collapse:collapse;margin:6px 0">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
+
+
+def mimebundle(shown: Any) -> dict[str, Any]:
+    """What a notebook keeps of an object with a ``widget``: it, for front ends that can run it, and
+    text and HTML for all others."""
+    bundle: dict[str, Any] = {"text/plain": repr(shown), "text/html": shown._repr_html_()}
+    try:
+        own = shown.widget._repr_mimebundle_()
+    except UsageError:  # nothing is there to run it with
+        return bundle
+    found = own[0] if isinstance(own, tuple) else own
+    return {**(found or {}), **bundle}
 
 
 def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) -> str:

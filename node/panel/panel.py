@@ -14,7 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.rich_display import Table, document, milliseconds, mimebundle
 from node.panel.comparison import PERCENTS, SAMPLES, Comparison, Side
 from node.panel.configuration import Configuration
 from node.panel.fields import FIELDS
@@ -75,13 +75,7 @@ class WhatIf(Comparison):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The widget for front ends that can run it, picture and tables for all others."""
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
-        try:
-            own = self.widget._repr_mimebundle_()
-        except UsageError:
-            return bundle
-        found = own[0] if isinstance(own, tuple) else own
-        return {**(found or {}), **bundle}
+        return mimebundle(self)
 
     def _repr_html_(self) -> str:
         """Both sides without anything that moves."""

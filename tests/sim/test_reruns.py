@@ -128,3 +128,6 @@ def test_mermaid() -> None:
     lost = trace("two-party signature")
     lost = replace(lost, messages=(replace(lost.messages[0], received_ms=None, fate="lost"),))
     assert "-xP" in lost.mermaid()
+    named = replace(lost, messages=(replace(lost.messages[0], kind="A\n    P1->>P2: B;"),))
+    assert len(named.mermaid().splitlines()) == len(lost.mermaid().splitlines())
+    assert "->>" not in named.mermaid()

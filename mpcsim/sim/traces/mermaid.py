@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.records import RunRecord
@@ -20,10 +22,15 @@ def mermaid(trace: RunRecord) -> str:
         if message.received_ms is not None:
             arrow, when = "->>", f"{message.received_ms:.1f} ms"
         ends = f"P{message.sender}{arrow}P{message.receiver}"
-        lines.append(f"    {ends}: {message.kind} ({size(message.size)}, {when})")
+        lines.append(f"    {ends}: {_plain(message.kind)} ({size(message.size)}, {when})")
     for ending in trace.endings:
         lines.append(f"    Note over P{ending.party}: {ending.status} at {ending.at_ms:.1f} ms")
     return "\n".join(lines) + "\n"
+
+
+def _plain(kind: str) -> str:
+    """A kind of message as a name: one from a file may be any text, and must not be a line."""
+    return re.sub(r"\W", "?", kind)
 
 
 def _name(party: PartyId) -> str:
