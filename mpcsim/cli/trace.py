@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.rpc.logs import printable
 from mpcsim.sim.reruns import rerun
 from mpcsim.sim.trace import Trace
 
@@ -53,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         said, status = str(found), 0 if found.same else 1
     else:
         said = f"{trace.summary()}\n\n{trace.critical_path()}"
+    if not options.json:  # JSON is data; the rest is for a terminal, and the file may be anybody's
+        said = "\n".join(map(printable, said.split("\n")))
     sys.stdout.write(said.rstrip("\n") + "\n")
     return status
 

@@ -93,7 +93,7 @@ class TextLines(logging.Formatter):
             said = _first_line(record) + (f" ({more})" if more else "")
         time = _time(record).astimezone().strftime("%H:%M:%S")
         lines = [f"{time} {level}{record.name}{named}: {said}", *exception]
-        return "\n    ".join(map(_printable, lines))
+        return "\n    ".join(map(printable, lines))
 
 
 def describe(error: BaseException) -> list[str]:
@@ -148,5 +148,6 @@ def _short(name: str) -> str:
     return name if len(name) <= SHORT else name[:SHORT] + "…"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """A line without control characters: whoever wrote it controls no terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -85,6 +85,8 @@ def test_a_trace_in_every_form(scenario: str, tmp_path: Path, capsys) -> None:
     text = Path(file).read_text()
     Path(file).write_text(text.replace('"seed":1', '"seed":9', 1))
     assert "NOT the same" in said("--rerun", status=1)
+    Path(file).write_text(text.replace('"sign ed25519"', '"sign \\u001b[31m"', 1))
+    assert "\x1b" not in said()
     Path(file).write_text(text[:-5])
     assert main(["trace", file]) == 2
     assert "cut off before its end" in capsys.readouterr().err
