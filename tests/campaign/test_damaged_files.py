@@ -146,7 +146,7 @@ async def with_damage(people, kept, store):
         broken = [c.key.user for c, well in zip(people.callers, whole, strict=True) if not well]
         service.kill(*BACKEND)
         said = "".join(service.log(name)[before[name] :] for name in BACKEND)
-        errors = re.findall(r"^ERROR .*", said, re.MULTILINE)
+        errors = re.findall(r"^[\d:]+ ERROR .*", said, re.MULTILINE)
         outcome = f"works, {len(errors)} errors logged"
         if broken:
             outcome = f"broken for {broken}: {errors[0]}" if errors else f"{WRONG}{broken} broken"
