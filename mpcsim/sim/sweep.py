@@ -29,7 +29,6 @@ import inspect
 import json
 import math
 import multiprocessing
-import os
 import pickle
 import sys
 import traceback
@@ -44,6 +43,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mpcsim.errors import MpcError, UsageError
+from mpcsim.platforms import cores
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -320,18 +320,11 @@ class _Processes(ProcessPoolExecutor):
 
     def __init__(self, run: Run, points: int) -> None:
         _check_importable(run)
-        super().__init__(min(_cores(), points), multiprocessing.get_context("spawn"))
+        super().__init__(min(cores(), points), multiprocessing.get_context("spawn"))
 
     def __exit__(self, *exception: object) -> bool | None:
         self.shutdown(wait=True, cancel_futures=True)
         return None
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _check_importable(run: Run) -> None:

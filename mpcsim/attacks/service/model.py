@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mpcsim.attacks.service.builds import PRODUCT, Build, ResearchBuild
@@ -95,14 +95,6 @@ def observe(entry: Entry, build: Build = PRODUCT) -> Cell:
     ways = (True, False) if entry.both_ways else (True,)
     found = (_found(entry, build, party, way) for way in ways for party in _parties(entry))
     return Cell(entry, build, tuple(found))
-
-
-def cells(entries: Iterable[Entry]) -> Iterable[Cell]:
-    """Play entries: each against the product, then against its research build."""
-    for entry in entries:
-        yield observe(entry)
-        if entry.research is not None:
-            yield observe(entry, entry.research())
 
 
 def _parties(entry: Entry) -> tuple[PartyId, ...]:
