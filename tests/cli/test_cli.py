@@ -138,6 +138,7 @@ def test_a_network_in_a_line():
     )
 
 
+@pytest.mark.slow
 def test_the_first_call_gives_a_key_whenever_it_is_run(system):
     said = "\n".join(serve_command._first_call(*system.programs, system.data))
     (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)
@@ -357,6 +358,7 @@ def test_killed_and_started_again(system, tmp_path):
         assert processes.ended() is None
 
 
+@pytest.mark.slow
 def test_demo_goes_through_a_wallets_life(capsys):
     assert main(["demo", "--network", "seoul", "--signer", "institution"]) == 0
     out = capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -112,9 +113,19 @@ def _makers() -> frozenset[str]:
     )
 
 
+def _tree(source: str) -> ast.Module:
+    """Python 3.11 takes what is collected meanwhile, if it runs Python code, for a mistake of its
+    parser's own (SystemError: recursion depth mismatch)."""
+    gc.disable()
+    try:
+        return ast.parse(source)
+    finally:
+        gc.enable()
+
+
 def _found(path: str) -> tuple[ast.Module, list[tuple[str, Site | CallSite, int]]]:
     """A fresh tree of the file, and its checks: name, site in the tree, index of the part."""
-    tree = ast.parse(_parsed(path))
+    tree = _tree(_parsed(path))
     seen: Counter[str] = Counter()
     checks = []
     for site in find(tree, _makers()):

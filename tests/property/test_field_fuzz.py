@@ -159,6 +159,7 @@ def is_setup(field: str) -> bool:
     return field.startswith(SETUP_FIELDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["MultiplicationOffer", "Deal"])
 def test_one_spoilt_field_of_the_multiplication_setup(kind):
     runs, wrong = spoil("dkg-secp256k1", kind, is_setup, narrow=True)
