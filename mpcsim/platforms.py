@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from mpcsim.errors import UsageError
@@ -16,10 +15,3 @@ def require_posix(platform: str = sys.platform) -> None:
     """
     if platform == "win32":
         raise UsageError("this runs on Linux and macOS; on Windows, use it inside WSL")
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -28,13 +28,12 @@ import hashlib
 import inspect
 import json
 import math
-import multiprocessing
 import pickle
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -43,7 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mpcsim.errors import MpcError, UsageError
-from mpcsim.platforms import cores
+from mpcsim.processes import Processes
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -144,8 +143,10 @@ def sweep(
         bar = stack.enter_context(_bar(len(points), len(points) - len(pending), progress))
         if pending:
             _check_parameters(pending[0], run)
-            pool = executor or stack.enter_context(_Processes(run, len(pending)))
-            for point, results in _run_all(pool, run, pending):
+            if executor is None:
+                _check_importable(run)
+                executor = stack.enter_context(Processes(len(pending)))
+            for point, results in _run_all(executor, run, pending):
                 finished[point.key] = results
                 if journal is not None:
                     journal.add(point, results)
@@ -313,18 +314,6 @@ def _results(point: _Point, found: Any) -> Mapping[str, Plain]:
         except TypeError as error:
             raise UsageError(f"sweep point {point}: result {name}: {error}") from None
     return results
-
-
-class _Processes(ProcessPoolExecutor):
-    """Fresh processes, one for each core; on an error they end without finishing the rest."""
-
-    def __init__(self, run: Run, points: int) -> None:
-        _check_importable(run)
-        super().__init__(min(cores(), points), multiprocessing.get_context("spawn"))
-
-    def __exit__(self, *exception: object) -> bool | None:
-        self.shutdown(wait=True, cancel_futures=True)
-        return None
 
 
 def _check_importable(run: Run) -> None:

@@ -51,16 +51,13 @@ OURS = ("mpcsim", "node")
 GUIDES = "notebooks/guides/"
 # JupyterLab's anchors are headings as they stand, MyST's are GitHub's.
 ANCHOR = re.compile(r"(\]\([\w./-]*)#([^)\s]+)(\))")
-INTO_NOTEBOOK = re.compile(r"(\]\([\w./-]*\.ipynb)#([^)\s]+)(\))")
 
 
 def links_as_here(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Links within and into notebooks lead to the same headings here; where there are no guides,
-    none are listed."""
+    """Links lead to the same headings here; where there are no guides, none are listed."""
     if docname == "how-to" and not any(name.startswith(GUIDES) for name in app.env.found_docs):
         source[0] = source[0].replace(f"{GUIDES}*\n", "")
-    anchor = ANCHOR if docname.startswith("notebooks/") else INTO_NOTEBOOK
-    source[0] = anchor.sub(
+    source[0] = ANCHOR.sub(
         lambda m: f"{m[1]}#{re.sub(r'[^a-z0-9_-]', '', m[2].lower())}{m[3]}", source[0]
     )
 

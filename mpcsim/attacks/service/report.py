@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +15,7 @@ from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
 from mpcsim.attacks.service.findings import Finding
 from mpcsim.attacks.service.model import Cell, Entry, observe
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal, Row
-from mpcsim.platforms import cores
+from mpcsim.processes import Processes
 
 __all__ = ["as_json", "as_markdown", "collect", "perform", "run", "table"]
 
@@ -60,7 +58,7 @@ def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
     if entries is not None:
         yield from (observe(entry, build) for entry, build in runs)
         return
-    with ProcessPoolExecutor(cores(), multiprocessing.get_context("spawn")) as pool:
+    with Processes(len(runs)) as pool:
         for (entry, build), findings in zip(runs, pool.map(_played, range(len(runs))), strict=True):
             yield Cell(entry, build, findings)
 
