@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.cli.compare import add_replay
+from mpcsim.cli.compare import add_replay, replayed
 from mpcsim.cli.network import scenario
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay import Replay, record
+from mpcsim.sim.replay import record
+from mpcsim.sim.replay.results import Finishes
 from mpcsim.sim.rich_display import Table, counted, milliseconds, size
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulation import Result, play
@@ -63,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
     what = scenario(options.scenario)
     results = play(what)
     replays = [
-        _replay(result, what, options.samples, options.approximate) if options.samples else None
+        replayed(record(result.trace), what, options)
+        if options.samples and _at_once(result, what)
+        else None
         for result in results
     ]
     written = list(_written(options.traces, results)) if options.traces else []
@@ -80,12 +83,9 @@ def run(options: argparse.Namespace) -> int:
     return 0 if not skipped and all(result.ok for result in results) else 1
 
 
-def _replay(result: Result[Any], what: Scenario, samples: int, approximate: bool) -> Replay | None:
-    """Its timing, so many times over; None unless it completed at the first attempt."""
-    if not result.ok or len(result.attempts) > 1 or what.faults:
-        return None
-    graph = record(result.trace)
-    return graph.replay(what.network, samples, seed=what.seed, approximate=approximate)
+def _at_once(result: Result[Any], what: Scenario) -> bool:
+    """Whether it completed at the first attempt: others have no timing of their own."""
+    return result.ok and len(result.attempts) == 1 and not what.faults
 
 
 def _written(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
@@ -100,7 +100,7 @@ def _written(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
         raise UsageError(f"--traces: {folder}: {error.strerror or error}") from None
 
 
-def _data(result: Result[Any], replay: Replay | None) -> dict[str, Any]:
+def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
     trace = result.trace
     found: dict[str, Any] = {
         "task": trace.name,
@@ -123,7 +123,7 @@ def _data(result: Result[Any], replay: Replay | None) -> dict[str, Any]:
 
 
 def _shown(
-    network: Network, results: tuple[Result[Any], ...], replays: list[Replay | None]
+    network: Network, results: tuple[Result[Any], ...], replays: list[Finishes | None]
 ) -> Iterator[str]:
     yield f"{network.name or 'a network'}, scope protocol"
     timed = any(replay is not None for replay in replays)
@@ -151,8 +151,8 @@ def _shown(
             if ending.text:
                 yield f"  {result.trace.name}: party {ending.party} {ending.text}"
     for replay in replays:
-        if replay is not None and replay.approximation is not None:
-            yield f"  {replay.name}: {replay.approximation}"
+        if replay is not None:
+            yield from (f"  {replay.name}: {note}" for note in replay.notes())
 
 
 def _bytes(trace: Trace) -> int:

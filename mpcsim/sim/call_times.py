@@ -1,9 +1,7 @@
 """How long a call takes, asked many times: percentiles, and how far they can be trusted.
 
-The intervals are those of order statistics (David and Nagaraja, *Order Statistics*, section 7.1):
-of n independent times, binomially many lie below a percentile, whatever their distribution is; so
-two of the sorted times enclose it with at least the confidence asked for. Where n is too small for
-that, an end is open: 0 or infinite. All times are milliseconds.
+The intervals are those of ``order_statistics``. Where there are too few times for that, an end is
+open: 0 or infinite. All times are milliseconds.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.order_statistics import ranks
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 from mpcsim.sim.traces.records import Scope
 
@@ -75,7 +74,7 @@ class CallTimes:
         if not 0 < confidence < 1:
             raise UsageError(f"confidence {confidence}: not between 0 and 1")
         ranked = np.sort(self.times_ms)
-        low, high = _ranks(len(ranked), percent / 100, confidence)
+        low, high = ranks(len(ranked), percent / 100, confidence)
         return Percentile(
             percent,
             float(np.percentile(ranked, percent)),
@@ -146,15 +145,3 @@ class CallTimes:
 
     def _repr_html_(self) -> str:
         return document(self.headline, [self.table()], notes=self.notes())
-
-
-def _ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
-    """Ranks, from 1 on, of the times that enclose a percentile; 0 and n + 1: there is none."""
-    logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1)))))  # of factorials
-    below = np.arange(n + 1)
-    density = logs[n] - logs - logs[::-1]
-    density += below * math.log(share) + (n - below) * math.log1p(-share)
-    at_most = np.cumsum(np.exp(density))
-    tail = (1 - confidence) / 2
-    low = int(np.count_nonzero(at_most <= tail))
-    return low, 1 + min(n, int(np.count_nonzero(at_most < 1 - tail)))

@@ -10,7 +10,7 @@ when they are asked for: matplotlib is optional.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.replay.results import Replay
+from mpcsim.sim.replay.results import Finishes
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
-Times = Replay | CallTimes
-"""What can be compared."""
+Times = Finishes | CallTimes
+"""What can be compared; ``Finishes`` are replays, whether their samples are kept or not."""
 
 PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
 DIFFERENCES: Final = ("p50", "p99")
@@ -57,7 +57,7 @@ class Comparison:
             {
                 "name": name,
                 "scope": run.scope,
-                "n": len(_times(run)),
+                "n": _number(run),
                 "failed": run.failed if isinstance(run, CallTimes) else 0,
                 **{f"{measure}_ms": ms for measure, ms in found[name].items()},
                 "difference_ms": {
@@ -95,6 +95,8 @@ class Comparison:
             for name, run in self.runs.items()
             if isinstance(run, CallTimes) and run.failed
         ]
+        replays = {name: run for name, run in self.runs.items() if isinstance(run, Finishes)}
+        notes += [f"{name}: {note}" for name, run in replays.items() for note in run.notes()]
         if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
             notes.append(f"{NONE}: so far out is less than one of the times")
         return notes
@@ -117,7 +119,8 @@ class Comparison:
             for name, run in self.runs.items()
         }
         title = "" if len(self._scopes) > 1 else f"scope {self._scopes[0]}"
-        return figures.tails({title: {labels[name]: _times(r) for name, r in self.runs.items()}})
+        curves = {labels[name]: _curve(run) for name, run in self.runs.items()}
+        return figures.tails({title: curves})
 
     def ranked(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
         """What to change first: how much shorter than the first each of the others is, the best on
@@ -140,7 +143,7 @@ class Comparison:
         for each in (percent, beside):
             if not 0 <= each <= 100:
                 raise UsageError(f"percentile {each}: not between 0 and 100")
-            ms = {name: float(np.percentile(_times(run), each)) for name, run in self.runs.items()}
+            ms = {name: _percentiles(run, [each])[0] for name, run in self.runs.items()}
             saved.append({n: ms[self.first] - ms[n] for n in self.runs if n != self.first})
         bars, dots = saved
         return figures.ranked(
@@ -171,7 +174,7 @@ class Comparison:
 
         rows = {}
         for name, run in self.runs.items():
-            if not isinstance(run, Replay) or run.explanation is None:
+            if not isinstance(run, Finishes) or run.explanation is None:
                 raise UsageError(f"{name}: no replay with explain=True, so nobody knows its parts")
             rows[name] = run.explanation.split_ms
         return figures.splits(rows, x="mean time (ms)")
@@ -190,7 +193,8 @@ class Comparison:
 
 
 def compare(runs: Mapping[str, Times]) -> Comparison:
-    """Put replays (``Replay``) and repeated calls (``CallTimes``) beside each other, by name.
+    """Put replays (``Replay``, ``Distribution``) and repeated calls (``CallTimes``) beside each
+    other, by name.
 
     >>> print(compare({"LTE": lte, "fibre": fibre}))  # doctest: +SKIP
                n  mean ms  p50 ms  p95 ms  p99 ms  p99.9 ms  p50 vs first  p99 vs first
@@ -206,21 +210,31 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
     for name, run in runs.items():
         if not isinstance(run, Times):
             raise UsageError(f"{name} is a {type(run).__name__}: no replay, and no call times")
-        if not len(_times(run)):
+        if not _number(run):
             raise UsageError(f"{name}: no times")
     return Comparison(dict(runs))
 
 
-def _times(run: Times) -> NDArray[np.float64]:
-    return run.finished_ms if isinstance(run, Replay) else run.times_ms
+def _number(run: Times) -> int:
+    return run.samples if isinstance(run, Finishes) else len(run.times_ms)
+
+
+def _curve(run: Times) -> NDArray[np.float64]:
+    return run.curve() if isinstance(run, Finishes) else run.times_ms
+
+
+def _percentiles(run: Times, percents: Sequence[float]) -> list[float]:
+    if isinstance(run, Finishes):
+        return [*run.percentiles(percents).values()]
+    return [float(ms) for ms in np.percentile(run.times_ms, percents)]
 
 
 def _measures(run: Times) -> dict[str, float | None]:
-    times = _times(run)
-    found: dict[str, float | None] = {"mean": float(times.mean())}
-    for percent, ms in zip(PERCENTS, np.percentile(times, PERCENTS), strict=True):
-        beyond = len(times) * (100 - percent) / 100
-        found[f"p{percent:g}"] = float(ms) if beyond > 1 - 1e-9 else None
+    mean = run.mean_ms if isinstance(run, Finishes) else float(run.times_ms.mean())
+    found: dict[str, float | None] = {"mean": mean}
+    for percent, ms in zip(PERCENTS, _percentiles(run, PERCENTS), strict=True):
+        beyond = _number(run) * (100 - percent) / 100
+        found[f"p{percent:g}"] = ms if beyond > 1 - 1e-9 else None
     return found
 
 

@@ -18,6 +18,7 @@ from mpcsim.sim.experiments import replay_point, signing_point
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import record
+from mpcsim.sim.replay.many import BLOCK
 from mpcsim.sim.run.compute import Declared, Free
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Simulation
@@ -187,6 +188,14 @@ def test_dask(expected: pd.DataFrame) -> None:
         assert_frame_equal(table, here(grid, signing_point))
         with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed .*three is too many"):
             quiet({"a": [3]}, failing_point, executor=executor)
+        # A distribution takes it, too, in as many blocks as there are processes.
+        network = Network.star(5.0, 5.0, LogNormal(20.0, 0.2), loss=0.01)
+        graph = record(Simulation(network, seed=1).generate("ed25519").trace)
+        spread = graph.distribution(network, BLOCK + 100, approximate=True, executor=executor)
+    with ThreadPoolExecutor(1) as thread:
+        alone = graph.distribution(network, BLOCK + 100, approximate=True, executor=thread)
+    assert spread.finished == alone.finished
+    assert spread.approximation == alone.approximation
 
 
 # ------------------------------------------------------------------ errors

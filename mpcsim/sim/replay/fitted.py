@@ -11,6 +11,7 @@ than the simulated samples. How far it is off is measured on other samples.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +20,7 @@ import numpy as np
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay.arrays import Drawn, Floats
 from mpcsim.sim.replay.chunk import Chunk, simulate
-from mpcsim.sim.replay.draws import DrawTable, Sampled
+from mpcsim.sim.replay.draws import ArraySource, DrawTable, Sampled
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Approximation
 from mpcsim.sim.run.compute import Compute
@@ -107,6 +108,30 @@ class Fitted:
         off = float(ours.mean()) / mean - 1 if mean else 0.0
         distance = float(np.abs(ours - theirs).mean()) / mean if mean else 0.0
         return Approximation(self.count, JUDGED, off, p95, p99, distance)
+
+
+def chunks(
+    plan: Plan,
+    fitted: Fitted | None,
+    samples: range,
+    *,
+    seed: int,
+    explain: bool = False,
+    draws: ArraySource | None = None,
+) -> Iterator[tuple[slice, Chunk]]:
+    """Work out samples, chunk after chunk, each with a generator of its own.
+
+    Args:
+        fitted: in place of simulating every transfer.
+        samples: which; the first begins a chunk.
+        draws: in place of the generators.
+    """
+    for first in samples[::CHUNK]:
+        number, each = first // CHUNK, slice(first, min(first + CHUNK, samples.stop))
+        if fitted is not None:
+            yield each, fitted.simulate(seed, number, each.stop - first)
+        else:
+            yield each, simulate(plan, draws or Sampled(seed, number), each, explain)
 
 
 def _took(plan: Plan, draws: DrawTable, count: int) -> Floats:

@@ -5,20 +5,25 @@ Figures are loaded when they are asked for: matplotlib is optional.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.arrays import Floats
+from mpcsim.sim.sketch import ERROR, Sketch
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
+
+CURVE_POINTS: Final = 10_001
+"""Of a distribution's curve in pictures."""
 
 
 @dataclass(frozen=True)
@@ -92,36 +97,43 @@ class Approximation:
         )
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Finishing times of many runs."""
+class Finishes(ABC):
+    """When many runs finished, however that is kept: what can be asked of it."""
 
     name: str
     network: str
     compute: str
     seed: int
-    finished_ms: Floats = field(repr=False)
-    """When the last party finished, for each sample."""
-    parties_ms: Mapping[PartyId, Floats] = field(repr=False)
-    """When each party finished; empty unless asked for."""
-    explanation: Explanation | None = None
+    explanation: Explanation | None
     """None unless asked for."""
-    approximation: Approximation | None = None
+    approximation: Approximation | None
     """How far off it is; None if every transfer was simulated."""
-    scope: Scope = "protocol"
+    scope: Scope
     """What was replayed; a REST call opens the vault before (``node.local`` times the whole)."""
 
     @property
-    def samples(self) -> int:
-        return len(self.finished_ms)
+    @abstractmethod
+    def samples(self) -> int: ...
 
-    @cached_property
-    def mean_ms(self) -> float:
-        return float(self.finished_ms.mean())
+    @property
+    @abstractmethod
+    def mean_ms(self) -> float: ...
 
-    @cached_property
-    def std_ms(self) -> float:
-        return float(self.finished_ms.std())
+    @property
+    @abstractmethod
+    def std_ms(self) -> float: ...
+
+    @abstractmethod
+    def _quantiles(self, shares: Floats) -> Floats:
+        """The times within which these shares of the runs finish."""
+
+    @abstractmethod
+    def within(self, ms: float) -> float:
+        """Share of the runs that finish within so many milliseconds."""
+
+    @abstractmethod
+    def curve(self) -> Floats:
+        """For pictures: times, or quantiles at levels that are evenly spread."""
 
     def percentile(self, percent: float) -> float:
         """The time within which ``percent`` of the runs finish.
@@ -141,12 +153,8 @@ class Replay:
         for percent in asked:
             if not 0 <= percent <= 100:
                 raise UsageError(f"percentile {percent}: not between 0 and 100")
-        found = np.percentile(self.finished_ms, asked)
+        found = self._quantiles(np.array(asked) / 100)
         return dict(zip(asked, map(float, found), strict=True))
-
-    def within(self, ms: float) -> float:
-        """Share of the runs that finish within so many milliseconds."""
-        return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples
 
     def cdf(self, points: int = 501) -> tuple[Floats, Floats]:
         """The distribution function, for plots: times, and the share of runs finished by then.
@@ -160,7 +168,7 @@ class Replay:
         if points < 2:
             raise UsageError(f"a distribution function of {points} points: at least 2 are needed")
         shares = np.linspace(0.0, 1.0, points)
-        return np.quantile(self.finished_ms, shares), shares
+        return self._quantiles(shares), shares
 
     def plot(self) -> Chart:
         """The share of the runs that take longer, on a logarithmic scale, with the percentiles as
@@ -175,7 +183,11 @@ class Replay:
 
         over = f" over {self.network}" if self.network else ""
         title = f"{self.name}{over}, {self.samples:,} samples, scope {self.scope}"
-        return figures.tails({title: {"": self.finished_ms}})
+        return figures.tails({title: {"": self.curve()}})
+
+    def notes(self) -> list[str]:
+        """What one must know of the times."""
+        return [str(self.approximation)] if self.approximation is not None else []
 
     def __str__(self) -> str:
         at = self.percentiles()
@@ -185,8 +197,7 @@ class Replay:
             f"  mean {self.mean_ms:.2f} ms, standard deviation {self.std_ms:.2f} ms",
             "  " + ", ".join(f"{percent:g}%: {ms:.2f} ms" for percent, ms in at.items()),
         ]
-        if self.approximation is not None:
-            lines.append(f"  {self.approximation}")
+        lines += [f"  {note}" for note in self.notes()]
         if self.explanation is not None:
             found = self.explanation
             split = (f"{part} {ms:.2f}" for part, ms in found.split_ms.items() if ms)
@@ -201,3 +212,91 @@ class Replay:
                 last = (f"party {i} {share:.1%}" for i, share in found.last.items())
                 lines.append("  finishes last: " + ", ".join(last))
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Replay(Finishes):
+    """Finishing times of many runs, one by one."""
+
+    name: str
+    network: str
+    compute: str
+    seed: int
+    finished_ms: Floats = field(repr=False)
+    """When the last party finished, for each sample."""
+    parties_ms: Mapping[PartyId, Floats] = field(repr=False)
+    """When each party finished; empty unless asked for."""
+    explanation: Explanation | None = None
+    approximation: Approximation | None = None
+    scope: Scope = "protocol"
+
+    @property
+    def samples(self) -> int:
+        return len(self.finished_ms)
+
+    @cached_property
+    def mean_ms(self) -> float:
+        return float(self.finished_ms.mean())
+
+    @cached_property
+    def std_ms(self) -> float:
+        return float(self.finished_ms.std())
+
+    def _quantiles(self, shares: Floats) -> Floats:
+        found: Floats = np.quantile(self.finished_ms, shares)
+        return found
+
+    def within(self, ms: float) -> float:
+        return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples
+
+    def curve(self) -> Floats:
+        return self.finished_ms
+
+
+@dataclass(frozen=True)
+class Distribution(Finishes):
+    """Finishing times of any number of runs: how often each occurred, to 0.1 %."""
+
+    name: str
+    network: str
+    compute: str
+    seed: int
+    finished: Sketch
+    """When the last party finished."""
+    parties: Mapping[PartyId, Sketch] = field(repr=False)
+    """When each party finished; empty unless asked for."""
+    explanation: Explanation | None = None
+    approximation: Approximation | None = None
+    scope: Scope = "protocol"
+
+    @property
+    def samples(self) -> int:
+        return self.finished.count
+
+    @property
+    def mean_ms(self) -> float:
+        return self.finished.mean
+
+    @property
+    def std_ms(self) -> float:
+        return self.finished.deviation
+
+    def interval(self, percent: float, confidence: float = 0.95) -> tuple[float, float]:
+        """Where the true percentile lies, so surely; each end within 0.1 %, too.
+
+        Raises:
+            UsageError: percent is not between 0 and 100, or confidence not between 0 and 1.
+        """
+        return self.finished.interval(percent / 100, confidence)
+
+    def _quantiles(self, shares: Floats) -> Floats:
+        return self.finished.quantiles(shares)
+
+    def within(self, ms: float) -> float:
+        return self.finished.rank(ms)
+
+    def curve(self) -> Floats:
+        return self.cdf(CURVE_POINTS)[0]
+
+    def notes(self) -> list[str]:
+        return [f"none of the samples kept: percentiles to {ERROR:.1%}", *super().notes()]

@@ -14,20 +14,19 @@ from mpcsim.sim.replay.results import Explanation, Share
 
 
 class Tally:
-    """Adds up critical paths, chunk by chunk."""
+    """Adds up critical paths, chunk by chunk; of one plan."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
         self._split = dict.fromkeys(PARTS, 0.0)
         names = dict.fromkeys(str(hop.direction) for hop in plan.hops)
         self._on_path = dict.fromkeys(names, 0.0)
         self._made_of = {name: dict.fromkeys(SIMULATED, 0.0) for name in names}
         self._parties = {step.party: [0.0, 0.0] for step in plan.steps}
-        self._last = dict.fromkeys(plan.parties, 0.0)
+        self._last: dict[PartyId, float] = dict.fromkeys(plan.parties, 0.0)
 
     def add(self, run: Chunk) -> None:
         """Walk back from the finishes of one chunk."""
-        plan = self._plan
+        plan = run.plan
         n = len(run.finished)
         on_links: dict[str, Bools] = {}
         on_parties: dict[PartyId, Bools] = {}
@@ -44,7 +43,7 @@ class Tally:
                 continue
             step = plan.steps[number]
             _mark(on_parties, step.party, on)
-            spent = times * self._plan.costs_ms[number]
+            spent = times * plan.costs_ms[number]
             self._split["compute"] += spent
             self._parties[step.party][1] += spent
             previous, joined = int(plan.step_records[number]["previous"]), run.joined[number]
@@ -64,6 +63,18 @@ class Tally:
             self._on_path[name] += np.count_nonzero(on)
         for i, on in on_parties.items():
             self._parties[i][0] += np.count_nonzero(on)
+
+    def merge(self, other: Tally) -> None:
+        """Add what another one has of the same plan."""
+        for sums, more in zip(self._sums(), other._sums(), strict=True):
+            for key, value in more.items():
+                sums[key] += value
+        for i, found in other._parties.items():
+            for k, value in enumerate(found):
+                self._parties[i][k] += value
+
+    def _sums(self) -> list[dict[Any, float]]:
+        return [self._split, self._on_path, self._last, *self._made_of.values()]
 
     def _spend(self, hop: PlannedHop, parts: Floats, via: Bools) -> None:
         weights = via.astype(np.float64)

@@ -1,0 +1,35 @@
+"""Which of n times enclose a percentile, so surely (David and Nagaraja, *Order Statistics*, 7.1).
+
+Of n independent times, binomially many lie below a percentile, whatever their distribution is; so
+two of the sorted times enclose it with at least the confidence asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+MOST_EXACT: Final = 100_000
+"""Of more times than that, the binomial distribution is taken for a normal one."""
+
+
+def ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
+    """Ranks, from 1 on, of the times that enclose a percentile; 0 and n + 1: there is none.
+
+    Args:
+        share: of the times that lie below the percentile, between 0 and 1.
+    """
+    if n > MOST_EXACT:
+        beside = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(n * share * (1 - share))
+        return max(0, math.floor(n * share - beside)), min(n + 1, math.ceil(n * share + beside) + 1)
+    logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1)))))  # of factorials
+    below = np.arange(n + 1)
+    density = logs[n] - logs - logs[::-1]
+    density += below * math.log(share) + (n - below) * math.log1p(-share)
+    at_most = np.cumsum(np.exp(density))
+    tail = (1 - confidence) / 2
+    low = int(np.count_nonzero(at_most <= tail))
+    return low, 1 + min(n, int(np.count_nonzero(at_most < 1 - tail)))

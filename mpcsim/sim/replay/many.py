@@ -1,0 +1,183 @@
+"""More samples than can be kept: in blocks, on an executor, into sketches.
+
+A block's samples follow from the seed and the block's place alone, and blocks are merged in their
+order: who works out which, and when, makes no difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.processes import Processes
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay.fitted import Fitted, chunks
+from mpcsim.sim.replay.plan import CHUNK, Plan
+from mpcsim.sim.replay.results import Approximation
+from mpcsim.sim.replay.steps import Packet, Step
+from mpcsim.sim.replay.tally import Tally
+from mpcsim.sim.run.compute import Compute
+from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.traces.records import Scope
+
+BLOCK: Final = 256 * CHUNK
+"""Samples that are worked out at a time: some seconds' work."""
+AHEAD: Final = 64
+"""Blocks that may be under way, or done and not merged yet; so many cores can be used at most."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is replayed; goes to other processes."""
+
+    steps: tuple[Step, ...]
+    messages: tuple[Packet, ...]
+    scope: Scope
+    network: Network
+    costs: Compute
+    samples: int
+    seed: int
+    parties: bool
+    explain: bool
+    approximate: bool
+
+    def plan(self) -> Plan:
+        """
+        Raises:
+            UsageError: it cannot be replayed.
+        """
+        return Plan(self.steps, self.messages, self.network, self.costs, self.scope)
+
+
+@dataclass
+class Found:
+    """What some samples came to."""
+
+    finished: Sketch
+    parties: dict[PartyId, Sketch]
+    tally: Tally | None
+    tallied: int
+    """Samples that the tally is of; one, if all are alike."""
+
+    def merge(self, other: Found) -> None:
+        """Add what others came to."""
+        self.finished.merge(other.finished)
+        for i, more in other.parties.items():
+            self.parties[i].merge(more)
+        if self.tally is not None and other.tally is not None:
+            self.tally.merge(other.tally)
+        self.tallied += other.tallied
+
+
+def work_out(
+    job: Job, executor: Executor | None, progress: Callable[[float], None]
+) -> tuple[Found, Approximation | None]:
+    """All samples of a job, on an executor.
+
+    Raises:
+        UsageError: it cannot be replayed, or cannot go to other processes.
+    """
+    alike = job.plan().certain  # before anything begins: it may be refused
+    blocks = [range(1)] if alike else _blocks(job.samples)
+    with ExitStack() as stack:
+        if executor is None:
+            several = len(blocks) > 1
+            own = Processes(len(blocks)) if several else ThreadPoolExecutor(1)
+            executor = stack.enter_context(own)
+        task = partial(_there, job, _name(job))
+        judged = executor.submit(task, None) if job.approximate else None
+        parts = _in_order(executor, task, blocks)
+        whole = next(parts)
+        progress(1 / len(blocks))
+        for number, part in enumerate(parts, start=2):
+            whole.merge(part)
+            progress(number / len(blocks))
+        return whole, judged.result() if judged is not None else None
+
+
+class _Ready:
+    """A job with what all its blocks have in common."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._plan = job.plan()
+        self._fitted = (
+            Fitted(self._plan, job.network, job.costs, job.seed) if job.approximate else None
+        )
+
+    def found(self, samples: range) -> Found:
+        job, plan = self._job, self._plan
+        repeats = job.samples if plan.certain else 1
+        finished = np.empty(len(samples))
+        ends = {i: np.empty(len(samples)) for i in plan.parties} if job.parties else {}
+        tally = Tally(plan) if job.explain else None
+        for at, run in chunks(plan, self._fitted, samples, seed=job.seed, explain=job.explain):
+            here = slice(at.start - samples.start, at.stop - samples.start)
+            finished[here] = run.finished
+            for i, kept in ends.items():
+                kept[here] = run.ends[i]
+            if tally is not None:
+                tally.add(run)
+        sketches = {i: Sketch.of(kept, repeats) for i, kept in ends.items()}
+        return Found(Sketch.of(finished, repeats), sketches, tally, len(samples))
+
+    def judged(self) -> Approximation | None:
+        return None if self._fitted is None else self._fitted.judge(self._job.seed)
+
+
+class _Kept(threading.local):
+    """The job that this thread has last worked on; a plan serves one thread."""
+
+    name = b""
+    ready: _Ready | None = None
+
+
+_KEPT: Final = _Kept()
+
+
+def _there(job: Job, name: bytes, samples: range | None) -> Any:
+    """One block, in whatever process; None: how far off the approximation is."""
+    if _KEPT.ready is None or _KEPT.name != name:
+        _KEPT.name, _KEPT.ready = name, _Ready(job)
+    return _KEPT.ready.judged() if samples is None else _KEPT.ready.found(samples)
+
+
+def _blocks(samples: int) -> list[range]:
+    return [range(first, min(first + BLOCK, samples)) for first in range(0, samples, BLOCK)]
+
+
+def _in_order(
+    executor: Executor, task: Callable[[range], Found], blocks: list[range]
+) -> Iterator[Found]:
+    """What blocks came to, in their order; on the way out, no more are begun."""
+    under_way: deque[Future[Found]] = deque()
+    try:
+        for block in blocks:
+            under_way.append(executor.submit(task, block))
+            if len(under_way) == AHEAD:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        for future in under_way:
+            future.cancel()
+
+
+def _name(job: Job) -> bytes:
+    """What tells it from others."""
+    try:
+        return hashlib.sha256(pickle.dumps(job)).digest()
+    except Exception as error:
+        raise UsageError(f"network {job.network.name} cannot go elsewhere: {error}") from None

@@ -1,0 +1,275 @@
+"""Distributions are of the same samples as replays, to 0.1 %, whoever works them out."""
+
+from __future__ import annotations
+
+import tracemalloc
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpcsim.cli import compare as cli_compare
+from mpcsim.cli import main
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.processes import Processes
+from mpcsim.sim import compare
+from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay import Distribution, MessageGraph, Packet, Replay, Step, many
+from mpcsim.sim.replay.plan import CHUNK
+from mpcsim.sim.run.compute import Measured
+from mpcsim.sim.sketch import ERROR
+
+ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
+NETWORK = Network.mesh((1, 2, 3), LogNormal(20.0, 0.5))
+SAMPLES = 5 * CHUNK + 100
+PERCENTS = (0, 1, 50, 90, 95, 99, 99.9, 100)
+
+GRAPH = MessageGraph(
+    "two asked",
+    (
+        Step(ONE, "toy", 1, "ask", (), (0, 1)),
+        Step(TWO, "toy", 1, "answer", (0,), (2,)),
+        Step(THREE, "toy", 1, "answer", (1,), (3,)),
+        Step(ONE, "toy", 2, "hear", (2, 3), ()),
+    ),
+    (
+        Packet("Q", ONE, TWO, 100, 0),
+        Packet("Q", ONE, THREE, 30_000, 0),
+        Packet("A", TWO, ONE, 100, 1),
+        Packet("A", THREE, ONE, 100, 2),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "BLOCK", 2 * CHUNK)
+
+
+class Reversed(Executor):
+    """Works out the last first, once somebody waits."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Future[Any], Any, Any]] = []
+
+    def submit(self, run: Any, /, *args: Any, **named: Any) -> Future[Any]:
+        future = Waited(self)
+        self.given.append((future, run, args))
+        return future
+
+    def go(self) -> None:
+        while self.given:
+            future, run, args = self.given.pop()
+            if future.set_running_or_notify_cancel():
+                future.set_result(run(*args))
+
+
+class Waited(Future[Any]):
+    def __init__(self, of: Reversed) -> None:
+        super().__init__()
+        self.of = of
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.of.go()
+        return super().result(timeout)
+
+
+def same(one: Distribution, other: Distribution) -> bool:
+    return (
+        one.finished.to_bytes() == other.finished.to_bytes()
+        and one.parties == other.parties
+        and one.explanation == other.explanation
+        and one.approximation == other.approximation
+    )
+
+
+def agree(found: Distribution, kept: Replay) -> None:
+    assert found.samples == kept.samples
+    assert found.mean_ms == pytest.approx(kept.mean_ms, rel=1e-12)
+    assert found.std_ms == pytest.approx(kept.std_ms, rel=1e-9, abs=1e-9)
+    for percent, exact in kept.percentiles(PERCENTS).items():
+        assert abs(found.percentile(percent) - exact) <= ERROR * exact
+    assert found.approximation == kept.approximation
+
+
+@pytest.mark.parametrize("network", [NETWORK, NETWORK.with_link("site 1", "site 2", loss=0.02)])
+def test_the_samples_are_those_of_a_replay(network: Network) -> None:
+    found = GRAPH.distribution(
+        network, SAMPLES, seed=3, parties=True, explain=True, executor=Reversed()
+    )
+    kept = GRAPH.replay(network, SAMPLES, seed=3, parties=True, explain=True)
+    agree(found, kept)
+    for i, times in kept.parties_ms.items():
+        for level, exact in zip((0.5, 0.99), np.quantile(times, (0.5, 0.99)), strict=True):
+            assert abs(found.parties[i].quantile(level) - exact) <= ERROR * exact
+    assert found.explanation is not None
+    assert kept.explanation is not None
+    assert found.explanation.last == pytest.approx(kept.explanation.last)
+    assert found.explanation.split_ms == pytest.approx(kept.explanation.split_ms)
+    for name, share in kept.explanation.links.items():
+        assert found.explanation.links[name].mean_ms == pytest.approx(share.mean_ms)
+        assert found.explanation.links[name].probability == pytest.approx(share.probability)
+    for i, share in kept.explanation.parties.items():
+        assert found.explanation.parties[i].probability == pytest.approx(share.probability)
+    ms = kept.percentile(90)
+    assert found.within(ms) == pytest.approx(kept.within(ms), abs=0.01)
+
+
+def test_who_works_out_what_does_not_matter() -> None:
+    def found(executor: Executor, **more: bool) -> Distribution:
+        return GRAPH.distribution(NETWORK, SAMPLES, seed=3, executor=executor, **more)
+
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(3) as three:
+        assert same(
+            found(one, parties=True, explain=True), found(three, parties=True, explain=True)
+        )
+        assert same(found(one), found(Reversed()))
+        # The threads have another job's plan by now.
+        approximate = found(three, approximate=True)
+        assert same(found(one, approximate=True), approximate)
+    agree(approximate, GRAPH.replay(NETWORK, SAMPLES, seed=3, approximate=True))
+    assert "approximate (fitted to" in str(approximate)
+
+
+def test_processes_are_the_default_and_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Watched(Processes):
+        def __init__(self, tasks: int) -> None:
+            made.append(tasks)
+            super().__init__(min(tasks, 1))
+
+    monkeypatch.setattr(many, "Processes", Watched)
+    told: list[float] = []
+    found = GRAPH.distribution(NETWORK, SAMPLES, seed=3, progress=told.append)
+    assert made == [3]
+    assert told == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert same(found, GRAPH.distribution(NETWORK, SAMPLES, seed=3, executor=Reversed()))
+
+
+def test_one_block_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "Processes", None)
+    agree(GRAPH.distribution(NETWORK, 10), GRAPH.replay(NETWORK, 10))
+
+
+def test_samples_that_are_all_alike_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "Processes", None)
+    network = Network.mesh((1, 2, 3), Constant(20.0))
+    found = GRAPH.distribution(network, 10**12, parties=True, explain=True)
+    once = GRAPH.replay(network, 1, explain=True)
+    assert found.samples == 10**12
+    assert found.percentile(99.9) == found.mean_ms == once.mean_ms
+    assert found.std_ms == 0.0
+    assert found.explanation == once.explanation
+    assert found.parties[ONE].count == 10**12
+
+
+class Lazy(Executor):
+    """At once; counts what is under way."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def submit(self, run: Any, /, *args: Any, **named: Any) -> Future[Any]:
+        self.begun += 1
+        future: Future[Any] = Future()
+        future.set_result(run(*args))
+        return future
+
+
+def test_memory_does_not_grow_with_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "AHEAD", 2)
+    GRAPH.distribution(NETWORK, CHUNK, executor=Lazy())  # what is loaded once
+
+    def peak(blocks: int) -> int:
+        tracemalloc.start()
+        try:
+            GRAPH.distribution(NETWORK, blocks * many.BLOCK, executor=Lazy())
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few, more = peak(4), peak(40)
+    assert more < few + 64_000  # 40 blocks' samples would be 640,000 bytes
+
+
+class Failing(Executor):
+    """The second block fails."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, run: Any, /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.futures.append(future)
+        if len(self.futures) == 1:
+            future.set_result(run(*args))
+        elif len(self.futures) == 2:
+            future.set_exception(OSError("gone"))
+        return future
+
+
+def test_after_a_failure_nothing_more_is_begun() -> None:
+    failing = Failing()
+    with pytest.raises(OSError, match="gone"):
+        GRAPH.distribution(NETWORK, SAMPLES, executor=failing)
+    assert failing.futures[2].cancelled()
+
+
+# ---------------------------------------------------------------------- errors
+
+
+class Stays(LogNormal):
+    def __reduce__(self) -> Any:
+        raise TypeError("it stays here")
+
+
+def test_a_network_that_cannot_go_elsewhere_is_refused() -> None:
+    network = Network.mesh((1, 2, 3), Stays(20.0, 0.5), name="odd")
+    with pytest.raises(UsageError, match="network odd cannot go elsewhere: it stays here"):
+        GRAPH.distribution(network, SAMPLES)
+
+
+@pytest.mark.parametrize("samples", [0, -1, 1.5])
+def test_how_many_is_checked(samples: Any) -> None:
+    with pytest.raises(UsageError, match="samples is"):
+        GRAPH.distribution(NETWORK, samples)
+
+
+def test_what_cannot_be_replayed_is_refused_before_anything_runs() -> None:
+    with pytest.raises(UsageError, match="cannot be replayed"):
+        GRAPH.distribution(NETWORK, costs=Measured(), executor=Failing())
+    with pytest.raises(UsageError, match="leave out explain, or approximate"):
+        GRAPH.distribution(NETWORK, explain=True, approximate=True)
+
+
+# ---------------------------------------------------------------------- shown
+
+
+def test_it_is_shown_and_compared_as_a_replay() -> None:
+    found = GRAPH.distribution(NETWORK, SAMPLES, seed=3, executor=Reversed())
+    kept = GRAPH.replay(NETWORK, SAMPLES, seed=3)
+    assert str(found).splitlines()[:2] == str(kept).splitlines()[:2]
+    assert "none of the samples kept: percentiles to 0.1%" in str(found)
+    low, high = found.interval(99)
+    assert low < found.percentile(99) < high
+    both = compare({"kept": kept, "sketched": found})
+    first, second = both.rows()
+    assert second["n"] == first["n"] == SAMPLES
+    assert second["p99_ms"] == pytest.approx(first["p99_ms"], rel=ERROR)
+    assert "sketched: none of the samples kept" in repr(both)
+    for chart in (found.plot(), both.plot(), both.ranked()):
+        assert chart.axes
+
+
+def test_the_command_line_takes_it_for_many(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli_compare, "MOST_KEPT", 100)
+    assert main(["compare", "seoul", "--samples=200"]) == 0
+    assert "none of the samples kept" in capsys.readouterr().out
+    assert main(["sim", "seoul", "--samples=200"]) == 0
+    assert "percentiles to 0.1%" in capsys.readouterr().out
