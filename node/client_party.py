@@ -26,7 +26,15 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND, GIVEN_UP, AbortNotice, Phase
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.mail import opened
-from node.errors import ApiError, BadRequest, Conflict, NotFound, Unauthorized, Upstream
+from node.errors import (
+    ApiError,
+    BadRequest,
+    Busy,
+    Conflict,
+    NotFound,
+    Unauthorized,
+    Upstream,
+)
 from node.timing import Timing
 from node.workers import Workers
 
@@ -228,7 +236,7 @@ def leaves_open(error: BaseException) -> bool:
     """Whether a session may be open at the gateway after this came of a request for it."""
     if isinstance(error, Upstream):
         return not 400 <= error.upstream_status < 500
-    return not isinstance(error, (BadRequest, Unauthorized, NotFound, Conflict))
+    return not isinstance(error, (BadRequest, Unauthorized, NotFound, Conflict, Busy))
 
 
 async def give_up(

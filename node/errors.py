@@ -77,6 +77,17 @@ class Conflict(ApiError):
         super().__init__(409, message, _retry(retry_after))
 
 
+class Busy(ApiError):
+    """429: as many keys are being made as the gateway makes at a time, and enough wait already.
+
+    Args:
+        retry_after: seconds after which it may be otherwise.
+    """
+
+    def __init__(self, message: str, retry_after: str | None = None) -> None:
+        super().__init__(429, message, _retry(retry_after))
+
+
 class NotConfigured(ApiError):
     """500: the node was started without the address of its gateway."""
 

@@ -26,6 +26,8 @@ from mpcsim.rpc.errors import (
     GENERATION,
     NOT_FOUND,
     RECOVERY,
+    TOO_MANY,
+    TOO_MANY_MAKINGS,
     UNPROCESSABLE,
     busy,
     key_exists,
@@ -46,6 +48,7 @@ from node.errors import (
     AnotherBoot,
     ApiError,
     BadRequest,
+    Busy,
     Conflict,
     NotFound,
     Unauthorized,
@@ -394,6 +397,8 @@ def _refusal(reply: Reply) -> ApiError:
         return BadRequest(text)
     if reply.status == CONFLICT and text in _CONFLICTS:
         return Conflict(text, reply.retry_after)
+    if reply.status == TOO_MANY and text == TOO_MANY_MAKINGS:
+        return Busy(text, reply.retry_after)
     party = said.get("party")
     kind = AnotherBoot if reply.status == ANOTHER_BOOT else Upstream
     return kind(

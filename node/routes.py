@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from mpcsim import __version__
 from mpcsim.primitives.bip32 import parse_path
+from mpcsim.rpc.errors import TOO_MANY_MAKINGS
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
@@ -47,6 +48,7 @@ ERROR_EXAMPLES: Final[Mapping[int, str]] = {
     409: "secp256k1 key already exists for this user",
     413: "The body has more than 262144 bytes",
     415: "The content type must be application/json",
+    429: TOO_MANY_MAKINGS,
     500: "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached",
     502: Unreachable().message,
     504: UpstreamTimeout().message,
@@ -58,6 +60,7 @@ ERROR_MEANINGS: Final[Mapping[int, str]] = {
     409: "The user's keys do not allow this now; `Retry-After` says when they may.",
     413: "The body is too long.",
     415: "The body is not declared as JSON.",
+    429: "The gateway makes only so many keys at a time; `Retry-After` says when to try again.",
     500: "Internal error, or the gateway or an MPC node answered with an error.",
     502: "The node cannot reach its gateway.",
     504: "The gateway did not answer in time.",
@@ -127,7 +130,7 @@ async def health(request: Request) -> Response:
 @wallet.post(
     "/generate",
     response_model=KeyShareRecord,
-    responses=fails_with(409, *WITH_BODY, makes_key=True),
+    responses=fails_with(409, 429, *WITH_BODY, makes_key=True),
     summary="Generate key share",
 )
 async def generate(body: NewKeyRequest, request: Request) -> Response:
@@ -135,7 +138,8 @@ async def generate(body: NewKeyRequest, request: Request) -> Response:
 
     Keep `key_id`, `encrypted_share` and `secret_store` encrypted: the node keeps nothing. A user
     has one key a curve; where there is one already the answer is 409, and `recover` is what to use.
-    While one is being made, by this or another caller, it is 409 with `Retry-After`.
+    While one is being made, by this or another caller, it is 409 with `Retry-After`. A gateway may
+    have callers wait while it makes keys for others, and answer 429 if there are too many of them.
 
     After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if there is a key now,
     `recover` it.
@@ -148,14 +152,14 @@ async def generate(body: NewKeyRequest, request: Request) -> Response:
 @wallet.post(
     "/recover",
     response_model=KeyShareRecord,
-    responses=fails_with(404, 409, *WITH_BODY, makes_key=True),
+    responses=fails_with(404, 409, 429, *WITH_BODY, makes_key=True),
     summary="Recover key share",
 )
 async def recover(body: NewKeyRequest, request: Request) -> Response:
     """Replace a lost share: same public key, new `key_id`, new shares for all holders.
 
     The old share no longer signs once this has succeeded. One recovery at a time: another one
-    meanwhile is answered 409 with `Retry-After`.
+    meanwhile is answered 409 with `Retry-After`. Waiting, and 429, are as for `generate`.
 
     After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if the key's `key_id` is
     not the one you hold a share of, `recover` again.

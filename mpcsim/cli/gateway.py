@@ -15,7 +15,7 @@ from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
-from mpcsim.gateway.sessions import LEASE_S
+from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.listening import ConnectionLimits
@@ -71,6 +71,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="signing requests that may wait for one key (default: refuse a second one at once)",
     )
     parser.add_argument(
+        "--making-limit",
+        type=_at_least(0, int),
+        default=0,
+        metavar="N",
+        help="keys that may be made at a time, by generate and recover of all users together, so "
+        "that signing keeps its share of the cores; more wait in order, and whoever has tokens can "
+        "keep others waiting (default: no limit)",
+    )
+    parser.add_argument(
+        "--making-queue",
+        type=_at_least(0, int),
+        default=MAKING_QUEUE,
+        metavar="N",
+        help="how many may wait for that; more are answered 429 (default %(default)s)",
+    )
+    parser.add_argument(
+        "--making-wait",
+        type=_at_least(0, float),
+        default=MAKING_WAIT_S,
+        metavar="S",
+        help="seconds after which those who wait are answered 429, too; less than the node's "
+        "GATEWAY_TIMEOUT_S (default %(default)s)",
+    )
+    parser.add_argument(
         "--token-lifetime",
         type=_at_least(1, float),
         default=TOKEN_LIFETIME_S,
@@ -99,6 +123,9 @@ def given(options: argparse.Namespace) -> list[str]:
     """The same options, but the address, for a command line."""
     found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
     found += ["--lease", str(options.lease)]
+    found += ["--making-limit", str(options.making_limit)]
+    found += ["--making-queue", str(options.making_queue)]
+    found += ["--making-wait", str(options.making_wait)]
     for name in ("forwarding", "network"):
         if (value := getattr(options, name)) is not None:
             found += [f"--{name}", value]
@@ -120,6 +147,9 @@ def run(options: argparse.Namespace) -> int:
             seed=under.seed if under else 0,
             forwarding=options.forwarding,
             queue=options.queue,
+            making_limit=options.making_limit,
+            making_queue=options.making_queue,
+            making_wait_s=options.making_wait,
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,
         ),

@@ -12,7 +12,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -283,7 +283,7 @@ class _Api:
             raise HTTPException(404)
         token = bearer(request.headers.get("authorization"))
         try:
-            asking = Asking(self._verifier.verify(token))
+            asking = Asking(self._verifier.verify(token), gone=partial(_gone, request))
         except TokenError as error:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.
@@ -308,6 +308,12 @@ class _Api:
             return await self._gateway.stream(verb, asking, incoming)
         finally:
             incoming.stop()
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the caller hangs up; once the body is read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 @cache

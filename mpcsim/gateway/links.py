@@ -17,6 +17,7 @@ from mpcsim.rpc.carrier import GATEWAY, Carrier, Pieces
 from mpcsim.rpc.errors import (
     LinkFailed,
     NodeFailed,
+    Refused,
     at_odds,
     timed_out,
     unintelligible,
@@ -114,6 +115,11 @@ class Link:
                 called = self._timer()
                 try:
                     reply = await self._ask(scope, data)
+                except LinkFailed:
+                    raise
+                except Refused as refused:
+                    await exchange.refuse(len(str(refused)))
+                    raise
                 finally:
                     compute = self._timer() - called
                     carrier.handled(party)

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +33,7 @@ from mpcsim.rpc.errors import (
     Refused,
     busy,
     no_such_session,
+    too_many_makings,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
@@ -33,6 +42,10 @@ from mpcsim.rpc.tokens import Claims
 
 LEASE_S: Final = 5.0
 """How long a session's caller may be silent before the key's next caller takes its place."""
+MAKING_QUEUE: Final = 100
+"""How many may wait to have a key made, where there is a limit: each holds a connection."""
+MAKING_WAIT_S: Final = 10.0
+"""How long they wait at most: a node gives up after 30 s, and making a key takes some of them."""
 SIGNING_REQUESTS: Final = {"secp256k1": 2, "ed25519": 1}
 """Of the client in a signing session. It has looked at what can be guessed from when it makes the
 last one; until then the key's turn is not over, whatever the MPC node says."""
@@ -46,6 +59,8 @@ class Asking:
 
     claims: Claims
     times: Times = field(default_factory=Times)
+    gone: Callable[[], Awaitable[None]] | None = None
+    """Returns once nobody waits for the answer, where that can be told."""
 
 
 @dataclass
@@ -95,6 +110,9 @@ class Sessions:
         signing_s: float = SIGNING_S,
         making_s: float = MAKING_S,
         lease_s: float = LEASE_S,
+        making_limit: int = 0,
+        making_queue: int = MAKING_QUEUE,
+        making_wait_s: float = MAKING_WAIT_S,
     ) -> None:
         """No session.
 
@@ -105,6 +123,8 @@ class Sessions:
                 request is refused at once.
             signing_s: how long a signing session may take; ``making_s``: the others.
             lease_s: how long a session's caller may be silent before another takes its place.
+            making_limit: sessions of all users that may make keys at a time; 0: no limit.
+            making_queue: how many more may wait for that, in order; ``making_wait_s``: how long.
         """
         self._links = links
         self._clock = clock
@@ -115,9 +135,15 @@ class Sessions:
         # Whoever waits for a client that is lost is to see its session end.
         self._signing = KeyQueue(queue, signing_s + CALLING_OFF_S)
         self._making = KeyQueue(0, 0.0)
+        self._makings = KeyQueue(making_queue, making_wait_s, making_limit or math.inf)
         self._unclosed: dict[tuple[PartyId, str], list[Session]] = {}
         """By MPC node and key: sessions that are off though the node could not be told."""
         self._under_way: set[asyncio.Task[None]] = set()
+
+    @property
+    def queues(self) -> Mapping[str, KeyQueue]:
+        """Who has which key to themselves, by what they do with it."""
+        return {"signing": self._signing, "making": self._making}
 
     def of_key(self, key_id: str) -> list[Session]:
         """Those that act on a key, or replace it."""
@@ -140,16 +166,19 @@ class Sessions:
     ) -> Session:
         """Enter a session in the books, once it has its key.
 
-        Of makings, generations and recoveries, there is one for a user and curve; of signing
-        sessions, one for a key at an MPC node.
+        Of makings, generations and recoveries, there is one for a user and curve, and of all of
+        them as many as the limit says; of signing sessions, one for a key at an MPC node.
 
         Raises:
-            Refused: another session has the place, and its caller is not silent.
+            Refused: another session has the place, and its caller is not silent; or so many keys
+                are being made that this one would have to wait for too long.
         """
         await self._expire()
         user_id, making = asking.claims.user_id, what != SIGNING
         place: Hashable = (user_id, curve) if making else (nodes, key_id)
         leave = await self._take(self._making if making else self._signing, place, what)
+        if making:
+            leave = await self._take_part(asking, leave)
         if session_id in self._sessions:
             leave()
             raise Refused(CONFLICT, "a session of this id is open")
@@ -193,6 +222,33 @@ class Sessions:
         finally:
             if relief is not None:
                 relief.cancel()
+
+    async def _take_part(self, asking: Asking, leave: Callable[[], None]) -> Callable[[], None]:
+        """Wait until so few keys are being made that another may.
+
+        The key itself is taken already: whoever waits keeps others of the same user from waiting
+        for the same, and nothing changes about the key meanwhile. Signing waits for none of this.
+
+        Args:
+            leave: gives up the key.
+
+        Returns:
+            What gives up both.
+        """
+        makings = self._makings
+        try:
+            leave_makings = await makings.take(None, asking.gone)
+        except BaseException as error:
+            leave()
+            if isinstance(error, TimeoutError):
+                raise too_many_makings(max(1, math.ceil(makings.patience_s))) from None
+            raise
+
+        def leave_both() -> None:
+            leave()
+            leave_makings()
+
+        return leave_both
 
     async def _relieve(self, queue: KeyQueue, place: Hashable) -> None:
         """For somebody who waits for a place: end the session that has it once its caller is

@@ -31,6 +31,10 @@ class Exchange(Protocol):
         """Take as long as an answer of ``size`` bytes needs."""
         ...
 
+    async def refuse(self, size: int) -> None:
+        """The same for an answer that is none, where refusals do not come back at once."""
+        ...
+
     def going(self, pieces: Pieces) -> Pieces:
         """The bytes of a request as they arrive; each piece is put on its way when it comes."""
         ...
@@ -114,6 +118,8 @@ class AtOnce:
 
     async def come(self, size: int) -> None:
         """See ``Exchange``."""
+
+    refuse = come
 
     async def going(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""

@@ -20,12 +20,14 @@ UNPROCESSABLE: Final = 422
 """At the end of the path is no key."""
 FAILED_DEPENDENCY: Final = 424
 """What the other MPC node has to say first is not here, or too old."""
+TOO_MANY: Final = 429
 INTERNAL_ERROR: Final = 500
 BAD_GATEWAY: Final = 502
 UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
 
 
+TOO_MANY_MAKINGS: Final = "too many keys are being made; try again later"
 SIGNING: Final = "signing session"
 GENERATION: Final = "generation"
 RECOVERY: Final = "recovery"
@@ -156,6 +158,11 @@ def key_exists(curve: str) -> Refused:
 
 def recovered_meanwhile() -> Refused:
     return Refused(CONFLICT, "the key has been recovered meanwhile")
+
+
+def too_many_makings(retry_after_s: int) -> Refused:
+    """The gateway makes no more keys at a time, and enough wait already."""
+    return Refused(TOO_MANY, TOO_MANY_MAKINGS, retry_after_s)
 
 
 def busy(what: str, retry_after_s: int | None = None) -> Refused:

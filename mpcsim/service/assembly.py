@@ -107,6 +107,7 @@ def open_gateway(
             for secret in secrets.values():
                 belong(registry, REGISTRY, secret.deployment)
         simulated = SimulatedNetwork(options.network, options.faults, options.seed)
+        carrier = options.carrier or simulated
         links: dict[PartyId, Link] = {}
         for party, secret in secrets.items():
             port: MpcNodePort
@@ -117,7 +118,7 @@ def open_gateway(
                 port = _distant(party, options.mpc_nodes[party], options.link_timeout_s)
             grants = GrantIssuer(party, secret.key, _part(rng, f"{ROLES[party]} grants"), now)
             links[party] = Link(
-                port, grants, simulated, timer=options.timer, timeout_s=options.link_timeout_s
+                port, grants, carrier, timer=options.timer, timeout_s=options.link_timeout_s
             )
         sessions = Sessions(
             links,
@@ -126,19 +127,22 @@ def open_gateway(
             signing_s=options.signing_s,
             making_s=options.making_s,
             lease_s=options.lease_s,
+            making_limit=options.making_limit,
+            making_queue=options.making_queue,
+            making_wait_s=options.making_wait_s,
         )
         activation = Activation(registry, links, sessions)
         meeting = Meeting(links, activation, options.clock)
         if options.mpc_nodes is None:
             _at_once(meeting.hold())
-        waves = Waves(sessions, links, simulated)
+        waves = Waves(sessions, links, carrier)
         suspensions = Suspensions(registry, links, sessions)
         gateway = Gateway(
             registry,
             links,
             sessions,
             waves=waves,
-            streaming=Streaming(sessions, links, simulated, options.forwarding),
+            streaming=Streaming(sessions, links, carrier, options.forwarding),
             activation=activation,
             suspensions=suspensions,
             meeting=meeting,
@@ -154,7 +158,7 @@ def open_gateway(
             token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
         )
-        app.add_middleware(Transit, carrier=simulated)
+        app.add_middleware(Transit, carrier=carrier)
         return OpenGateway(
             app,
             gateway,

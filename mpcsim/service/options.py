@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
 from mpcsim.gateway.links import LINK_TIMEOUT_S
-from mpcsim.gateway.sessions import LEASE_S
+from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.gateway.smart_accounts import MakeService
 from mpcsim.ids import PartyId
 from mpcsim.party_events import Listener, silent
 from mpcsim.rng import Rng
+from mpcsim.rpc.carrier import Carrier
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import check_forwarding
+from mpcsim.sim.network.transport import check_forwarding, whole
 from mpcsim.sim.run.faults import Fault
 
 
@@ -32,12 +35,26 @@ class GatewayOptions:
     """What goes wrong on them."""
     seed: int = 0
     """Of latencies, losses and random faults."""
+    carrier: Carrier | None = None
+    """Carries messages over the links in place of network, faults and seed."""
     forwarding: str | None = None
     """What the gateway does with the messages of a signature: ``store`` them and forward them once
     they are whole, or ``stream``: forward what it has of one (``mpcsim.gateway.streaming``). None:
     as the network in force has it (``Connection.forwarding``), and without one ``store``."""
     queue: int = 0
     """Signing requests that may wait for one key; 0 refuses a second one at once."""
+    making_limit: int = 0
+    """Keys that may be made at a time, by generations and recoveries of all users together, from
+    the request that begins one until it is activated or off; more wait in order. 0: as many as are
+    asked for. That is the default because what a machine can bear depends on its cores, and a limit
+    that is too low makes people wait, or sends them away, who harm nobody. With a limit, whoever
+    has tokens for as many keys can keep all others waiting, each time for as long as a session may
+    take (``making_s``). Signing never waits for any of this."""
+    making_queue: int = MAKING_QUEUE
+    """How many may wait to have a key made; more are refused at once (429)."""
+    making_wait_s: float = MAKING_WAIT_S
+    """How long one waits at most before it is refused, too. A node must be more patient than that
+    (``GATEWAY_TIMEOUT_S``), or it never hears why."""
     token_lifetime_s: float = TOKEN_LIFETIME_S
     """Of access and key tokens."""
     signing_s: float = SIGNING_S
@@ -65,6 +82,11 @@ class GatewayOptions:
     def __post_init__(self) -> None:
         if self.forwarding is not None:
             check_forwarding("forwarding", self.forwarding)
+        for name in ("making_limit", "making_queue"):
+            if not whole(value := getattr(self, name), 0):
+                raise UsageError(f"{name} is {value}: not a whole number from 0 on")
+        if not 0 <= self.making_wait_s < math.inf:
+            raise UsageError(f"making_wait_s is {self.making_wait_s}: no time in seconds")
 
 
 DEFAULTS: Final = GatewayOptions()

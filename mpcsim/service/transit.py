@@ -17,8 +17,8 @@ _CARRIED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
 class Transit:
     """ASGI middleware that has requests of a node carried to the gateway, and replies back.
 
-    A request's body arrives in the parts in which the link brings it; what is refused comes back at
-    once. What the gateway does with the first parts before the last is its own business.
+    A request's body arrives in the parts in which the link brings it. What the gateway does with
+    the first parts before the last is its own business.
     """
 
     def __init__(self, app: ASGIApp, carrier: Carrier) -> None:
@@ -109,8 +109,9 @@ class _Back:
             self._pieces.put_nowait(message)
             self._carrying = asyncio.create_task(self._carry())
         else:
-            if self._start["status"] < 400:
-                await self._exchange.come(len(message["body"]))
+            refused = self._start["status"] >= 400
+            carry = self._exchange.refuse if refused else self._exchange.come
+            await carry(len(message["body"]))
             await self._send(self._start)
             await self._send(message)
 

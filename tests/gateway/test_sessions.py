@@ -58,6 +58,7 @@ def nothing_open(gateway):
             service._sessions,
             service._signing._lines,
             service._making._lines,
+            service._makings._lines,
             service._unclosed,
             *(link.node._sessions or link.node._busy for link in gateway.links.values()),
         ]

@@ -16,6 +16,7 @@ import pytest
 from nacl.signing import VerifyKey
 
 import mpcsim
+from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.ids import OPERATOR
 from mpcsim.rpc.tokens import TokenIssuer
 from mpcsim.rpc.transport import HttpTransport
@@ -226,6 +227,7 @@ SAYS = {
     409: r"(ed25519 key already exists for this user|a recovery for this key is in progress)",
     413: r"The body has more than 262144 bytes",
     415: r"The content type must be application/json",
+    429: r"too many keys are being made; try again later",
     500: r"Upstream returned \d{3} [A-Z][A-Za-z ]+: .+",
     502: r".*WAAS_API_URL.*",
     504: r"The gateway did not answer in time.*",
@@ -237,8 +239,10 @@ DONE = {  # by test_every_documented_failure
 }
 for _method, _path, _status in [
     ("POST", "/v3/wallet/generate", 409),
+    ("POST", "/v3/wallet/generate", 429),
     ("POST", "/v3/wallet/recover", 404),
     ("POST", "/v3/wallet/recover", 409),
+    ("POST", "/v3/wallet/recover", 429),
     ("POST", "/v3/wallet/sign", 404),
     ("POST", "/v3/wallet/presign", 404),
     ("POST", "/v3/wallet/publickey", 404),
@@ -287,6 +291,8 @@ def failing(found, path, status):
             return recovering_already(found, alice)
         case 409:
             return request_to(found, alice, path)
+        case 429:
+            return too_many_already(found, path)
         case 413:
             headers = {"content-type": "application/json"}
             return alice.post(path, content=b" " * (MAX_BODY_BYTES + 1), headers=headers)
@@ -305,6 +311,20 @@ def recovering_already(found, api):
     finally:
         leave()
     assert response.headers["Retry-After"] == "1"
+    return response
+
+
+def too_many_already(found, path):
+    """The answer to a request for a key while the gateway makes as many as it may."""
+    sessions = found.gateway.gateway.sessions
+    unlimited = sessions._makings
+    sessions._makings = KeyQueue(0, 10.0, places=0)
+    try:
+        name = "alice" if path == "/v3/wallet/recover" else "keyless"
+        response = request_to(found, found.user(name), path)
+    finally:
+        sessions._makings = unlimited
+    assert response.headers["Retry-After"] == "10"
     return response
 
 

@@ -1,0 +1,427 @@
+"""How many keys are made at a time, and who waits for that, how long, and who does not."""
+
+import asyncio
+import math
+import os
+from contextlib import closing, suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.key_queue import KeyQueue
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.sessions import Sessions
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import TOO_MANY_MAKINGS
+from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
+from mpcsim.service import GatewayOptions
+from mpcsim.sim.network.topology import Network
+from node.local import LocalService
+from tests.gateway.test_sessions import nothing_open, refusal, run
+from tests.helpers.gateway import Client, Clock, Failed, open_with, reopen
+from tests.node.wallets import CHEAP
+
+TOO_MANY = (429, TOO_MANY_MAKINGS)
+
+
+async def until(met):
+    async with asyncio.timeout(10):
+        while not met():
+            await asyncio.sleep(0)
+
+
+def waiting(gateway):
+    """How many are in the line."""
+    return len(gateway.gateway.sessions._makings._lines.get(None, ()))
+
+
+async def served(taking):
+    """What gives up the place that somebody who waited has by now."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert taking.done()
+    return await taking
+
+
+def under_way(gateway):
+    return sum(session.making for session in gateway.gateway.sessions._sessions.values())
+
+
+# ---------------------------------------------------------------------- the line itself
+
+
+ACTIONS = (*["take"] * 5, "leave", "leave", "late", "cancel", "gone")
+
+
+@given(
+    st.integers(1, 2),
+    st.integers(0, 3),
+    st.lists(st.sampled_from(ACTIONS), min_size=8, max_size=30),
+    st.data(),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, actions, data):
+    """Beside a model: those who hold, and those who wait, in order."""
+
+    async def work():
+        queue = KeyQueue(capacity, 1000.0, places)
+        holding, line, hung_up = [], [], {}
+        for number, action in enumerate(actions):
+            if action == "take":
+                gone = hung_up[number] = asyncio.Event()
+                taking = asyncio.create_task(queue.take("key", gone.wait))
+                taking.set_name(str(number))
+                await asyncio.sleep(0)
+                if len(holding) < places:
+                    holding.append(await taking)
+                elif len(line) < capacity:
+                    line.append(taking)
+                else:
+                    with pytest.raises(TimeoutError):
+                        await taking
+            elif action == "leave" and holding:
+                leave = holding.pop(data.draw(st.integers(0, len(holding) - 1)))
+                leave()
+                leave()
+                if line:
+                    holding.append(await served(line.pop(0)))
+            elif action == "late" and line:  # its place comes as it leaves
+                taking = line.pop(0)
+                holding.pop()()
+                taking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await taking
+                if line:
+                    holding.append(await served(line.pop(0)))
+            elif action in ("cancel", "gone") and line:
+                taking = line.pop(data.draw(st.integers(0, len(line) - 1)))
+                if action == "gone":
+                    hung_up[int(taking.get_name())].set()
+                    with pytest.raises(TimeoutError):
+                        await taking
+                else:
+                    taking.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await taking
+            assert all(not taking.done() for taking in line)
+            assert queue.taken("key") == bool(holding)
+        for taking in line:
+            taking.cancel()
+        await asyncio.gather(*line, return_exceptions=True)
+        for leave in holding:
+            leave()
+        assert not queue._lines
+        assert not queue._held
+
+    asyncio.run(work())
+
+
+def test_a_place_that_comes_as_patience_ends_is_passed_on():
+    async def work():
+        queue = KeyQueue(2, 0.01)
+        leave = await queue.take("key")
+        late = asyncio.create_task(queue.take("key"))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.01, leave)
+        with suppress(TimeoutError):
+            (await late)()
+        assert not queue.taken("key")
+
+    asyncio.run(work())
+
+
+# ---------------------------------------------------------------------- at the gateway
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, limit):
+    asked, begun, most = [], [], [0]
+    original, join = Link.call, Sessions._take_part
+
+    async def joining(sessions, asking, leave):
+        asked.append(asking.claims.user_id)
+        return await join(sessions, asking, leave)
+
+    async def call(link, scope, *arguments, **options):
+        if scope.verb in ("generate", "recover") and link.port.me == 2:
+            begun.append(scope.user_id)
+        most[0] = max(most[0], under_way(gateway_of[0]))
+        return await original(link, scope, *arguments, **options)
+
+    gateway_of = []
+
+    async def work(gateway, client):
+        gateway_of.append(gateway)
+        users = [Client.of(gateway, f"user {n}") for n in range(5)]
+        monkeypatch.setattr(Link, "call", call)
+        monkeypatch.setattr(Sessions, "_take_part", joining)
+        for makings in ("generate", "recover"):
+            asked.clear()
+            begun.clear()
+            most[0] = 0
+            await asyncio.gather(*(getattr(user, makings)("ed25519") for user in users))
+            assert len(set(asked)) == 5
+            assert begun == asked
+            assert most[0] == limit
+        assert nothing_open(gateway)
+
+    run(work, making_limit=limit)
+
+
+def test_without_a_limit_nobody_waits():
+    async def work(gateway, client):
+        begun = [await Client.of(gateway, f"user {n}").begin_generate("ed25519") for n in range(12)]
+        assert under_way(gateway) == len(begun) == 12
+
+    run(work)
+
+
+def test_signing_waits_for_none_of_it():
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        other = await client.generate("secp256k1")
+        begun = await client.begin_recover("ed25519")
+        late = asyncio.create_task(client.recover("secp256k1"))
+        await until(lambda: waiting(gateway) == 1)
+        for key in (share, other, share):
+            await client.sign(key)
+        assert not late.done()
+        assert under_way(gateway) == 1
+        await client.activate(*begun)
+        await client.check_works(await late)
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1)
+
+
+def test_one_user_waits_once_for_a_key():
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        bob, again = Client.of(gateway, "bob"), Client.of(gateway, "bob")
+        first = asyncio.create_task(bob.generate("ed25519"))
+        await until(lambda: waiting(gateway) == 1)
+        said = await refusal(again.generate("ed25519"))
+        assert said == (409, "a generation for this key is in progress")
+        await client.activate(*begun)
+        await bob.check_works(await first)
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1)
+
+
+def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again():
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
+        first = asyncio.create_task(bob.generate("ed25519"))
+        await until(lambda: waiting(gateway) == 1)
+        with pytest.raises(Failed) as failed:
+            await carol.generate("ed25519")
+        assert (failed.value.status, failed.value.error) == TOO_MANY
+        assert failed.value.response.headers["Retry-After"] == "10"
+        assert not first.done()
+        await client.activate(*begun)
+        await first
+        await carol.check_works(await carol.generate("ed25519"))
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1, making_queue=1)
+
+
+def test_who_waits_too_long_is_refused_and_leaves_the_line():
+    async def work(gateway, client):
+        old = await client.generate("ed25519")
+        begun = await Client.of(gateway, "bob").begin_generate("ed25519")
+        with pytest.raises(Failed) as failed:
+            await client.recover("ed25519")
+        assert (failed.value.status, failed.value.error) == TOO_MANY
+        assert failed.value.response.headers["Retry-After"] == "1"
+        assert waiting(gateway) == 0
+        await client.check_works(old)
+        await Client.of(gateway, "bob").activate(*begun)
+        await client.recover("ed25519")
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1, making_wait_s=0.05)
+
+
+def test_a_cancelled_call_leaves_the_line():
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
+        calls = []
+        for user in (bob, carol):
+            calls.append(asyncio.create_task(user.generate("ed25519")))
+            await until(lambda: waiting(gateway) == len(calls))
+        calls[0].cancel()
+        await until(lambda: waiting(gateway) == 1)
+        await client.activate(*begun)
+        await carol.check_works(await calls[1])
+        assert calls[0].cancelled()
+        await bob.check_works(await bob.generate("ed25519"))  # and the key is free
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1)
+
+
+def test_who_hangs_up_leaves_the_line_and_nothing_begins():
+    """A handler is not cancelled when its caller goes away; this one takes note of it."""
+
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        bob = Client.of(gateway, "bob")
+        transport = AsgiTransport(gateway.app, Limits(total_s=0.05))
+        body = wire.Generate(os.urandom(32), "ed25519", ()).to_bytes()
+        with pytest.raises(TooLate):
+            await transport.request("POST", wire.PREFIX + "generate", token=bob.token, body=body)
+        async with asyncio.timeout(20):
+            await transport.close()
+        assert waiting(gateway) == 0
+        assert under_way(gateway) == 1
+        await client.activate(*begun)
+        assert nothing_open(gateway)
+        await bob.generate("ed25519")
+
+    run(work, making_limit=1, making_wait_s=1000)
+
+
+def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires():
+    async def work(gateway, client):
+        late = await client.begin_generate("ed25519")
+        bob = Client.of(gateway, "bob")
+        await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
+        assert (await refusal(client.activate(*late)))[0] == 410
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1, making_s=0.3)
+
+
+def test_whoever_takes_the_place_of_a_silent_caller_takes_it_here_too():
+    clock = Clock()
+
+    async def work(gateway, client):
+        await client.begin_generate("ed25519")
+        clock.now += 10
+        begun = await client.begin_generate("ed25519")
+        assert under_way(gateway) == 1
+        await client.activate(*begun)
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1, making_wait_s=0.05, clock=clock)
+
+
+def test_a_making_that_fails_gives_up_its_place():
+    async def work(gateway, client):
+        await client.generate("ed25519")
+        gateway.links[3].down = True
+        for making in (client.recover, client.recover):
+            assert (await refusal(making("ed25519")))[0] == 503
+        gateway.links[3].down = False
+        await client.recover("ed25519")
+        assert nothing_open(gateway)
+
+    run(work, making_limit=1, making_wait_s=0.05)
+
+
+def test_the_link_is_cut_while_one_waits_and_its_turn_comes_to_nothing():
+    async def work(gateway, client):
+        begun = await client.begin_generate("ed25519")
+        bob = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
+        await until(lambda: waiting(gateway) == 1)
+        gateway.links[3].down = True
+        assert (await refusal(client.activate(*begun)))[0] == 503
+        assert (await refusal(bob))[0] == 503
+        gateway.links[3].down = False
+        await Client.of(gateway, "bob").generate("ed25519")
+        assert not under_way(gateway)
+        assert not gateway.gateway.sessions._makings.taken(None)
+
+    run(work, making_limit=1)
+
+
+def test_after_a_restart_all_places_are_free(tmp_path):
+    async def before():
+        with closing(open_with(tmp_path, making_limit=1)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate("ed25519")
+            await client.begin_recover("ed25519")
+            late = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
+            await until(lambda: waiting(gateway) == 1)
+            late.cancel()
+            await asyncio.gather(late, return_exceptions=True)
+            return share
+
+    async def after(share):
+        with closing(reopen(tmp_path, making_limit=1, making_wait_s=0.05)) as gateway:
+            client = Client.of(gateway)
+            await client.check_works(share)
+            await client.check_works(await client.recover("ed25519"))
+            await Client.of(gateway, "bob").generate("ed25519")
+            assert nothing_open(gateway)
+
+    asyncio.run(after(asyncio.run(before())))
+
+
+# ---------------------------------------------------------------------- the whole service
+
+
+def test_they_wait_in_virtual_time_and_signing_takes_as_long_as_alone():
+    key = {"curve": "ed25519", "password": "correct horse"}
+
+    async def story(service):
+        async with service.async_user("alice") as alice:
+            share = (await alice.post("/v3/wallet/generate", json=key)).json()
+            request = {name: share[name] for name in share if name != "public_key"}
+            request["message"] = "ab" * 32
+
+            async def signed():
+                return (await alice.post("/v3/wallet/sign", json=request)).elapsed.total_seconds()
+
+            alone = await signed()
+            users = [service.async_user(f"user {n}") for n in range(4)]
+            making = [
+                asyncio.create_task(user.post("/v3/wallet/generate", json=key)) for user in users
+            ]
+            await asyncio.sleep(0.3)
+            among = await signed()
+            made = await asyncio.gather(*making)
+            for user in users:
+                await user.aclose()
+            return alone, among, made
+
+    with LocalService(Network.star(50.0, 50.0, 50.0), cost=CHEAP, making_limit=1) as service:
+        alone, among, made = service.run(story(service))
+    assert among == pytest.approx(alone, rel=1e-3)
+    assert [answer.status_code for answer in made] == [200] * 4
+    took = [answer.elapsed.total_seconds() for answer in made]
+    assert took == sorted(took)
+    assert took[3] - took[2] == pytest.approx(took[2] - took[1], rel=1e-3)  # one after the other
+    assert took[1] - took[0] > took[0] / 2
+
+    with LocalService(
+        Network.star(50.0, 50.0, 50.0), cost=CHEAP, making_limit=1, making_wait_s=1.25
+    ) as service:
+        *_, made = service.run(story(service))
+    refused = [answer for answer in made if answer.status_code == 429]
+    assert refused
+    for answer in refused:
+        assert answer.json() == {"error": TOO_MANY_MAKINGS}
+        assert answer.headers["Retry-After"] == "2"
+        assert 1.25 < answer.elapsed.total_seconds() < 2.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"making_limit": -1},
+        {"making_limit": 1.5},
+        {"making_queue": -1},
+        {"making_wait_s": -0.1},
+        {"making_wait_s": math.inf},
+    ],
+)
+def test_impossible_limits_are_refused(options):
+    with pytest.raises(UsageError, match=next(iter(options))):
+        GatewayOptions(**options)
