@@ -18,6 +18,7 @@ from starlette.responses import Response
 from mpcsim import __version__
 from mpcsim.garbage import collect_seldom
 from mpcsim.lifetime import end_after
+from mpcsim.rpc import meter
 from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
 from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
@@ -87,7 +88,11 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        middleware=[Middleware(RequestIds), Middleware(logs.RequestLog, clock=clock)],
+        middleware=[
+            Middleware(RequestIds),
+            *([Middleware(meter.Metered)] if meter.ON else []),
+            Middleware(logs.RequestLog, clock=clock),
+        ],
         exception_handlers={HTTPException: _http_error},
         # It would record requests and the messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from mpcsim.rpc import meter
+
 T = TypeVar("T")
 
 THREADS: Final = (os.cpu_count() or 1) + 1
@@ -35,11 +37,11 @@ class Workers:
         It cannot be stopped once it runs: await the result under ``asyncio.shield``, so that a
         request that is given up leaves at once and the result still arrives.
         """
-        return _begun(self._pool, work)
+        return _begun(self._pool, meter.in_thread(work))
 
     def argon2(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """The same for Argon2id."""
-        return _begun(self._argon2, work)
+        return _begun(self._argon2, meter.in_thread(work, locks=False))
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""

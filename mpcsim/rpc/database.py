@@ -17,6 +17,7 @@ from threading import RLock
 from typing import Any, Final, TypeVar
 
 from mpcsim.errors import MpcError
+from mpcsim.rpc import meter
 
 IN_MEMORY: Final = ":memory:"
 AT_HAND: Final = 10_000
@@ -206,7 +207,8 @@ class Database:
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
-                cursor.execute("COMMIT")
+                with meter.disk():
+                    cursor.execute("COMMIT")
             except BaseException as error:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mpcsim.rpc import meter
 from mpcsim.rpc.carrier import Pieces
 from mpcsim.rpc.errors import TOO_LARGE, Refused
 from mpcsim.rpc.request_ids import RequestIds
@@ -23,7 +24,8 @@ class App(Starlette):
     unexpected errors, which Starlette puts outside of all middleware of its own."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        return RequestIds(super().build_middleware_stack())
+        app = super().build_middleware_stack()
+        return RequestIds(meter.Metered(app) if meter.ON else app)
 
 
 async def read_body(request: Request, limit: int) -> bytes:

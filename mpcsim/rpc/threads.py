@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
+
+from mpcsim.rpc import meter
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -32,7 +35,7 @@ async def in_thread(function: Callable[..., T], *values: Any) -> T:
     A thread cannot be stopped. So the caller waits for it in any case, and what the caller holds
     a lock for is not done after the lock is gone.
     """
-    return await to_the_end(asyncio.to_thread(function, *values))
+    return await to_the_end(asyncio.to_thread(meter.in_thread(partial(function, *values))))
 
 
 async def both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:

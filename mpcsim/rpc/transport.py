@@ -19,7 +19,7 @@ import httpx
 from yarl import URL
 
 from mpcsim.errors import MpcError
-from mpcsim.rpc import request_ids
+from mpcsim.rpc import meter, request_ids
 from mpcsim.rpc.carrier import Pieces
 from mpcsim.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 
@@ -165,7 +165,9 @@ class HttpTransport:
                 allow_redirects=False,
             ) as response:
                 after = response.headers.get("Retry-After")
-                return Reply(response.status, await self._read(response), after)
+                reply = Reply(response.status, await self._read(response), after)
+                meter.arrived(self._base + path)
+                return reply
         except _FAILURES as error:
             raise _failed(error) from None
 
@@ -246,7 +248,8 @@ class HttpTransport:
 class AsgiTransport:
     """A service in this process: no sockets.
 
-    As over a socket, a caller who goes away does not stop what the service has begun.
+    As over a socket, a caller who goes away does not stop what the service has begun; the service
+    can see it, though.
     """
 
     def __init__(self, app: Any, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -258,7 +261,8 @@ class AsgiTransport:
         self, method: str, path: str, *, token: str | None, body: bytes | None = None
     ) -> Reply:
         """See ``Transport``."""
-        task = asyncio.create_task(self._request(method, path, token, body))
+        left = asyncio.Event()
+        task = asyncio.create_task(self._request(method, path, token, body, left))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
@@ -266,6 +270,8 @@ class AsgiTransport:
                 reply = await asyncio.shield(task)
         except TimeoutError:
             raise TooLate from None
+        finally:
+            left.set()
         if len(reply.body) > self._limits.reply_bytes:
             raise TooLarge
         return reply
@@ -288,12 +294,12 @@ class AsgiTransport:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _request(
-        self, method: str, path: str, token: str | None, body: bytes | None
+        self, method: str, path: str, token: str | None, body: bytes | None, left: asyncio.Event
     ) -> Reply:
         request = httpx.Request(
             method, "http://service" + path, headers=_headers(token, body), content=body
         )
-        watched = _Watched(self._app)
+        watched = _Watched(self._app, left)
         asgi = httpx.ASGITransport(watched, raise_app_exceptions=False)
         response = await asgi.handle_async_request(request)
         if watched.broken_off:
@@ -304,20 +310,32 @@ class AsgiTransport:
 
 class _Watched:
     """An application, for one request: does it bring its reply to an end? Over a socket the
-    connection would break."""
+    connection would break; as it does if the caller leaves."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, left: asyncio.Event) -> None:
         self._app = app
+        self._left = left
         self.broken_off = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        whole = False
+
+        async def received() -> Any:
+            nonlocal whole
+            if whole:
+                await self._left.wait()
+                return {"type": "http.disconnect"}
+            message = await receive()
+            whole = not message.get("more_body", False)
+            return message
+
         async def sent(message: Any) -> None:
             more = message.get("more_body", False)
             self.broken_off = message["type"] == "http.response.start" or more
             await send(message)
 
         try:
-            await self._app(scope, receive, sent)
+            await self._app(scope, received, sent)
         finally:
             if self.broken_off:
                 await send({"type": "http.response.body"})
