@@ -41,7 +41,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -122,6 +122,7 @@ class LocalService:
         folder: Path | str | None = None,
         cost: Argon2Cost = INTERACTIVE,
         settings: Settings | None = None,
+        nodes: int = 1,
         **options: Any,
     ) -> None:
         """Start the service; it runs until ``close``.
@@ -142,6 +143,7 @@ class LocalService:
             folder: where the gateway's databases are; None keeps everything in memory.
             cost: of Argon2id, for new vaults.
             settings: of the node.
+            nodes: REST nodes behind which the gateway is; ``answer`` says which one is asked.
             options: further ones of ``mpcsim.service.GatewayOptions``, such as ``queue``,
                 ``token_lifetime_s``, ``link_timeout_s``, ``listener``.
 
@@ -162,11 +164,13 @@ class LocalService:
         self._began_s = self._thread.loop.time()
         self._closed = False
         self._asking: set[asyncio.Task[httpx.Response]] = set()
+        self._lifespans = AsyncExitStack()
         opening = self._open(
             settings or Settings(waas_api_url="http://gateway"),
             cost,
             secrets_seed,
             folder,
+            nodes,
             GatewayOptions(network=network, faults=faults, seed=seed, **options),
         )
         try:
@@ -210,6 +214,7 @@ class LocalService:
         cost: Argon2Cost,
         secrets_seed: str | None,
         folder: Path | str | None,
+        nodes: int,
         options: GatewayOptions,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -225,14 +230,17 @@ class LocalService:
 
         options = replace(options, rng=rng("gateway"), clock=clock, timer=clock, now=now)
         self.gateway = open_gateway(folder, options)
-        transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
-        client = GatewayClient(transport, settings.mpc_node_keys)
-        wallet = Wallet(client, rng=rng("node"), cost=cost, settings=settings, now=now)
-        self.app = create_app(settings, client, wallet, clock=clock, now=now)
-        self._asgi = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._gateway_asgi = httpx.ASGITransport(self.gateway.app, raise_app_exceptions=False)
-        self._lifespan = self.app.router.lifespan_context(self.app)
-        await self._lifespan.__aenter__()
+        apps = []
+        for number in range(nodes):
+            transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
+            client = GatewayClient(transport, settings.mpc_node_keys)
+            own = rng(f"node {number + 1}" if number else "node")
+            wallet = Wallet(client, rng=own, cost=cost, settings=settings, now=now)
+            apps.append(create_app(settings, client, wallet, clock=clock, now=now))
+            await self._lifespans.enter_async_context(apps[-1].router.lifespan_context(apps[-1]))
+        self.app = apps[0]
+        self._nodes = [httpx.ASGITransport(app, raise_app_exceptions=False) for app in apps]
 
     # ------------------------------------------------------------------ clients
 
@@ -375,6 +383,11 @@ class LocalService:
             UsageError: bad number of runs; the service's clock is real, or its computing takes
                 time, or it streams; the call fails; no graph fits all runs.
         """
+        return calls.graph(name, self.runs(call, runs))
+
+    def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[Run]:
+        """What a call sends, and when, in ``runs`` runs after a first that does not count: see
+        ``record``."""
         if not whole(runs, 1):
             raise UsageError(f"record runs is {runs}: not a whole number from 1 on")
         if self.clock != "virtual" or self.cpu_factor:
@@ -404,7 +417,7 @@ class LocalService:
         finally:
             gateway.listener = listener
             self.change(*before)
-        return calls.graph(name, made)
+        return made
 
     def _made(self, call: Callable[[], object]) -> object:
         """Make a call; a coroutine is run."""
@@ -440,17 +453,20 @@ class LocalService:
         """The service's clock, since its start."""
         return (self._thread.loop.time() - self._began_s) * 1000
 
-    async def answer(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request, node: int = 0) -> httpx.Response:
         """Answer one request, in the service's event loop.
 
         As over a socket, a caller who goes away does not stop what the service has begun.
+
+        Args:
+            node: number of the one that is asked.
 
         Raises:
             httpx.ReadTimeout: the request's timeout is over.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        asking = loop.create_task(self._ask(request))
+        asking = loop.create_task(self._ask(request, node))
         self._asking.add(asking)
         asking.add_done_callback(self._asking.discard)
         try:
@@ -475,10 +491,10 @@ class LocalService:
             work.close()
             raise UsageError("the service is closed")
 
-    async def _ask(self, request: httpx.Request) -> httpx.Response:
+    async def _ask(self, request: httpx.Request, node: int) -> httpx.Response:
         begin_session()  # for this call's task alone
         of_gateway = str(request.url).startswith(GATEWAY_ADDRESS)
-        asgi = self._gateway_asgi if of_gateway else self._asgi
+        asgi = self._gateway_asgi if of_gateway else self._nodes[node]
         found = await asgi.handle_async_request(request)
         content = b"".join([chunk async for chunk in found.aiter_raw()])
         return httpx.Response(found.status_code, headers=found.headers, content=content)
@@ -507,7 +523,7 @@ class LocalService:
     async def _end(self) -> None:
         if self._asking:
             await asyncio.wait(self._asking, timeout=CLOSING_S)
-        await self._lifespan.__aexit__(None, None, None)
+        await self._lifespans.aclose()
 
     def __enter__(self) -> Self:
         return self

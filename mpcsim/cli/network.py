@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.presets import ACCESS, REGIONS
-from mpcsim.sim.network.topology import Link, Network
+from mpcsim.sim.network.topology import Network
 from mpcsim.sim.scenario import Scenario
 
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
@@ -78,12 +78,5 @@ def _preset(text: str) -> Network:
 
 def summary(network: Network) -> str:
     """How far apart its sites are, in a line."""
-    links = [f"{link.a} - {link.b} {_ways(link)}" for link in network.links]
+    links = [f"{link.a} - {link.b} {link.means}" for link in network.links]
     return ", ".join(links) + " (one way, on average)"
-
-
-def _ways(link: Link) -> str:
-    """There, and back if that takes another time."""
-    there, back = (link.direction(end).forward.mean_ms for end in (link.a, link.b))
-    ways = [f"{ms:.2g}" if ms < 1 else f"{ms:.0f}" for ms in (there, back)]
-    return "/".join(dict.fromkeys(ways)) + " ms"

@@ -21,8 +21,7 @@
     timeout_ms = 5_000
     attempts = 2
 
-A network has one of five spellings. ``[preset]``, ``[star]``, ``[mesh]`` and ``[hub]`` take what
-the functions of ``Network`` of these names take: three of five signers are
+A network has one of five spellings (``mpcsim.sim.network.spellings``): three of five signers are
 
     run = [{ task = "generate", threshold = 3 }, "sign"]
 
@@ -47,23 +46,15 @@ from typing import Any, Final, Literal
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import ROLES
-from mpcsim.sim.network.files import latencies, networks, tables, toml
+from mpcsim.sim.network import spellings
+from mpcsim.sim.network.files import tables, toml
 from mpcsim.sim.network.files.toml import inside
-from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import Connection, whole
+from mpcsim.sim.network.transport import whole
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import check_resend
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition
 from mpcsim.sim.tasks import TASKS, Generate, Sign, Task
-
-SPELLINGS: Final[Mapping[str, Callable[..., Network]]] = {
-    "preset": Network.preset,
-    "star": Network.star,
-    "mesh": Network.mesh,
-    "hub": Network.hub,
-}
-"""Short ways to say a network."""
 
 _EFFECTS: Final = {effect.name.lower(): effect for effect in Effect}
 _FAULTS: Final[Mapping[str, type[Partition | Crash]]] = {"partition": Partition, "crash": Crash}
@@ -175,68 +166,36 @@ def _located(table: Mapping[str, Any], source: str) -> Scenario:
 def _scenario(table: Mapping[str, Any]) -> Scenario:
     own = {name: value for name, value in table.items() if name in _OWN}
     rest = {name: value for name, value in table.items() if name not in own}
-    known = (*_OWN, *SPELLINGS, *networks.KEYS)
+    known = (*_OWN, *spellings.KEYS)
     for name in rest:
         if name not in known:
             raise UsageError(f"{inside('', name)}: {unknown('entry', name, known)}")
-    network = _network(rest) if rest else Network.star()
+    network = spellings.network(rest) if rest else Network.star()
     return tables.decode(Scenario, own, "", _SPECIAL, network=network)
-
-
-def _network(table: Mapping[str, Any]) -> Network:
-    """The network, however it is spelt."""
-    short = [name for name in table if name in SPELLINGS]
-    if not short:
-        return Network.of(table)
-    spelling, *others = short
-    for name in (*others, *table):
-        if name not in (spelling, "connection"):
-            raise UsageError(f"{inside('', name)}: the network is there already, as {spelling}")
-    connection = tables.decode(Connection, table.get("connection", {}), "connection", {})
-    return tables.decode(
-        SPELLINGS[spelling], table[spelling], spelling, _LATENCY, connection=connection
-    )
 
 
 def _run(value: Any, at: str) -> tuple[Task, ...]:
     def task(each: Any, at: str) -> Task:
-        name, arguments = (each, {}) if isinstance(each, str) else _kind(each, "task", at, TASKS)
+        name, arguments = (
+            (each, {}) if isinstance(each, str) else tables.kind(each, "task", at, TASKS)
+        )
         if name not in TASKS:
             raise UsageError(f"{at}: {unknown('task', name, TASKS)}")
         make: Callable[..., Task] = TASKS[name]
         return tables.decode(make, arguments, at, {bytes: _message})
 
-    return _each(value, at, task)
+    return tables.each(value, at, task)
 
 
 def _faults(value: Any, at: str) -> tuple[Fault, ...]:
     def fault(each: Any, at: str) -> Fault:
-        name, arguments = _kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
+        name, arguments = tables.kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
         if name in _EFFECTS:
             return tables.decode(MessageFault, arguments, at, {}, effect=_EFFECTS[name])
         make: Callable[..., Fault] = _FAULTS[name]
         return tables.decode(make, arguments, at, {})
 
-    return _each(value, at, fault)
-
-
-def _each(value: Any, at: str, read: Callable[[Any, str], Any]) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise UsageError(f"{at}: {value!r} is not a list")
-    return tuple(read(each, f"{at}[{i}]") for i, each in enumerate(value))
-
-
-def _kind(
-    value: object, key: str, at: str, known: Mapping[str, Any] | tuple[str, ...]
-) -> tuple[str, dict[str, Any]]:
-    """What a table is of, by the key that says so, and the rest of it."""
-    table = dict(tables.entries(value, at))
-    if key not in table:
-        raise UsageError(f"{inside(at, key)}: missing (known: {', '.join(known)})")
-    name = table.pop(key)
-    if not isinstance(name, str) or name not in known:
-        raise UsageError(f"{inside(at, key)}: {unknown(key, str(name), known)}")
-    return name, table
+    return tables.each(value, at, fault)
 
 
 def _message(value: object, at: str) -> bytes:
@@ -266,9 +225,6 @@ def _compute(value: object, at: str) -> Compute:
 
 
 _OWN: Final = tuple(each.name for each in fields(Scenario) if each.name != "network")
-_LATENCY: Final[tables.Special] = {
-    Latency | float: lambda value, at: latencies.decode(value, at, {}),
-}
 _SPECIAL: Final[tables.Special] = {
     tuple[Task, ...]: _run,
     tuple[Fault, ...]: _faults,

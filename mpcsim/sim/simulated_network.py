@@ -272,6 +272,9 @@ class _Carried:
         """See ``Exchange``."""
         await self._take_time(self._there[::-1], size)
 
+    async def refuse(self, size: int) -> None:
+        """See ``Exchange``: here they do."""
+
     def going(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
         return self._carry(self._there, pieces)

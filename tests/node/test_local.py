@@ -400,6 +400,17 @@ def life(curve: str, **options: Any) -> list[Any]:
         return seen
 
 
+def test_several_nodes_have_one_gateway() -> None:
+    with local(WAN, nodes=2) as service:
+        alice = service.user("alice")
+        share = generate(alice)
+        request = alice.build_request("POST", "/v3/wallet/sign", json=order(share))
+        answers = [service.run(service.answer(request, node)) for node in (0, 1)]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        with pytest.raises(IndexError):
+            service.run(service.answer(request, 2))
+
+
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 def test_the_same_seed_gives_the_same_times(curve: str) -> None:
     assert life(curve, seed=7) == life(curve, seed=7)

@@ -37,7 +37,10 @@ from tests.helpers.traces import simulation
 
 DRAWN = page.of_many()
 EVERY = pytest.mark.parametrize("name", DRAWN)
-OF_PARTIES = {"Explanation.plot", "curves", "splits", "splits, every cause", "data_flow"}
+OF_PARTIES = {
+    *("Explanation.plot", "curves", "splits", "splits, every cause", "data_flow"),
+    "Deployment.plot",
+}
 """Figures in which parties have their colours; the others are grey."""
 
 
@@ -89,7 +92,7 @@ def test_every_figure_is_on_the_page() -> None:
     kinds = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
     kinds -= {"html", "new_chart", "party_colour", "svg", "tint"}
     methods = {"Replay.plot", "CallTimes.plot", "Explanation.plot"}
-    methods |= {f"Comparison.{n}" for n in ("plot", "ranked", "splits")}
+    methods |= {f"Comparison.{n}" for n in ("plot", "ranked", "splits")} | {"Deployment.plot"}
     names = {name.partition(",")[0] for name in page.every()}
     assert kinds | methods <= names
 

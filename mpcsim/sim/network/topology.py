@@ -101,6 +101,13 @@ class Link:
         if self.a == self.b:
             raise UsageError(f"{where}: a link needs two sites")
 
+    @property
+    def means(self) -> str:
+        """How long it takes on average: one way, or there/back if that takes another time."""
+        there, back = (self.direction(end).forward.mean_ms for end in (self.a, self.b))
+        ways = [f"{ms:.2g}" if ms < 1 else f"{ms:.0f}" for ms in (there, back)]
+        return "/".join(dict.fromkeys(ways)) + " ms"
+
     def direction(self, source: str) -> Direction:
         """The link as seen by messages that leave ``source``."""
         back = self.back_latency or self.latency

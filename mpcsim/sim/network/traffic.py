@@ -13,6 +13,8 @@ was lost. All times are milliseconds of the user's clock; they must not run back
 from __future__ import annotations
 
 import math
+import mmap
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -65,7 +67,12 @@ class State:
 class Traffic:
     """The connections over the links of a network, and what is under way on them."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, pool: int | None = None) -> None:
+        """
+        Args:
+            pool: connections that a session may have over each link; by default as the network
+                has it.
+        """
         self.network = network
         self._place_of = {
             (ends[side], ends[1 - side]): (k, side)
@@ -74,6 +81,8 @@ class Traffic:
             for side in (0, 1)
         }
         self._records = records(network, max(FEW, len(network.links)), idle(FEW))
+        if pool is not None:
+            self._records.links["pool"] = pool
         self._free = list(range(FEW))
         self._order = 0
         self._waiting = 0
@@ -193,20 +202,23 @@ class Traffic:
         self._free = list(range(have, 2 * have))
 
     def _more_connections(self) -> None:
-        have = self._records
-        count = len(have.connections)
-        made = records(self.network, 2 * count, have.transfers)
-        made.connections[:count] = have.connections
-        made.heads[:count] = have.heads
-        made.pool["used"], made.pool["spare"] = have.pool["used"], have.pool["spare"]
-        made.links[:] = have.links
-        made.times[-(len(made.times) // 2) :][:count] = have.times[-(len(have.times) // 2) :][
-            :count
-        ]
-        made.pool["top"] = 1
-        for place in reversed(range(1, len(made.times) // 2)):
-            made.times[place] = made.times[2 * place : 2 * place + 2].min()
-        self._records = made
+        count = 2 * len(self._records.connections)
+        self._records = with_more_connections(self.network, self._records, count)
+
+
+def with_more_connections(network: Network, have: state.Records, room: int) -> state.Records:
+    """The same, with room for so many connections."""
+    count = int(have.pool["used"][0])
+    made = records(network, room, have.transfers)
+    _bytes(made.connections)[:count] = _bytes(have.connections)[:count]
+    made.heads[:count] = have.heads[:count]
+    made.pool["used"], made.pool["spare"] = have.pool["used"], have.pool["spare"]
+    made.links[:] = have.links
+    made.times[-(len(made.times) // 2) :][:count] = have.times[-(len(have.times) // 2) :][:count]
+    made.pool["top"] = 1
+    for place in reversed(range(1, len(made.times) // 2)):
+        made.times[place] = made.times[2 * place : 2 * place + 2].min()
+    return made
 
 
 def _copy(source: state.Records, target: state.Records) -> None:
@@ -277,9 +289,20 @@ def wire_bytes(connection: Connection, size: int) -> int:
 
 def connections(network: Network, count: int) -> NDArray[Any]:
     """Records for ``count`` connections, none of them in use."""
-    made = np.zeros(count, state.CONNECTION)
+    made = _sparse(count, state.CONNECTION)
     settle(made, network.connection)
     return made
+
+
+def _sparse(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros for which the machine gives memory where something is written, and not around it."""
+    size = max(1, count * dtype.itemsize)
+    if not hasattr(mmap, "MADV_NOHUGEPAGE"):  # no Linux
+        return np.zeros(count, dtype)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a machine that has no huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, dtype, count)
 
 
 def settle(records: NDArray[Any], connection: Connection) -> None:

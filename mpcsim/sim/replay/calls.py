@@ -124,6 +124,15 @@ def graph(name: str, runs: Sequence[Run]) -> MessageGraph:
     return MessageGraph(name, tuple(steps), packets, "rest")
 
 
+def arrivals(name: str, run: Run) -> dict[str, float]:
+    """When each message of a run arrived, by its name in the graph.
+
+    Raises:
+        UsageError: a request has more than one answer.
+    """
+    return {_shown(each): c.arrived_ms for each, c in _named(name, run).items()}
+
+
 def _named(name: str, run: Run) -> dict[_Name, Carried]:
     """Its messages by name; those after its end left out."""
     found: dict[_Name, Carried] = {}
@@ -180,6 +189,16 @@ def _place(place: PartyId) -> str:
     return "gateway" if place == GATEWAY else ROLES[place]
 
 
+def message_name(asking: End, asked: End, nth: int, *, answer: bool) -> str:
+    """What a message of a call is called.
+
+    Args:
+        asking: who sent the request that it is, or is the answer to; ``asked``: who got that.
+        nth: of the call's requests between these ends, from 0 on, in the order of their beginnings.
+    """
+    ends = f"{_place(_at(asking))} → {_place(_at(asked))}"
+    return f"{'answer to ' if answer else ''}request {nth + 1} {ends}"
+
+
 def _shown(each: _Name) -> str:
-    ends = f"{_place(_at(each.asking))} → {_place(_at(each.asked))}"
-    return f"{'answer to ' if each.answer else ''}request {each.nth + 1} {ends}"
+    return message_name(each.asking, each.asked, each.nth, answer=each.answer)

@@ -29,9 +29,9 @@ import selectors
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -105,6 +105,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._patience_s = patience_s
         self._now_s = 0.0
         self._cpu_mark_s = 0.0
+        self._free = 0
+        """How many say that what is computed now takes no time."""
         self._home: int | None = None
         """The thread that runs the loop."""
         self._rounds = 0
@@ -141,8 +143,23 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let the CPU time since the last call pass."""
         if self._cpu_factor:
             mark = time.thread_time()
-            self._now_s += (mark - self._cpu_mark_s) * self._cpu_factor
+            self._now_s += (mark - self._cpu_mark_s) * self._charged
             self._cpu_mark_s = mark
+
+    @property
+    def _charged(self) -> float:
+        return 0.0 if self._free else self._cpu_factor
+
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """Whatever is computed meanwhile takes no time."""
+        self._charge()
+        self._free += 1
+        try:
+            yield
+        finally:
+            self._charge()
+            self._free -= 1
 
     def _turn(self, timeout: float | None) -> float:
         """Nothing has come from outside. Turn the clock forward if that is due.
@@ -217,8 +234,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return False
 
     def _begin(self, job: _Job[Any]) -> None:
+        job.cpu_factor = self._charged
         try:
-            job.running = job.executor.submit(_work, job.work, job.given_s, self._cpu_factor)
+            job.running = job.executor.submit(_work, job.work, job.given_s, job.cpu_factor)
         except RuntimeError as error:  # the executor has been shut down
             job.running = Future()
             job.running.set_exception(error)
@@ -237,7 +255,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             return
         failed = running.exception()  # of the executor; the job's own is part of the result
         ended = _Ended(None, failed, 0.0) if failed else running.result()
-        due = job.given_s + ended.cpu_s * self._cpu_factor
+        due = job.given_s + ended.cpu_s * job.cpu_factor
         if due > self.time():
             self.call_at(due, job.deliver, ended)
         else:
@@ -263,6 +281,8 @@ class _Job(Generic[T]):
     given_s: float
     """When it was handed over, in virtual time."""
     running: Future[_Ended] | None = None
+    cpu_factor: float = 0.0
+    """Once it runs."""
 
     def deliver(self, ended: _Ended) -> None:
         if self.future.done():  # given up meanwhile

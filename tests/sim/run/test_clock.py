@@ -91,7 +91,7 @@ def test_sleeping_takes_exactly_as_long_as_asked(naps: list[list[float]]) -> Non
     async def everybody() -> list[float]:
         return await asyncio.gather(*map(sleeper, naps))
 
-    assert run(everybody()) == pytest.approx([sum(mine) for mine in naps])
+    assert run(everybody()) == pytest.approx([sum(mine) for mine in naps], abs=1e-9)
 
 
 def test_an_hour_passes_at_once_and_in_order() -> None:
@@ -431,6 +431,26 @@ def test_sockets_and_pipes_are_refused(caplog: pytest.LogCaptureFixture) -> None
         run(read(reading))
     os.close(writing)
     assert "NoSockets" in caplog.text
+
+
+def test_some_computing_is_free() -> None:
+    async def story() -> list[float]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        times = [loop.time()]
+        with loop.free(), loop.free():
+            spin(0.01)
+            await asyncio.to_thread(spin, 0.01)
+            times.append(loop.time())
+        spin(0.01)
+        times.append(loop.time())
+        await asyncio.to_thread(spin, 0.01)
+        return [*times, loop.time()]
+
+    began, free, loop_, thread = run(story(), cpu_factor=100)
+    assert free - began < 0.5
+    assert loop_ - free >= 1
+    assert thread - loop_ >= 1
 
 
 def test_a_running_loop_is_in_the_way() -> None:

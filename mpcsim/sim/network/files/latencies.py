@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.files import tables
-from mpcsim.sim.network.files.toml import inside
 from mpcsim.sim.network.latency import (
     Constant,
     Empirical,
@@ -93,12 +92,7 @@ def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
         return named[value]
     if not isinstance(value, Mapping):
         return _constant(value, at)
-    kind = value.get("kind")
-    if kind is None:
-        raise UsageError(f"{inside(at, 'kind')}: missing (known: {', '.join(KINDS)})")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise UsageError(f"{inside(at, 'kind')}: {unknown('kind', str(kind), KINDS)}")
-    own = {key: each for key, each in value.items() if key != "kind"}
+    kind, own = tables.kind(value, "kind", at, KINDS)
     return tables.decode(KINDS[kind].of, own, at, {})
 
 

@@ -47,7 +47,7 @@ def decode(make: Callable[..., T], table: object, at: str, special: Special, **g
     Raises:
         UsageError: an unknown key, one that is missing, or a bad value: names its path.
     """
-    hints = get_type_hints(make.__init__ if isinstance(make, type) else make)  # type: ignore[misc]
+    hints = _hints(make)
     parameters = {
         name: parameter
         for name, parameter in signature(make).parameters.items()
@@ -65,7 +65,18 @@ def decode(make: Callable[..., T], table: object, at: str, special: Special, **g
     try:
         return make(**arguments)
     except UsageError as error:
-        raise UsageError(f"{_blamed(str(error), known, at)}: {error}") from None
+        where = _blamed(str(error), known, at)
+        raise UsageError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _hints(make: Callable[..., Any]) -> dict[str, Any]:
+    """The types of what it takes."""
+    if not isinstance(make, type):
+        return get_type_hints(make)
+    try:
+        return get_type_hints(make.__init__)  # type: ignore[misc]
+    except NameError:  # a dataclass with a base in another module, whose names it has not
+        return get_type_hints(make)
 
 
 def check_readable(cls: type[Any]) -> None:
@@ -133,6 +144,33 @@ def entries(table: object, at: str) -> Mapping[str, Any]:
     if not isinstance(table, Mapping):
         raise UsageError(f"{at}: {table!r} is not a table")
     return table
+
+
+def each(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+    """What the items of a list are read as.
+
+    Raises:
+        UsageError: it is no list.
+    """
+    if not isinstance(value, list):
+        raise UsageError(f"{at}: {value!r} is not a list")
+    return tuple(read(item, f"{at}[{i}]") for i, item in enumerate(value))
+
+
+def kind(value: object, key: str, at: str, known: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """What a table is of, by the key that says so, and the rest of it.
+
+    Raises:
+        UsageError: it is no table, does not say it, or says something unknown.
+    """
+    table = dict(entries(value, at))
+    known = tuple(known)
+    if key not in table:
+        raise UsageError(f"{inside(at, key)}: missing (known: {', '.join(known)})")
+    name = table.pop(key)
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(f"{inside(at, key)}: {unknown(key, str(name), known)}")
+    return name, table
 
 
 def _read(hint: Any, value: object, at: str, special: Special) -> Any:

@@ -45,7 +45,8 @@ def _folder() -> Path:
 
     It is loaded as it is found, so it must not lie in a folder that all users share.
     """
-    sources = sorted(HERE.glob("*.py")) + sorted((HERE.parent.parent / "replay").glob("*.py"))
+    folders = (HERE, HERE.parents[1] / "replay", HERE.parents[2] / "capacity" / "kernel")
+    sources = [path for folder in folders for path in sorted(folder.glob("*.py"))]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for parent in (HERE / "__pycache__", own / "mpcsim"):
