@@ -9,17 +9,22 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mpcsim.capacity import Deployment as Deployment
+    from mpcsim.capacity import Workload as Workload
     from mpcsim.sim import Network as Network
     from mpcsim.sim import Scenario as Scenario
     from mpcsim.sim import Simulation as Simulation
 
 __version__ = version("mpcsim")
 
-__all__ = ["Network", "Scenario", "Simulation", "__version__"]
+__all__ = ["Deployment", "Network", "Scenario", "Simulation", "Workload", "__version__"]
+
+_HOMES = dict.fromkeys(("Network", "Scenario", "Simulation"), "mpcsim.sim")
+_HOMES |= dict.fromkeys(("Deployment", "Workload"), "mpcsim.capacity")
 
 
 def __getattr__(name: str) -> object:
     # The front door, opened only when somebody comes in: the protocols do without it.
-    if name in ("Network", "Scenario", "Simulation"):
-        return getattr(import_module("mpcsim.sim"), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'mpcsim' has no attribute {name!r}")

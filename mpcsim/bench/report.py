@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Collection, Iterator, Mapping
 
-from mpcsim.bench import notebooks, realtime, rest, service, simulator, starting
+from mpcsim.bench import capacity, notebooks, realtime, rest, service, simulator, starting
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
@@ -24,8 +24,10 @@ from mpcsim.bench.protocols import (
 )
 from mpcsim.ids import PartyId
 
-SECTIONS = ("protocols", "simulator", "accuracy", "rest", "service", "starting", "notebooks")
-"""What can be measured; all of it takes about twelve minutes."""
+SECTIONS = (
+    *("protocols", "simulator", "accuracy", "rest", "service", "capacity", "starting", "notebooks"),
+)
+"""What can be measured; all of it takes about half an hour."""
 
 TARGETS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
@@ -82,6 +84,11 @@ def sections(
         requests = max(service.KEYS, round(service.REQUESTS * min(1.0, runs / FULL_RUNS)))
         figures = service.service_figures(requests)
         yield service.table(figures), figures
+    if "capacity" in chosen:
+        part = min(1.0, runs / FULL_RUNS)
+        yield capacity.capacity_figures(
+            max(2, round(capacity.REPEATS * part)), max(5.0, capacity.SECONDS * part)
+        )
     if "starting" in chosen:
         figures = starting.starting_figures(runs=min(runs, starting.RUNS))
         yield starting.table(figures), figures

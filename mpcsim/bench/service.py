@@ -10,37 +10,22 @@ has both in its own (``one_process``, and the difference, ``hops``).
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-import os
 import socket
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import aiohttp
-import httptools
 
+from mpcsim.capacity.calibration.callers import PASSWORD, Answer, Key, post
+from mpcsim.capacity.calibration.service import Served, resident_mb, start
 from mpcsim.errors import UsageError
-from mpcsim.gateway.registry import Registry
 from mpcsim.protocols.presign import MAX_COUNT
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.service.data_folder import store_file
-from mpcsim.system import (
-    Program,
-    access_token,
-    backend,
-    free_port,
-    gateway_program,
-    node_program,
-    running,
-)
+from mpcsim.system import Program, backend, free_port, gateway_program, running
 
 KEYS: Final = 32
 REQUESTS: Final = 10_000
@@ -49,7 +34,6 @@ WARM_UP: Final = 20
 PRESIGNED: Final = 100
 """Presigned signatures one at a time, warming up included."""
 TIMEOUT_S: Final = 60.0
-PASSWORD: Final = "correct horse battery staple"
 CURVES: Final = ("secp256k1", "ed25519")
 
 TARGETS: Final[dict[str, tuple[float, bool]]] = {
@@ -65,27 +49,6 @@ TARGETS: Final[dict[str, tuple[float, bool]]] = {
     "service_validate_share_p50_ms": (2.0, True),
 }
 """Figures this project promises on two cores: the bound, and whether it is an upper one."""
-
-
-@dataclass(frozen=True)
-class _Key:
-    """A user's key, ready to sign."""
-
-    token: str
-    curve: str
-    record: dict[str, str]
-    presignatures: list[str] = field(default_factory=list)
-
-    def stored(self) -> dict[str, Any]:
-        """What every request has to say about the key."""
-        fields = {name: self.record[name] for name in ("key_id", "encrypted_share", "secret_store")}
-        return {**fields, "curve": self.curve}
-
-    def signing(self, n: int) -> dict[str, Any]:
-        """Body of the n-th signing request; with a presignature if there is one left."""
-        message = hashlib.sha256(f"payment {n}".encode()).hexdigest()
-        with_one = {"presignatures": [self.presignatures.pop()]} if self.presignatures else {}
-        return {**self.stored(), "message": message, **with_one}
 
 
 def service_figures(
@@ -132,18 +95,9 @@ def _measured(
 ) -> dict[str, float]:
     """Figures of a node in front of a gateway, the last of the programs."""
     with running() as processes:
-        gateway = programs[-1]
-        node = node_program(free_port(), gateway)
-        processes.start(*programs, node, quiet=True)
-        registry = Registry(store_file(Path(folder), REGISTRY))
-        known = registry.credentials()
-        registry.close()
-        tokens = [
-            access_token(gateway.address, known.api_key, known.api_secret, f"user {n}")
-            for n in range(keys)
-        ]
-        ids = {program.name: processes.process_id(program.name) for program in (*programs, node)}
-        load = _Load(node.address, ids, runs)
+        served = start(processes, programs, folder)
+        tokens = [served.token(f"user {n}") for n in range(keys)]
+        load = _Load(served, runs)
         return asyncio.run(load.measure(tokens, requests, signing_only))
 
 
@@ -154,60 +108,40 @@ class _Connection:
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
         assert parts.hostname is not None
-        self._host = parts.netloc
+        self._address = address
         self._socket = socket.create_connection((parts.hostname, parts.port or 80), TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get(self, path: str) -> bytes:
         """A request."""
-        return f"GET {path} HTTP/1.1\r\nHost: {self._host}\r\n\r\n".encode()
+        return f"GET {path} HTTP/1.1\r\nHost: {urlsplit(self._address).netloc}\r\n\r\n".encode()
 
     def post(self, path: str, token: str, document: dict[str, Any]) -> bytes:
         """A request with a JSON body."""
-        body = json.dumps(document).encode()
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
+        return post(self._address, path, token, document)
 
     def exchange(self, request: bytes) -> tuple[int, bytes]:
         """Status and body of the answer."""
         self._socket.sendall(request)
-        answer = _Answer()
+        answer = Answer()
         while not answer.complete:
             received = self._socket.recv(1 << 16)
             if not received:
                 raise UsageError("the node has closed the connection")
             answer.parser.feed_data(received)
-        return answer.parser.get_status_code(), bytes(answer.body)
+        return answer.status, bytes(answer.body)
 
     def close(self) -> None:
         self._socket.close()
 
 
-class _Answer:
-    """Collects an answer, for httptools."""
-
-    def __init__(self) -> None:
-        self.parser = httptools.HttpResponseParser(self)
-        self.body = bytearray()
-        self.complete = False
-
-    def on_body(self, data: bytes) -> None:
-        self.body += data
-
-    def on_message_complete(self) -> None:
-        self.complete = True
-
-
 class _Load:
     """The sender of requests."""
 
-    def __init__(self, address: str, process_ids: dict[str, int], runs: int) -> None:
-        self._address = address
+    def __init__(self, served: Served, runs: int) -> None:
+        self._address = served.address
         self._runs = runs
-        self._process_ids = process_ids
+        self._served = served
         self._http: aiohttp.ClientSession
         self._figures: dict[str, float] = {}
 
@@ -234,8 +168,8 @@ class _Load:
         async with self._http.post(self._address + path, json=body, headers=headers) as answer:
             return answer.status, await answer.json()
 
-    async def _generate(self, tokens: list[str], curve: str) -> list[_Key]:
-        keys: list[_Key] = []
+    async def _generate(self, tokens: list[str], curve: str) -> list[Key]:
+        keys: list[Key] = []
         took: list[float] = []
         for token in tokens:
             began = time.perf_counter()
@@ -245,11 +179,11 @@ class _Load:
             took.append((time.perf_counter() - began) * 1000)
             if status != 200:
                 raise UsageError(f"generate: {status} {record}")
-            keys.append(_Key(token, curve, record))
+            keys.append(Key(token, curve, record))
         self._figures[f"service_generate_{curve}_p50_ms"] = median(took)
         return keys
 
-    def _one_at_a_time(self, key: _Key, runs: int | None = None) -> None:
+    def _one_at_a_time(self, key: Key, runs: int | None = None) -> None:
         with closing(_Connection(self._address)) as node:
 
             def sign(n: int) -> bytes:
@@ -258,7 +192,7 @@ class _Load:
             name = "presigned" if key.presignatures else key.curve
             self._time(node, f"service_sign_{name}", sign, runs)
 
-    def _small_requests(self, key: _Key) -> None:
+    def _small_requests(self, key: Key) -> None:
         known = {**key.record, "password": PASSWORD}
         with closing(_Connection(self._address)) as node:
 
@@ -301,7 +235,7 @@ class _Load:
         self._figures[f"{name}_p50_ms"] = median(took)
         self._figures[f"{name}_p99_ms"] = quantiles([*took, took[-1]], n=100)[98]
 
-    async def _presigned(self, keys: list[_Key], requests: int) -> int:
+    async def _presigned(self, keys: list[Key], requests: int) -> int:
         """The same with presignatures, which are made beforehand."""
         each = -(-requests // len(keys))
         began = time.perf_counter()
@@ -315,7 +249,7 @@ class _Load:
         self._figures["service_sign_presigned_of_signed_per_s"] = presigned / signed
         return errors
 
-    async def _presign(self, key: _Key, count: int) -> None:
+    async def _presign(self, key: Key, count: int) -> None:
         while len(key.presignatures) < count:
             body = {**key.stored(), "count": min(MAX_COUNT, count - len(key.presignatures))}
             status, made = await self._post(key.token, "/v3/wallet/presign", body)
@@ -323,53 +257,35 @@ class _Load:
                 raise UsageError(f"presign: {status} {made}")
             key.presignatures.extend(made["presignatures"])
 
-    async def _sustained(self, keys: list[_Key], requests: int, name: str) -> int:
+    async def _sustained(self, keys: list[Key], requests: int, name: str) -> int:
         """Every key signs as fast as it is answered; returns the number of errors.
 
         The node's memory is read after a tenth of the requests and at the end.
         """
         numbers = iter(range(requests))
         errors = 0
-        node = self._process_ids["node"]
+        node = self._served.process_ids["node"]
 
-        async def keep_signing(key: _Key) -> None:
+        async def keep_signing(key: Key) -> None:
             nonlocal errors
             for n in numbers:
                 if n == requests // 10:
-                    self._figures[f"service_node_{name}_tenth_mb"] = _resident_mb(node)
+                    self._figures[f"service_node_{name}_tenth_mb"] = resident_mb(node)
                 status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
                 errors += status != 200
 
-        cpu_s = {who: _cpu_s(number) for who, number in self._process_ids.items()}
+        before = self._served.cpu_ms()
         began = time.perf_counter()
         await asyncio.gather(*(keep_signing(key) for key in keys))
         self._figures[f"service_sign_{name}_per_s"] = requests / (time.perf_counter() - began)
         backend_ms = 0.0
-        for who, number in self._process_ids.items():
-            spent_ms = (_cpu_s(number) - cpu_s[who]) * 1000 / requests
+        for who, cpu_ms in self._served.cpu_ms().items():
+            spent_ms = (cpu_ms - before[who]) / requests
             self._figures[f"service_sign_{name}_{who}_cpu_ms"] = spent_ms
             backend_ms += 0.0 if who == "node" else spent_ms
         self._figures[f"service_sign_{name}_backend_cpu_ms"] = backend_ms
-        self._figures[f"service_node_{name}_end_mb"] = _resident_mb(node)
+        self._figures[f"service_node_{name}_end_mb"] = resident_mb(node)
         return errors
-
-
-def _resident_mb(process_id: int) -> float:
-    """Resident memory of a process (Linux), in megabytes; nan elsewhere."""
-    try:
-        lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
-    except OSError:
-        return float("nan")
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
-
-
-def _cpu_s(process_id: int) -> float:
-    """Processor time a process has used so far (Linux), in seconds; nan elsewhere."""
-    try:
-        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return float("nan")
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def table(figures: dict[str, float]) -> str:

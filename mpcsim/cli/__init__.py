@@ -33,6 +33,8 @@ def parser() -> argparse.ArgumentParser:
     from mpcsim.cli import (
         attacks,
         bench,
+        calibrate,
+        capacity,
         compare,
         demo,
         events,
@@ -58,7 +60,9 @@ def parser() -> argparse.ArgumentParser:
         trace,
         compare,
         networks,
+        capacity,
         bench,
+        calibrate,
         attacks,
         events,
     ):

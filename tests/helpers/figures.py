@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.picture import at_a_glance
 from mpcsim.attacks.report import collect, run
+from mpcsim.capacity import Deployment, Part
 from mpcsim.explorer.overview import data_flow
 from mpcsim.rng import SeededRng
 from mpcsim.sim import Network, compare, figures, signing_point, sweep
@@ -200,6 +201,7 @@ def of_many() -> dict[str, Draw]:
         "splits, every cause": causes,
         "measured_links": links,
         "data_flow": data_flow,
+        "Deployment.plot": lambda: Deployment(LTE, Part(4, replicas=2, workers=3)).plot(),
     }
 
 

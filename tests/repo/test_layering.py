@@ -31,12 +31,14 @@ LAYERS: list[list[str]] = [
     ["mpc_node", "gateway"],
     ["service"],
     ["system"],
+    ["capacity"],
     ["attacks", "bench", "explorer", "testing"],
     ["cli", "__main__"],
 ]
 # The same inside the largest package.
 SIM_LAYERS: list[list[str]] = [
-    ["colours", "rich_display", "tasks"],
+    ["colours", "order_statistics", "rich_display", "tasks"],
+    ["sketch"],
     ["network"],
     ["traces"],
     ["figures"],
@@ -52,7 +54,13 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SIM_LEVEL = {name: level for level, names in enumerate(SIM_LAYERS) for name in names}
 
 # They run the whole service, node included; one command each loads them, and nothing else does.
-MAY_IMPORT_NODE = {("attacks", "service"), ("bench", "rest.py"), ("cli", "compare.py")}
+MAY_IMPORT_NODE = {
+    ("attacks", "service"),
+    ("bench", "rest.py"),
+    ("capacity", "recording.py"),
+    ("capacity", "running.py"),
+    ("cli", "compare.py"),
+}
 
 # In these layers the members may also import each other.
 SIBLINGS = {LEVEL["errors"], LEVEL["runner"], LEVEL["cli"]}

@@ -1,0 +1,254 @@
+"""The capacity twin: how fast it is, and how well it foretells the real service on this machine.
+
+The real service runs here, driven over sockets from this process, which shares its cores. Measuring
+costs and what is to be foretold take turns, so that what else the machine does meets both alike.
+Then the twin runs the same loads with these costs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import mean, median, stdev
+from typing import Final
+
+from mpcsim.bench.primitives import primitive_costs
+from mpcsim.capacity.arrivals import Steady, Users
+from mpcsim.capacity.calibration.calibrating import Calibration
+from mpcsim.capacity.calibration.measuring import Measured, Service
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.results.run import Run
+from mpcsim.capacity.workload import SIGN, Workload
+from mpcsim.sim.network.topology import Network
+
+REPEATS: Final = 5
+SECONDS: Final = 30.0
+"""Of each load in each repeat."""
+IN_FLIGHT: Final = 32
+LOADS: Final = (0.3, 0.6, 0.8, 0.9)
+"""Open loops, as parts of what the closed one does."""
+BOUNDS: Final[Mapping[float, tuple[float, float]]] = {
+    0.3: (0.10, 0.20),
+    0.6: (0.10, 0.20),
+    0.8: (0.15, 0.25),
+}
+"""How far p50 and p99 may be off."""
+THROUGHPUT: Final = 0.05
+"""How far throughput may be, and loads at which a percentile is reached."""
+SATURATION: Final = 0.10
+SCATTER: Final = 2.0
+"""Standard deviations of the service's own, which may be more than these."""
+TWIN_MINUTES: Final = 20.0
+HOUR_PER_S: Final = 100.0
+HOUR_MINUTES: Final = 6.0
+"""Simulated for the figure of an hour."""
+TARGET_US: Final = 24.0
+"""A multiplication on the machine that the hour's figures are promised on."""
+HOUR_S: Final = {"loss-free": 60.0, "0.1 % loss": 120.0}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure of the service, and what the twin says."""
+
+    what: str
+    measured: tuple[float, ...]
+    """In each repeat."""
+    twin: float
+    bound: float
+    """Relative."""
+
+    @property
+    def service(self) -> float:
+        """Over all repeats."""
+        return median(self.measured)
+
+    @property
+    def scatter(self) -> float:
+        """Standard deviation from repeat to repeat, relative."""
+        return stdev(self.measured) / mean(self.measured) if len(self.measured) > 1 else 0.0
+
+    @property
+    def off(self) -> float:
+        """How far the twin is off, relative."""
+        return self.twin / self.service - 1
+
+    @property
+    def allowed(self) -> float:
+        """How far it may be."""
+        return max(self.bound, SCATTER * self.scatter)
+
+    def row(self) -> str:
+        """A line of the table."""
+        verdict = "within" if abs(self.off) <= self.allowed else "NOT within"
+        return (
+            f"{self.what:<44}{self.service:>10.2f}{self.scatter:>9.1%}{self.twin:>10.2f}"
+            f"{self.off:>+9.1%}   {verdict} {self.allowed:.0%}"
+        )
+
+
+def foretold(
+    repeats: int = REPEATS,
+    seconds: float = SECONDS,
+    tell: Callable[[str], None] = lambda what: None,
+) -> tuple[list[Compared], Costs]:
+    """The service and the twin, side by side.
+
+    Args:
+        seconds: of each load in each repeat.
+        tell: hears what is being done.
+    """
+    closed: list[Measured] = []
+    opened: dict[float, list[Measured]] = {load: [] for load in LOADS}
+    rates: dict[float, float] = {}
+    with Calibration([SIGN]) as calibration:
+        service = calibration.service
+        for repeat in range(repeats):
+            tell(f"repeat {repeat + 1} of {repeats}: costs")
+            calibration.round()
+            tell(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
+            closed.append(_closed(service, seconds))
+            rates = rates or {load: load * closed[0].per_s for load in LOADS}
+            for load, per_s in rates.items():
+                tell(f"repeat {repeat + 1}: {per_s:.3g} a second")
+                calls = round(per_s * seconds)
+                opened[load].append(service.open(SIGN, per_s, calls, seed=repeat))
+        tell("fitting")
+        costs = calibration.costs()
+    tell("the twin")
+    return _compared(costs, closed, opened, rates), costs
+
+
+def _closed(service: Service, seconds: float) -> Measured:
+    first = service.closed(SIGN, IN_FLIGHT, 4 * IN_FLIGHT)
+    return service.closed(SIGN, IN_FLIGHT, max(4 * IN_FLIGHT, round(first.per_s * seconds)))
+
+
+def _compared(
+    costs: Costs,
+    closed: Sequence[Measured],
+    opened: Mapping[float, Sequence[Measured]],
+    rates: Mapping[float, float],
+) -> list[Compared]:
+    def twin(arrivals: Steady | Users) -> Run:
+        deployment = Deployment.on_one_machine(os.cpu_count() or 1, costs.network)
+        workload = Workload(arrivals, users=1_000_000)
+        return deployment.run(workload, minutes=TWIN_MINUTES, costs=costs)
+
+    full = twin(Users(IN_FLIGHT))
+    most = full.throughput_per_s()
+    found = [Compared("saturated, calls a second", _of(closed, _per_s), most, THROUGHPUT)]
+    found += [
+        Compared(
+            f"{IN_FLIGHT} at a time, p{percent} (ms)",
+            _of(closed, partial(_percentile, percent)),
+            full.percentile(percent).ms,
+            SATURATION,
+        )
+        for percent in (50, 99)
+    ]
+    for load, measured in opened.items():
+        run = twin(Steady(rates[load]))
+        whole = (run.length_s / 10, run.length_s)
+        what = f"open, {load:.0%}"
+        found.append(
+            Compared(
+                f"{what}, calls a second", _of(measured, _per_s), run.throughput_per_s(), THROUGHPUT
+            )
+        )
+        for nth, percent in enumerate((50, 99)):
+            times = _of(measured, partial(_percentile, percent))
+            if load in BOUNDS:
+                says = run.percentile(percent, between_s=whole).ms
+                found.append(Compared(f"{what}, p{percent} (ms)", times, says, BOUNDS[load][nth]))
+            else:
+                at = _load_at(percent, median(times), rates[load], most, twin)
+                found.append(
+                    Compared(
+                        f"{what}, load (a second) with its p{percent}",
+                        (rates[load],) * len(times),
+                        at,
+                        THROUGHPUT,
+                    )
+                )
+    return found
+
+
+def _load_at(
+    percent: float, ms: float, near: float, most: float, twin: Callable[[Steady], Run]
+) -> float:
+    """The rate at which the twin has a percentile, by bisection."""
+    low, high = 0.7 * near, most
+    while high - low > 0.005 * near:
+        middle = (low + high) / 2
+        run = twin(Steady(middle))
+        if run.percentile(percent, between_s=(run.length_s / 10, run.length_s)).ms > ms:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+def _per_s(measured: Measured) -> float:
+    return measured.per_s
+
+
+def _percentile(percent: float, measured: Measured) -> float:
+    return measured.percentile(percent)
+
+
+def _of(measured: Sequence[Measured], value: Callable[[Measured], float]) -> tuple[float, ...]:
+    return tuple(value(each) for each in measured)
+
+
+# ---------------------------------------------------------------------- speed
+
+
+def hour_figures() -> dict[str, float]:
+    """Processor time of an hour of 100 secp256k1 signatures a second, on one core, and in this
+    machine's multiplications a call; without and with losses."""
+    unit_us = primitive_costs()["scalar_mult_us"]
+    figures = {}
+    for name, loss in (("loss-free", 0.0), ("0.1 % loss", 0.001)):
+        network = Network.preset("seoul", institution="frankfurt", loss=loss)
+        deployment = Deployment(network)
+        workload = Workload(Steady(HOUR_PER_S))
+        deployment.run(workload, seconds=5)  # compiled, and recorded
+        began = time.process_time()
+        run = deployment.run(workload, minutes=HOUR_MINUTES)
+        spent_s = time.process_time() - began
+        calls = sum(run.outcomes().values())
+        figures[f"capacity_hour_{name}_cpu_s"] = spent_s * 60 / HOUR_MINUTES
+        figures[f"capacity_call_{name}_multiplications"] = spent_s / calls * 1e6 / unit_us
+    return figures
+
+
+def capacity_figures(
+    repeats: int = REPEATS, seconds: float = SECONDS
+) -> tuple[str, dict[str, float]]:
+    """Everything: as text, and by name."""
+    hour = hour_figures()
+    found, _ = foretold(repeats, seconds)
+    head = f"{'':<44}{'service':>10}{'scatter':>9}{'twin':>10}{'off':>9}"
+    lines = ["the capacity twin", "", head, *(each.row() for each in found), ""]
+    for name, seconds_allowed in HOUR_S.items():
+        takes = hour[f"capacity_call_{name}_multiplications"]
+        target = seconds_allowed * 1e6 / (3600 * HOUR_PER_S) / TARGET_US
+        verdict = "reached" if takes <= target else "NOT reached"
+        lines.append(
+            f"an hour of {HOUR_PER_S:g} signatures a second, {name}: "
+            f"{hour[f'capacity_hour_{name}_cpu_s']:.1f} CPU s; {takes:.2f} multiplications a call"
+            f"   target {target:.1f}: {verdict}"
+        )
+    figures = dict(hour)
+    for each in found:
+        figures |= {
+            f"capacity_{each.what}_service": each.service,
+            f"capacity_{each.what}_scatter": each.scatter,
+            f"capacity_{each.what}_twin": each.twin,
+        }
+    return "\n".join(lines), figures

@@ -1,0 +1,60 @@
+"""The whole service under load, in virtual time: what breaks first, and what would help.
+
+    >>> from mpcsim import Deployment, Workload
+    >>> run = Deployment().run(Workload(), hours=1)
+    >>> print(run)
+
+``deployment`` says what the service runs on, ``workload``, ``arrivals`` and ``events`` what is
+asked of it, ``costs`` what handling a message takes (``calibration`` measures that), and
+``operations`` what messages there are (``recording`` listens to the real service). ``kernel`` is
+the twin itself, compiled; ``simulation`` leads up to it, or ``real`` to the real service in its
+place, and ``running`` runs them. ``results`` are what comes of that; ``experiments`` are questions
+that take many runs; ``figures`` are pictures of both. ``plan`` puts all that is asked in a file.
+"""
+
+from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.experiments import (
+    Found,
+    LoadCurve,
+    capacity_point,
+    cheapest,
+    load_curve,
+    sensitivity,
+)
+from mpcsim.capacity.model import Part
+from mpcsim.capacity.results.record import Percentile
+from mpcsim.capacity.results.run import Overloaded, Run
+from mpcsim.capacity.workload import OPERATIONS, Client, Workload
+
+__all__ = [
+    "OPERATIONS",
+    "Arrivals",
+    "Bursts",
+    "Client",
+    "Costs",
+    "Deployment",
+    "Deploys",
+    "Dies",
+    "Event",
+    "Found",
+    "LoadCurve",
+    "Overloaded",
+    "Part",
+    "Pauses",
+    "Percentile",
+    "Profile",
+    "Reshares",
+    "Run",
+    "Slows",
+    "Steady",
+    "Times",
+    "Users",
+    "Workload",
+    "capacity_point",
+    "cheapest",
+    "load_curve",
+    "sensitivity",
+]

@@ -1,0 +1,383 @@
+"""The real service under several loads on this machine, and the costs that follow.
+
+Three services run side by side, one of them at a time under load: as it is, which gives the
+processor time of each part for each call; with meters (``mpcsim.rpc.meter``), which tell how it is
+divided among messages; and with meters that look for curve arithmetic. Loads take turns in short
+measurements, again and again, so that what else the machine does meets all of them alike; and all
+times are in units of the machine's own speed, from a piece of Python before and after each.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Final, Self
+
+import numpy as np
+
+from mpcsim.capacity.calibration import MINUTES, reading
+from mpcsim.capacity.calibration.fitting import Fit, Observed, fit, stages
+from mpcsim.capacity.calibration.measuring import (
+    KERNEL,
+    Measured,
+    Service,
+    measuring,
+    metered,
+)
+from mpcsim.capacity.calibration.reading import Samples
+from mpcsim.capacity.calibration.twin import Load, handled
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.operations import ANSWERED
+from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.speed import Speed
+from mpcsim.capacity.workload import OPERATIONS
+from mpcsim.errors import UsageError, unknown
+
+Tell = Callable[[str, float], None]
+"""Hears what is being done, and which part of it is."""
+
+IN_FLIGHT: Final = 32
+"""Of the saturated service."""
+LIGHT, MIDDLE, HEAVY, SATURATED, ALONE = "light", "middle", "heavy", "saturated", "one at a time"
+PARTS_OF_FULL: Final = {LIGHT: 0.3, MIDDLE: 0.6, HEAVY: 0.85}
+"""Rates, of the saturated one."""
+TWIN: Final = "twin"
+"""Beside the parts, what the twin says of all of them."""
+REST_S: Final = 2.0
+SHORT_S: Final = 2.5
+"""About how long each measurement takes."""
+FEW: Final = 6
+"""Calls of a measurement, at least."""
+_QUICK: Final = ("sign", "presigned", "validate/share")
+"""What is measured under all loads. The others compute for long, beside which turns are nothing."""
+
+
+@dataclass
+class _Of:
+    """What was measured of an operation so far, by load."""
+
+    plain: defaultdict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
+    metered: defaultdict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
+    curves: list[Measured] = field(default_factory=list)
+
+    @property
+    def per_s(self) -> float:
+        """Of the saturated service."""
+        return median(each.per_s for each in self.plain[SATURATED])
+
+
+def calibrate(
+    operations: Iterable[str] = OPERATIONS,
+    minutes: float = MINUTES,
+    tell: Tell = lambda what, done: None,
+) -> Costs:
+    """Measure the costs of this service on this machine.
+
+    Args:
+        operations: of ``OPERATIONS``.
+        minutes: about how long it measures, once everything is ready; two rounds are made in any
+            case. Recording the operations, and fitting, come on top.
+
+    Raises:
+        UsageError: an unknown operation, no time, or the service does not start.
+    """
+    if not 0 < minutes < math.inf:
+        raise UsageError(f"calibrate minutes is {minutes}: above 0, and finite")
+    with Calibration(operations, tell) as calibration:
+        began = time.monotonic()
+        while True:
+            calibration.round(lambda: (time.monotonic() - began) / (60 * minutes))
+            rounds = calibration.rounds
+            passed = time.monotonic() - began
+            if rounds >= 2 and passed * (rounds + 1) / rounds > 60 * minutes:
+                tell("fitting", 1.0)
+                return calibration.costs()
+
+
+class Calibration:
+    """One that goes on, round by round. A context manager, in which three services run."""
+
+    def __init__(self, operations: Iterable[str], tell: Tell = lambda what, done: None) -> None:
+        """
+        Raises:
+            UsageError: an unknown operation, or none.
+        """
+        names = list(dict.fromkeys(operations))
+        for name in names:
+            if name not in OPERATIONS:
+                raise UsageError(unknown("operation", name, OPERATIONS))
+        if not names:
+            raise UsageError("calibrate: no operations")
+        self.rounds = 0
+        self._found = {name: _Of() for name in names}
+        self._tell = tell
+        self._opened: ExitStack
+        self._running: ExitStack
+        self._services: _Services
+        self._machine: Speed
+
+    def __enter__(self) -> Self:
+        """Start the services, and see what they do when nobody calls.
+
+        Raises:
+            UsageError: they do not start.
+        """
+        self._tell("recording the operations", 0.0)
+        for name in self._found:
+            recorded(name)
+        with ExitStack() as opened:
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            self._tell("this machine's primitives", 0.0)
+            self._machine = Speed.measured(str(folder))
+            running = opened.enter_context(ExitStack())
+            self._services = _Services(running, folder)
+            self._services.begin(self._found, self._tell)
+            self._running, self._opened = running, opened.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._opened.close()
+
+    @property
+    def service(self) -> Service:
+        """The one as it is, without meters."""
+        return self._services.plain
+
+    def round(self, done: Callable[[], float] = lambda: 0.0) -> None:
+        """Measure everything once more.
+
+        Args:
+            done: which part of all rounds is over.
+        """
+        for name, of in self._found.items():
+            for what, measure in _measurements(self._services, name, of, self.rounds):
+                self._tell(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
+                measure()
+        self.rounds += 1
+
+    def costs(self) -> Costs:
+        """What follows from the rounds so far; at least one. The services are stopped: meters write
+        at the end."""
+        self._running.close()
+        return _costs(self._found, self._services, self._machine)
+
+
+class _Services:
+    """The three of them."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self.folders = {"metered": folder / "metered", "curves": folder / "curves"}
+        for each in self.folders.values():
+            each.mkdir()
+        self.plain = stack.enter_context(measuring())
+        self.metered = stack.enter_context(measuring(metered(self.folders["metered"])))
+        curves = metered(self.folders["curves"], curves=True)
+        self.curves = stack.enter_context(measuring(curves))
+        self.rest: Mapping[str, float] = {}
+        """Processor time of the parts when nobody calls: milliseconds a second."""
+
+    def begin(self, found: Mapping[str, _Of], tell: Tell) -> None:
+        """What is measured once."""
+        for name, of in found.items():
+            tell(f"{name}: how much of it is curve arithmetic", 0.0)
+            of.curves.append(self.curves.closed(name, 1, FEW))
+        tell("nobody calls", 0.0)
+        before = self.plain.served.cpu_ms()
+        time.sleep(REST_S)
+        after = self.plain.served.cpu_ms()
+        self.rest = {part: (after[part] - ms) / REST_S for part, ms in before.items()}
+
+    def samples(self, which: str, service: Service, of: Iterable[Measured]) -> Samples:
+        """What the meters have found in some measurements."""
+        requests = {
+            part: reading.read([self.folders[which] / f"{number}.jsonl"])
+            for part, number in service.served.process_ids.items()
+        }
+        windows = [each.window_s for each in of]
+        return reading.samples(requests, service.served.addresses, windows)
+
+
+def _measurements(
+    services: _Services, name: str, of: _Of, nth: int
+) -> Iterable[tuple[str, Callable[[], None]]]:
+    """Of an operation in a round."""
+
+    def closed(service: Service, into: dict[str, list[Measured]], label: str, most: int) -> None:
+        known = of.plain[label] or of.plain[ALONE]
+        per_s = known[-1].per_s if known else FEW / SHORT_S
+        calls = max(FEW, 2 * most, round(per_s * SHORT_S))
+        into[label].append(service.closed(name, most, calls))
+
+    def opened(service: Service, into: dict[str, list[Measured]], label: str) -> None:
+        per_s = of.per_s * PARTS_OF_FULL[label]
+        calls = max(FEW, round(per_s * SHORT_S))
+        into[label].append(service.open(name, per_s, calls, nth, keys=IN_FLIGHT))
+
+    plain = services.plain, of.plain
+    with_meters = services.metered, of.metered
+    yield ALONE, partial(closed, *plain, ALONE, 1)
+    if OPERATIONS[name].verb not in _QUICK:
+        yield f"{ALONE}, with meters", partial(closed, *with_meters, ALONE, 1)
+        return
+    yield SATURATED, partial(closed, *plain, SATURATED, IN_FLIGHT)
+    for label in PARTS_OF_FULL:
+        yield label, partial(opened, *plain, label)
+    yield f"{LIGHT}, with meters", partial(opened, *with_meters, LIGHT)
+    yield f"{SATURATED}, with meters", partial(closed, *with_meters, SATURATED, IN_FLIGHT)
+
+
+# ---------------------------------------------------------------------- what follows
+
+
+def _costs(found: Mapping[str, _Of], services: _Services, machine: Speed) -> Costs:
+    every = [m for of in found.values() for loads in of.plain.values() for m in loads]
+    speed_us = median(each.speed_us for each in every)
+    kernel_ms = _kernel(found)
+    cpu = {
+        name: _with_kernel(name, _cpu(of, speed_us, services.rest), kernel_ms)
+        for name, of in found.items()
+    }
+    observed = [_observed(name, of, services, cpu[name]) for name, of in found.items()]
+    best = fit(observed, os.cpu_count() or 1)
+    return Costs(
+        {each.operation.name: stages(each, best) for each in observed},
+        best.turn_ms,
+        _memory(found),
+        replace(machine, interpreter_us=round(speed_us, 2)),
+        {each.operation.name: each.operation.digest for each in observed},
+        best.cold_ms,
+        best.cooling_ms,
+        best.hop_ms,
+        {name: _labelled(name, found[name], loads, best) for name, loads in cpu.items()},
+    )
+
+
+def _cpu(of: _Of, speed_us: float, rest: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Processor time for each call, by load and part: medians of all rounds; without what the
+    processes take when nobody calls."""
+    found = {}
+    for label, measured in of.plain.items():
+        found[label] = {
+            part: median(
+                (each.cpu_ms[part] - rest.get(part, 0.0) / each.per_s) * speed_us / each.speed_us
+                for each in measured
+            )
+            for part in measured[0].cpu_ms
+        }
+        del found[label][KERNEL]
+    return found
+
+
+def _labelled(
+    name: str, of: _Of, cpu: Mapping[str, Mapping[str, float]], best: Fit
+) -> dict[str, Mapping[str, float]]:
+    """By loads that say how many calls a second there were; with what the twin says of all parts
+    together, where it was fitted."""
+    rates = {label: median(each.per_s for each in measured) for label, measured in of.plain.items()}
+    loads = _loads(name, of)
+    return {
+        f"{label}, {rates[label]:.3g} a second": {
+            **parts,
+            **({TWIN: best.said_ms[name, loads[label]]} if label in loads else {}),
+        }
+        for label, parts in cpu.items()
+    }
+
+
+def _loads(name: str, of: _Of) -> dict[str, Load]:
+    """What is fitted to."""
+    if OPERATIONS[name].verb not in _QUICK:
+        return {ALONE: Load(1)}
+    # One call right after the other finds everything at hand, as calls now and then do not.
+    rates = {label: Load(per_s=of.per_s * part) for label, part in PARTS_OF_FULL.items()}
+    return {**rates, SATURATED: Load(IN_FLIGHT)}
+
+
+def _kernel(found: Mapping[str, _Of]) -> float:
+    """What the kernel does for a message and has in nobody's account.
+
+    From the saturated service: there, others have the least room; and what they do is counted, too,
+    if their processes end meanwhile. So it is the least of all that was measured.
+    """
+    every = [
+        each.cpu_ms[KERNEL] / len(handled(recorded(name)))
+        for name, of in found.items()
+        for each in of.plain.get(SATURATED, [])
+    ]
+    return max(0.0, min(every, default=0.0))
+
+
+def _observed(
+    name: str, of: _Of, services: _Services, cpu: Mapping[str, Mapping[str, float]]
+) -> Observed:
+    operation = recorded(name)
+    pooled = _pooled(
+        [
+            services.samples("metered", services.metered, measured)
+            for measured in of.metered.values()
+        ]
+    )
+    curves = services.samples("curves", services.curves, of.curves)
+    parts = handled(operation)
+    missing = [each for each in parts if each != ANSWERED and each not in pooled.of]
+    if missing:
+        raise UsageError(f"{name}: the meters have nothing about {', '.join(missing)}")
+    metered_stages = {
+        message: pooled.stages(message, curves) for message in parts if message != ANSWERED
+    }
+    turns = OPERATIONS[name].verb in _QUICK
+    loads = _loads(name, of)
+    spent = {load: cpu[label] for label, load in loads.items()}
+    slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if turns else 0.0
+    medians = {loads[LIGHT]: slow} if turns else {}
+    return Observed(operation, spent, metered_stages, turns, medians)
+
+
+def _pooled(each: Sequence[Samples]) -> Samples:
+    """All samples together; those of each load stretched so that they have the same mean."""
+    names = dict.fromkeys(name for samples in each for name in samples.of)
+    found = {}
+    for name in names:
+        tables = [samples.of[name] for samples in each if name in samples.of]
+        mean = np.mean([table.mean(axis=0) for table in tables], axis=0)
+        factors = [
+            np.divide(mean, table.mean(axis=0), out=np.ones_like(mean), where=mean > 0)
+            for table in tables
+        ]
+        found[name] = np.concatenate(
+            [table * factor for table, factor in zip(tables, factors, strict=True)]
+        )
+    handled_at = {name: part for samples in each for name, part in samples.handled_at.items()}
+    return Samples(found, handled_at)
+
+
+def _with_kernel(
+    name: str, cpu: Mapping[str, Mapping[str, float]], kernel_ms: float
+) -> dict[str, dict[str, float]]:
+    """With what the kernel does for nobody: as much for each message that a part handles."""
+    at = list(handled(recorded(name)).values())
+    return {
+        load: {part: ms + kernel_ms * at.count(part) for part, ms in parts.items()}
+        for load, parts in cpu.items()
+    }
+
+
+def _memory(found: Mapping[str, _Of]) -> dict[str, tuple[float, float]]:
+    """Of each part: at rest, and for each call under way."""
+    every = [m for of in found.values() for loads in of.plain.values() for m in loads]
+    full = [m for of in found.values() for m in of.plain.get(SATURATED, [])]
+    memory = {}
+    for part in every[0].idle_mb:
+        rest = min(each.idle_mb[part] for each in every)
+        grows = [(each.most_mb[part] - each.idle_mb[part]) / IN_FLIGHT for each in full]
+        memory[part] = (rest, max([0.0, *grows]))
+    return memory

@@ -1,0 +1,139 @@
+"""From what the servers' meters wrote (``mpcsim.rpc.meter``) to what handling each message costs.
+
+Requests of one call have the same id in all processes. So the n-th request with it at the gateway
+is the graph's n-th from node to gateway, and so on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.capacity.costs import Kind, Stage
+from mpcsim.capacity.operations import ASKED
+from mpcsim.rpc.meter import Part
+
+COLUMNS: Final = tuple(each.name for each in fields(Part))[1:]
+"""Of what a meter says about a part of a request."""
+_STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
+    ("loop", "loop", "loop_curve"),
+    ("loop_disk", "loop disk", ""),
+    ("thread", "thread", "thread_curve"),
+    ("free", "free thread", ""),
+    ("thread_disk", "thread disk", ""),
+    ("after", "loop", "loop_curve"),
+)
+"""In the order in which a message is handled: columns, kinds, the columns of their curve
+arithmetic."""
+SELDOM_MS: Final = 1e-3
+"""What takes less on average is nothing."""
+
+
+class Request(NamedTuple):
+    """What a server did about one."""
+
+    call: str
+    began_s: float
+    parts: list[tuple[str, NDArray[np.float64]]]
+    """What made it go on, and milliseconds by ``COLUMNS``."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What handling messages has cost: a row for each time, in milliseconds, by ``COLUMNS``."""
+
+    of: Mapping[str, NDArray[np.float64]]
+    """By message."""
+    handled_at: Mapping[str, str]
+    """The part that handled it."""
+
+    def stages(self, message: str, curves: Samples) -> tuple[Stage, ...]:
+        """What a message's handling consists of.
+
+        Args:
+            curves: from meters that looked for curve arithmetic. Their times are too long, but for
+                that of the libraries.
+        """
+        found = []
+        for column, kind, curve in _STAGES:
+            samples = self._column(message, column)
+            if samples.size and samples.mean() >= SELDOM_MS:
+                found.append(Stage.of(kind, samples, self._share(message, curve, curves)))
+        return tuple(found)
+
+    def _share(self, message: str, curve: str, curves: Samples) -> float:
+        if not curve:
+            return 0.0
+        kind = curve.partition("_")[0]
+        columns = ("loop", "after") if kind == "loop" else ("thread", "free")
+        spent = sum(float(self._column(message, each).mean()) for each in columns)
+        times = curves._column(message, curve)
+        return min(1.0, float(times.mean()) / spent) if times.size and spent else 0.0
+
+    def _column(self, message: str, name: str) -> NDArray[np.float64]:
+        rows = self.of.get(message, np.zeros((0, len(COLUMNS))))
+        return rows[:, COLUMNS.index(name)]
+
+
+def read(files: Iterable[Path]) -> list[Request]:
+    """All that a process's meter wrote."""
+    found = []
+    for path in files:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            call, _, began, parts = json.loads(line)
+            rows = [(what, np.array(spent) / 1e6) for what, *spent in parts]
+            found.append(Request(call, began, rows))
+    return found
+
+
+def samples(
+    requests: Mapping[str, Sequence[Request]],
+    address_of: Mapping[str, str],
+    windows: Iterable[tuple[float, float]],
+) -> Samples:
+    """What messages cost in calls that began in one of some windows of time.
+
+    Args:
+        requests: by part (``node``, ``gateway``, ...).
+        address_of: where each part was reached.
+    """
+    within = list(windows)
+    calls = {
+        request.call
+        for request in requests["node"]
+        if any(began <= request.began_s < ended for began, ended in within)
+    }
+    found: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    handled_at: dict[str, str] = {}
+
+    def add(message: str, part: str, spent: NDArray[np.float64]) -> None:
+        found[message].append(spent)
+        handled_at[message] = part
+
+    for part, each in requests.items():
+        asking = {"node": "", "gateway": "client"}.get(part, "gateway")
+        own = "client" if part == "node" else part
+        requests_so_far: Counter[str] = Counter()
+        answers_so_far: Counter[tuple[str, str]] = Counter()
+        for request in sorted(each, key=lambda r: r.began_s):
+            if request.call not in calls:
+                continue
+            requests_so_far[request.call] += 1
+            nth = requests_so_far[request.call]
+            (_, spent), *answers = request.parts
+            add(f"request {nth} {asking} → {part}" if asking else ASKED, part, spent)
+            for what, spent in answers:
+                peer = next((p for p, a in address_of.items() if what.startswith(f"{a}/")), None)
+                if peer is None:
+                    continue
+                answers_so_far[request.call, peer] += 1
+                nth = answers_so_far[request.call, peer]
+                add(f"answer to request {nth} {own} → {peer}", part, spent)
+    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at)

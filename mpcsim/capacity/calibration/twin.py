@@ -1,0 +1,122 @@
+"""How the twin's event loops go at a load: what their turns cost is fitted with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.capacity.costs import Costs, loopback
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.kernel import records
+from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.simulation.driving import Chunk, Drive
+from mpcsim.capacity.simulation.layout import Layout
+from mpcsim.capacity.workload import Client
+from mpcsim.ids import CLIENT, ROLES
+from mpcsim.sim.replay.steps import GATEWAY
+
+CALLS: Final = 2000
+WARM_UP: Final = 0.2
+PART_MS: Final = 60_000.0
+LOOK_MS: Final = 1000.0
+USERS: Final = 1_000_000
+"""No two calls meet at a key, as in what was measured."""
+
+
+class Load(NamedTuple):
+    """A load: one of both, the other is 0."""
+
+    in_flight: int = 0
+    per_s: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.in_flight} at a time" if self.in_flight else f"{self.per_s:.4g} a second"
+
+
+class Pace(NamedTuple):
+    """Of a part's event loop, for each call."""
+
+    turns: float
+    chills: float
+    """Turns after a pause, each counted by how cold it finds things: from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What the twin says about a load."""
+
+    paces: Mapping[str, Pace]
+    """By part."""
+    latencies_ms: NDArray[np.float64]
+
+
+def predict(
+    operation: Operation,
+    costs: Costs,
+    load: Load,
+    cores: int,
+    *,
+    hop_ms: float = 0.0,
+    calls: int = CALLS,
+) -> Predicted:
+    """A run of the twin on one machine.
+
+    Args:
+        hop_ms: that a message takes from one process to another.
+    """
+    deployment = Deployment.on_one_machine(cores, loopback(hop_ms))
+    layout = Layout(deployment, [operation], costs, Client(), USERS, 1)
+    done = 0
+    took: list[NDArray[np.float64]] = []
+
+    def take(rows: NDArray[np.float64]) -> None:
+        nonlocal done
+        done += len(rows)
+        took.append(rows[:, records.ENDED] - rows[:, records.DUE])
+
+    drive = Drive(layout, _arrivals(load), take)
+    if load.in_flight:
+        drive.begin(np.arange(load.in_flight), 0.0, np.ones(1), 1)
+
+    def until(wanted: float) -> tuple[int, NDArray[np.float64]]:
+        while done < wanted:
+            drive.run(drive.state["now"] + LOOK_MS)
+            drive.flush()
+        processes = drive.service.processes
+        return done, np.array([processes["turns"], processes["chills"]])
+
+    first, before = until(calls * WARM_UP)
+    last, after = until(first + calls)
+    each = (after - before) / (last - first)
+    paces = {
+        process.part: Pace(*map(float, pace))
+        for process, pace in zip(layout.processes, each.T, strict=True)
+    }
+    return Predicted(paces, np.concatenate(took)[first:])
+
+
+def handled(operation: Operation) -> Mapping[str, str]:
+    """By message of a call: the part that handles it."""
+    part_of = {CLIENT: "node", GATEWAY: "gateway"}
+    found = {
+        packet.kind: part_of.get(packet.receiver) or ROLES[packet.receiver]
+        for packet in operation.graph.messages
+    }
+    return {ASKED: "node", **found, ANSWERED: "caller"}
+
+
+def _arrivals(load: Load) -> Iterator[tuple[float, Chunk]]:
+    if load.in_flight:
+        return
+    generator = np.random.default_rng(2)
+    part = 0
+    while True:
+        count = generator.poisson(load.per_s * PART_MS / 1000)
+        due = np.sort(generator.uniform(part * PART_MS, (part + 1) * PART_MS, count))
+        users = generator.integers(0, USERS, count)
+        part += 1
+        yield part * PART_MS, (due, np.zeros(count, np.int64), users)

@@ -1,0 +1,348 @@
+"""What handling messages costs, as measured: distributions, by operation, message and stage.
+
+``mpcsim calibrate`` measures them and writes them to a file, which is read here; one of them comes
+with the package. Costs of one machine become another's by four primitives (``speed.Speed``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim import strict_json
+from mpcsim.capacity.operations import Operation
+from mpcsim.capacity.speed import Speed
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import Connection
+
+T = TypeVar("T")
+
+Kind = Literal["loop", "loop disk", "thread", "free thread", "thread disk"]
+KINDS: Final[tuple[Kind, ...]] = ("loop", "loop disk", "thread", "free thread", "thread disk")
+"""In the order of the kernel's numbers."""
+POINTS: Final = 33
+"""Quantiles of each distribution: the ends and 31 between them."""
+FORMAT: Final = "mpcsim costs 1"
+MEASURED: Final = "measured.json"
+"""The file in this package."""
+DIGITS: Final = 4
+SEGMENTS: Final = 400
+MBIT_PER_S: Final = 1e6
+"""Of a loopback interface: no window and no rate makes anything wait."""
+AGAIN: Final = "mpcsim calibrate measures anew"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One thing after the other that a process does about a message."""
+
+    kind: Kind
+    quantiles_ms: tuple[float, ...]
+    """At equal distances, the ends included."""
+    curve: float = 0.0
+    """Part of its time that goes into curve arithmetic; what is left is the interpreter's."""
+
+    @classmethod
+    def of(cls, kind: Kind, samples_ms: NDArray[np.float64], curve: float = 0.0) -> Stage:
+        """The distribution of measured times.
+
+        The last point is not the longest time, but such that the mean of what lies beyond the last
+        but one, and of all, is that of the samples.
+        """
+        ordered = np.sort(np.maximum(samples_ms, 0.0))  # clocks are read one after the other
+        points = np.quantile(ordered, np.linspace(0.0, 1.0, POINTS))
+        beyond = ordered[ordered >= points[-2]]
+        points[-1] = max(points[-2], 2 * beyond.mean() - points[-2])
+        mean = (points[:-1] + points[1:]).mean() / 2
+        if mean > 0:
+            points *= ordered.mean() / mean
+        return cls(kind, tuple(map(float, points)), curve)
+
+    @property
+    def mean_ms(self) -> float:
+        """On average."""
+        points = np.array(self.quantiles_ms)
+        return float((points[:-1] + points[1:]).mean() / 2)
+
+    def plus(self, ms: float) -> Stage:
+        """The same, with what it always takes on top. Less than nothing: in proportion."""
+        if ms >= 0:
+            quantiles = tuple(each + ms for each in self.quantiles_ms)
+            before = self.mean_ms
+            curve = self.curve * before / (before + ms) if before + ms > 0 else 0.0
+            return replace(self, quantiles_ms=quantiles, curve=curve)
+        factor = max(0.0, 1 + ms / self.mean_ms) if self.mean_ms > 0 else 1.0
+        return replace(self, quantiles_ms=tuple(each * factor for each in self.quantiles_ms))
+
+    def times(self, ratios: Mapping[str, float]) -> Stage:
+        """On a machine on which the primitives take so many times as long."""
+        match self.kind:
+            case "free thread":
+                factor = ratios["argon2"]
+            case "loop disk" | "thread disk":
+                factor = ratios["fsync"]
+            case _:
+                factor = self.curve * ratios["curve"] + (1 - self.curve) * ratios["interpreter"]
+        curve = self.curve * ratios["curve"] / factor if self.curve else 0.0
+        return Stage(self.kind, tuple(each * factor for each in self.quantiles_ms), curve)
+
+
+def loopback(hop_ms: float) -> Network:
+    """The network of a machine that all parts are on: nothing but what a message takes from one
+    process to another."""
+    connection = Connection(initial_window=SEGMENTS)
+    return Network.star(
+        hop_ms, hop_ms, hop_ms, mbit_per_s=MBIT_PER_S, connection=connection, name="loopback"
+    )
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Everything that was measured of one service on one machine."""
+
+    stages: Mapping[str, Mapping[str, tuple[Stage, ...]]] = field(repr=False)
+    """By operation and message."""
+    turn_ms: Mapping[str, float]
+    """What a turn of each part's event loop costs by itself: shared by what is done in it."""
+    memory_mb: Mapping[str, tuple[float, float]]
+    """Of each part's process: at rest, and for each call under way."""
+    machine: Speed
+    version: Mapping[str, str]
+    """Of the service: a digest of each operation's messages."""
+    cold_ms: Mapping[str, float] = field(default_factory=dict)
+    """What a turn costs more if the part has done nothing for long: its caches are cold."""
+    cooling_ms: float = 50.0
+    """How long that is: after this time without work 63 % of it, and so on (exponential)."""
+    hop_ms: float = 0.0
+    """What a message takes from one process of a machine to another, besides all work."""
+    cpu_ms: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    """What was measured: by operation and load, of each part, for each call. Nothing is computed
+    from it."""
+
+    @property
+    def network(self) -> Network:
+        """That of the machine that was measured."""
+        return loopback(self.hop_ms)
+
+    def of(self, operation: str, message: str) -> tuple[Stage, ...]:
+        """What handling a message costs.
+
+        Raises:
+            UsageError: it has not been measured.
+        """
+        try:
+            return self.stages[operation][message]
+        except KeyError:
+            raise UsageError(
+                f"costs of {operation}: nothing is known of {message}; they are of another version "
+                f"of the service, or of other settings: {AGAIN}"
+            ) from None
+
+    def check(self, operations: Iterable[Operation]) -> None:
+        """See whether these are costs of this service.
+
+        Raises:
+            UsageError: its messages are others, or were not measured.
+        """
+        for operation in operations:
+            known = self.version.get(operation.name)
+            if known is None:
+                raise UsageError(f"costs: {operation.name} was not measured: {AGAIN}")
+            if known != operation.digest:
+                raise UsageError(f"costs from another version of the service: {AGAIN}")
+
+    def scaled(self, to: Speed) -> Costs:
+        """What the same service costs on another machine: times by what they consist of."""
+        ratios = self.machine.ratios(to)
+        stages = {
+            operation: {
+                message: tuple(stage.times(ratios) for stage in each)
+                for message, each in messages.items()
+            }
+            for operation, messages in self.stages.items()
+        }
+        turn, cold = (
+            {part: ms * ratios["interpreter"] for part, ms in each.items()}
+            for each in (self.turn_ms, self.cold_ms)
+        )
+        return replace(
+            self,
+            stages=stages,
+            turn_ms=turn,
+            cold_ms=cold,
+            hop_ms=self.hop_ms * ratios["interpreter"],
+            machine=to,
+        )
+
+    # ------------------------------------------------------------------ files
+
+    @classmethod
+    def measured(cls) -> Costs:
+        """Those that come with this package: of the machine that it says."""
+        return _read(MEASURED, (files(__package__) / MEASURED).read_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Costs:
+        """Those in a file.
+
+        Raises:
+            UsageError: it is no such file.
+            OSError: it cannot be read.
+        """
+        return _read(str(path), Path(path).read_bytes())
+
+    def save(self, path: str | Path) -> None:
+        """Write them to a file: times to four digits.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        stages = {
+            operation: {
+                message: [
+                    [stage.kind, _short(stage.curve), [_short(ms) for ms in stage.quantiles_ms]]
+                    for stage in each
+                ]
+                for message, each in messages.items()
+            }
+            for operation, messages in self.stages.items()
+        }
+        document = {
+            "format": FORMAT,
+            "machine": asdict(self.machine),
+            "version": dict(self.version),
+            "turn_ms": {part: _short(ms) for part, ms in self.turn_ms.items()},
+            "cold_ms": {part: _short(ms) for part, ms in self.cold_ms.items()},
+            "cooling_ms": self.cooling_ms,
+            "hop_ms": _short(self.hop_ms),
+            "memory_mb": {part: list(map(_short, mb)) for part, mb in self.memory_mb.items()},
+            "cpu_ms": {
+                operation: {
+                    load: {part: _short(ms) for part, ms in parts.items()}
+                    for load, parts in loads.items()
+                }
+                for operation, loads in self.cpu_ms.items()
+            },
+            "stages": stages,
+        }
+        Path(path).write_text(_lines(document), encoding="utf-8")
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _lines(document: dict[str, Any]) -> str:
+    """JSON with a line for each message."""
+    *head, (last, operations) = document.items()
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}," for name, value in head]
+    blocks = []
+    for operation, messages in operations.items():
+        rows = [
+            f"{json.dumps(message, ensure_ascii=False)}: {json.dumps(each, separators=(',', ':'))}"
+            for message, each in messages.items()
+        ]
+        blocks.append(f"{json.dumps(operation)}: {{\n" + ",\n".join(rows) + "\n}")
+    return "{\n" + "\n".join(lines) + f'\n"{last}": {{\n' + ",\n".join(blocks) + "\n}\n}\n"
+
+
+def _read(name: str, data: bytes) -> Costs:
+    try:
+        document = _object(strict_json.parse(data), lambda value: value)
+        if document.get("format") != FORMAT:
+            raise _Odd(f"its format is {document.get('format')!r}, not {FORMAT!r}")
+        document.pop("format")
+        known = {each.name for each in fields(Costs)}
+        if document.keys() != known:
+            raise _Odd(f"it has {', '.join(sorted(document))}; not {', '.join(sorted(known))}")
+        by_part = _of(_number)
+        machine = _object(document["machine"], _number)
+        if machine.keys() != {each.name for each in fields(Speed)}:
+            raise _Odd(f"machine has {', '.join(machine)}")
+        return Costs(
+            _object(document["stages"], _of(_stages)),
+            by_part(document["turn_ms"]),
+            _object(document["memory_mb"], _pair),
+            Speed(**machine),
+            _object(document["version"], _text),
+            by_part(document["cold_ms"]),
+            _number(document["cooling_ms"]),
+            _number(document["hop_ms"]),
+            _object(document["cpu_ms"], _of(_of(_number))),
+        )
+    except InvalidEncoding as error:
+        why = str(error)
+    except _Odd as error:
+        why = str(error)
+    except UsageError as error:
+        why = str(error)
+    raise UsageError(f"{name}: no costs: {why} (mpcsim calibrate writes such files)")
+
+
+class _Odd(Exception):
+    """What is wrong in a document."""
+
+
+def _object(value: Any, each: Callable[[Any], T]) -> dict[str, T]:
+    if not isinstance(value, dict):
+        raise _Odd(f"an object is missing, at {_shown(value)}")
+    return {name: each(member) for name, member in value.items()}
+
+
+def _of(each: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: _object(value, each)
+
+
+def _number(value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:
+        raise _Odd(f"{_shown(value)} is no number from 0 on")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Odd(f"{_shown(value)} is no text")
+    return value
+
+
+def _list(value: Any, length: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        raise _Odd(f"{_shown(value)} is no list" + (f" of {length}" if length else ""))
+    return value
+
+
+def _pair(value: Any) -> tuple[float, float]:
+    one, other = map(_number, _list(value, 2))
+    return one, other
+
+
+def _stages(value: Any) -> tuple[Stage, ...]:
+    return tuple(_stage(each) for each in _list(value))
+
+
+def _stage(value: Any) -> Stage:
+    kind, curve, quantiles = _list(value, 3)
+    if kind not in KINDS:
+        raise _Odd(f"{_shown(kind)} is none of {', '.join(KINDS)}")
+    points = tuple(map(_number, _list(quantiles, POINTS)))
+    if any(one > other for one, other in pairwise(points)):
+        raise _Odd(f"quantiles of {_shown(quantiles)} do not rise")
+    if _number(curve) > 1:
+        raise _Odd(f"{curve} is no part of a time")
+    return Stage(cast(Kind, kind), points, float(curve))
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:40] + "…"

@@ -1,0 +1,99 @@
+"""Load by load: the hockey stick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.experiments.points import MINUTES, capacity_point
+from mpcsim.capacity.running import demand_of
+from mpcsim.capacity.workload import Workload
+from mpcsim.sim.sweep import sweep
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mpcsim.capacity.figures import Chart
+
+LOADS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
+"""Of a load curve: parts of the most that is possible."""
+
+
+@dataclass(frozen=True)
+class LoadCurve:
+    """Latency against offered load: a hockey stick."""
+
+    table: pd.DataFrame
+    """A row for each load, as ``capacity_point`` gives it."""
+    most_per_s: float
+    """Calls a second that the bottleneck can do at most."""
+    bottleneck: str
+
+    @property
+    def knee_per_s(self) -> float:
+        """The load beyond which more calls cost more in latency than they bring in throughput: the
+        largest ratio of the two (power: Kleinrock, Power and deterministic rules of thumb for
+        probabilistic problems in computer communications, 1979), with the 95th percentile."""
+        power = self.table["answered_per_s"] / self.table["p95_ms"]
+        return float(self.table["per_s"][power.idxmax()])
+
+    def plot(self) -> Chart:
+        """Percentiles over the load, with the knee marked; needs matplotlib."""
+        from mpcsim.capacity import figures
+
+        return figures.load_curves({"": self})
+
+    def __str__(self) -> str:
+        lines = [
+            f"knee at {self.knee_per_s:.3g} calls a second, most {self.most_per_s:.3g} "
+            f"({self.bottleneck})"
+        ]
+        for row in self.table.itertuples():
+            bad = row.refused + row.timed_out + row.broken
+            says = row.overload or (
+                f"p50 {row.p50_ms:,.1f}, p99 {row.p99_ms:,.1f} ms "
+                f"({row.p99_low_ms:,.1f} to {row.p99_high_ms:,.1f}), "
+                + (f"{bad:.1%} refused, late or broken, " if bad else "")
+                + f"{row.busiest} {row.utilisation:.0%}"
+            )
+            lines.append(f"  {row.per_s:8.4g} a second: {says}")
+        return "\n".join(lines)
+
+
+def load_curve(
+    deployment: Deployment,
+    workload: Workload | None = None,
+    *,
+    rates_per_s: Sequence[float] | None = None,
+    minutes: float = MINUTES,
+    seed: int = 1,
+    costs: Costs | str | Path | None = None,
+    executor: Executor | None = None,
+    progress: bool = False,
+) -> LoadCurve:
+    """The same mix of calls at one rate after the other.
+
+    Args:
+        rates_per_s: by default ``LOADS`` of the most that is possible.
+        executor: as of a sweep.
+
+    Raises:
+        UsageError: bad input.
+    """
+    work = workload or Workload()
+    asked = demand_of(deployment, work, costs)
+    if rates_per_s is None:
+        rates_per_s = [part * asked.most_per_s for part in LOADS]
+    point = partial(
+        capacity_point, deployment=deployment, workload=work, minutes=minutes, costs=costs
+    )
+    table = sweep(
+        {"per_s": list(rates_per_s)}, point, seed=seed, executor=executor, progress=progress
+    )
+    return LoadCurve(table, asked.most_per_s, asked.bottleneck)

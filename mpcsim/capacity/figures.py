@@ -1,0 +1,120 @@
+"""Pictures of services under load; need matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from mpcsim.capacity.results import answers
+from mpcsim.capacity.results.record import RunRecord
+from mpcsim.errors import UsageError
+from mpcsim.sim import figures
+from mpcsim.sim.figures import Chart
+from mpcsim.sim.traces.frame import load_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Chart", "comparison", "load_curves", "timeline", "utilisation"]
+
+PERCENTS: Final = (50, 99)
+COLUMNS: Final = 20
+"""Of the map of utilisation, at most."""
+
+
+class Loads(Protocol):
+    """What came of one load after the other."""
+
+    @property
+    def table(self) -> pd.DataFrame: ...
+    @property
+    def most_per_s(self) -> float: ...
+    @property
+    def knee_per_s(self) -> float: ...
+
+
+def load_curves(found: Mapping[str, Loads], percents: Sequence[int] = PERCENTS) -> Chart:
+    """Latency against offered load, with the knees marked.
+
+    Args:
+        found: by name; the name of a single one may be empty.
+        percents: of 50, 95 and 99.
+    """
+    lines = {}
+    knees = {}
+    for name, curve in found.items():
+        table = curve.table[curve.table["overload"] == ""]
+        prefix = f"{name}, " if name else ""
+        for percent in percents:
+            lines[f"{prefix}p{percent}"] = (table["per_s"], table[f"p{percent}_ms"])
+        knees[f"{prefix}knee"] = curve.knee_per_s
+        if len(found) == 1:
+            knees["most"] = curve.most_per_s
+    return figures.curves(
+        lines, x="offered load (calls a second)", y="latency (ms)", along=knees, y_scale="log"
+    )
+
+
+def timeline(run: RunRecord, operation: str | None = None) -> Chart:
+    """Percentiles and calls under way over the time of a run; what is meanwhile has a grey
+    ground.
+
+    Args:
+        operation: whose percentiles; by default of all together.
+    """
+    middle = (run.edges_s[:-1] + run.edges_s[1:]) / 2
+    lines = {
+        f"p{percent} (ms)": (middle, run.percentiles_over_time(percent, operation))
+        for percent in PERCENTS
+    }
+    lines["calls under way"] = (middle, run.gauges.in_flight[:, 0])
+    attempts = np.array([counts.attempts.sum(axis=0) for counts in run.collector.windows])
+    lengths = np.diff(run.edges_s)
+    lines["answered a second"] = (middle, attempts[:, 0] / lengths)
+    if attempts[:, 1:].any():
+        lines["refused, late or broken a second"] = (middle, attempts[:, 1:].sum(axis=1) / lengths)
+    shown = {name: (x[y > 0], y[y > 0]) for name, (x, y) in lines.items()}
+    return figures.curves(
+        {name: points for name, points in shown.items() if len(points[0])},
+        x="time (s)",
+        y="",
+        shaded=answers.disturbed_s(run),
+        y_scale="log",
+    )
+
+
+def utilisation(run: RunRecord) -> Chart:
+    """How busy cores and event loops were, over the time of a run."""
+    used = {name: values for name, values in answers.utilisations(run) if values.max() > 0.005}
+    if not used:
+        raise UsageError("nothing was busy")
+    n = len(run.edges_s) - 1
+    parts = np.array_split(np.arange(n), min(COLUMNS, n))
+    table = load_pandas().DataFrame(
+        {
+            answers.clock(run.edges_s[part[0]]): {
+                name: float(values[part].mean()) for name, values in used.items()
+            }
+            for part in parts
+        }
+    )
+    return figures.heat_map(table, text=lambda part: f"{part:.0%}", title="utilisation")
+
+
+def comparison(made_of: Mapping[str, Mapping[str, float]]) -> Chart:
+    """What the time of calls is made of, side by side.
+
+    >>> figure = comparison({"as it is": run.made_of(), "slowest 1 %": run.made_of(0.01)})
+
+    Args:
+        made_of: by name, as ``Run.made_of`` gives it.
+    """
+    longest = max((sum(parts.values()) for parts in made_of.values()), default=0.0)
+    return figures.splits(
+        {
+            name: {part: ms for part, ms in parts.items() if ms > longest / 500}
+            for name, parts in made_of.items()
+        }
+    )

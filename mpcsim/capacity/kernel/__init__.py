@@ -1,0 +1,1 @@
+"""The compiled part: machines, processes and calls, as records in arrays."""

@@ -1,0 +1,36 @@
+"""Random numbers that follow from what they are for, so that their order does not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpcsim.sim.network.tcp.compiled import compiled
+from mpcsim.sim.network.tcp.state import Record
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@compiled
+def mixed(key: np.uint64, number: int) -> np.uint64:
+    """Another key (SplitMix64)."""
+    z = key + (np.uint64(number) + np.uint64(1)) * _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def uniform(key: np.uint64) -> float:
+    """From 0 to below 1."""
+    return float(key >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def quantile(tables: Record, table: int, u: float) -> float:
+    """Of a distribution that is given by its quantiles at equal distances, the ends included."""
+    place = u * (tables.shape[1] - 1)
+    k = int(place)
+    low = tables[table, k]
+    return float(low + (place - k) * (tables[table, k + 1] - low))

@@ -1,0 +1,269 @@
+"""What processes do with their jobs.
+
+A job has stages, one after the other. Its process's event loop does one job at a time, in the
+order in which they came; a turn of the loop takes all that wait when it begins, and shares among
+them what the turn itself costs: hence a busy loop pays less for each. A process that has not done
+anything for a while finds its caches cold, and pays for that. What is done in threads waits for one
+of the process's.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mpcsim.capacity.kernel import cores, draws
+from mpcsim.capacity.kernel.records import (
+    DOWN,
+    LOOP,
+    LOOP_DISK,
+    NONE,
+    THREAD,
+    THREAD_DISK,
+    Record,
+    Service,
+)
+from mpcsim.sim.network.tcp.compiled import compiled
+
+
+@compiled
+def _in_loop(kind: int) -> bool:
+    return bool(kind == LOOP) or bool(kind == LOOP_DISK)
+
+
+@compiled
+def _on_disk(kind: int) -> bool:
+    return bool(kind == LOOP_DISK) or bool(kind == THREAD_DISK)
+
+
+@compiled
+def account(process: Record, runners: Record, now: float) -> None:
+    """Note what the process was like up to now."""
+    passed = now - process.since
+    process.since = now
+    if passed <= 0.0:
+        return
+    if runners[process.loop].job != NONE:
+        process.loop_taken += passed
+    process.queued += passed * process.waiting
+    process.thread_taken += passed * process.threads_taken
+    process.thread_queued += passed * process.thread_waiting
+
+
+@compiled
+def _stands(process: Record) -> bool:
+    """Whether nothing of it is done now."""
+    return bool(process.paused > 0 or process.state == DOWN)
+
+
+@compiled
+def _work(
+    s: Service,
+    j: int,
+    extra: float,
+    now: float,
+) -> None:
+    """The job begins its present stage on the runner that it has."""
+    job = s.jobs[j]
+    stage = s.stages[job.stage]
+    process = s.processes[job.process]
+    runner = s.runners[job.runner]
+    u = draws.uniform(draws.mixed(job.key, job.stage))
+    runner.left = (
+        draws.quantile(s.tables, stage.table, u) * s.speeds[process.speeds, job.stage] + extra
+    )
+    job.worked += runner.left
+    on_disk = _on_disk(stage.kind)
+    runner.locks = 1 if stage.kind == LOOP or stage.kind == THREAD else 0
+    if not on_disk:
+        process.cpu += runner.left
+    if not _stands(process):
+        at = process.disk if on_disk else process.cores
+        cores.enter(s.places, s.processes, s.runners, job.runner, at, now)
+
+
+@compiled
+def _serve_loop(
+    s: Service,
+    p: int,
+    now: float,
+) -> None:
+    """The event loop takes its next job, if it is free and there is one."""
+    process = s.processes[p]
+    if s.runners[process.loop].job != NONE or process.head == NONE or _stands(process):
+        return
+    chill = 0.0
+    if process.to_do == 0:
+        process.to_do = process.batch = process.waiting
+        process.turns += 1.0
+        if now > process.idle_since and process.cooling > 0.0:
+            chill = 1.0 - math.exp(-(now - process.idle_since) / process.cooling)
+            process.chills += chill
+    process.to_do -= 1
+    j = process.head
+    process.head = s.jobs[j].following
+    if process.head == NONE:
+        process.tail = NONE
+    process.waiting -= 1
+    s.jobs[j].runner = process.loop
+    s.runners[process.loop].job = j
+    extra = process.turn / process.batch + process.cold * chill
+    _work(s, j, extra, now)
+
+
+@compiled
+def _serve_threads(
+    s: Service,
+    p: int,
+    now: float,
+) -> None:
+    """A free thread takes the next job that waits for one."""
+    process = s.processes[p]
+    if process.thread_head == NONE or process.threads_taken == process.threads or _stands(process):
+        return
+    k = process.first_thread
+    while s.runners[k].job != NONE:
+        k += 1
+    j = process.thread_head
+    process.thread_head = s.jobs[j].following
+    if process.thread_head == NONE:
+        process.thread_tail = NONE
+    process.thread_waiting -= 1
+    process.threads_taken += 1
+    s.jobs[j].runner = k
+    s.runners[k].job = j
+    _work(s, j, 0.0, now)
+
+
+@compiled
+def _line_up(
+    s: Service,
+    j: int,
+    now: float,
+) -> None:
+    """The job waits for what its present stage needs, or has it already."""
+    job = s.jobs[j]
+    process = s.processes[job.process]
+    kind = s.stages[job.stage].kind
+    job.following = NONE
+    if _in_loop(kind):
+        if process.tail == NONE:
+            process.head = j
+        else:
+            s.jobs[process.tail].following = j
+        process.tail = j
+        process.waiting += 1
+        _serve_loop(s, job.process, now)
+    else:
+        if process.thread_tail == NONE:
+            process.thread_head = j
+        else:
+            s.jobs[process.thread_tail].following = j
+        process.thread_tail = j
+        process.thread_waiting += 1
+        _serve_threads(s, job.process, now)
+
+
+@compiled
+def hand(
+    s: Service,
+    j: int,
+    now: float,
+) -> None:
+    """A job comes to its process."""
+    job = s.jobs[j]
+    account(s.processes[job.process], s.runners, now)
+    job.came = now
+    job.worked = 0.0
+    job.runner = NONE
+    _line_up(s, j, now)
+
+
+@compiled
+def advance(
+    s: Service,
+    at: int,
+    now: float,
+) -> int:
+    """Somebody is through at a place.
+
+    Returns:
+        The job that is over by that; NONE: it has more stages.
+    """
+    k = cores.through(s.places[at], s.processes, s.runners, now)
+    runner = s.runners[k]
+    j = runner.job
+    job = s.jobs[j]
+    p = job.process
+    process = s.processes[p]
+    account(process, s.runners, now)
+    cores.leave(s.places, s.processes, s.runners, k, now)
+    before = s.stages[job.stage].kind
+    job.stage += 1
+    over = job.stage == job.last_stage
+    in_loop = _in_loop(before)
+    if not over and _in_loop(s.stages[job.stage].kind) == in_loop:
+        _work(s, j, 0.0, now)
+        return NONE
+    runner.job = NONE
+    job.runner = NONE
+    if in_loop:
+        process.idle_since = now
+        _serve_loop(s, p, now)
+    else:
+        process.threads_taken -= 1
+        _serve_threads(s, p, now)
+    if over:
+        return int(j)
+    _line_up(s, j, now)
+    return NONE
+
+
+@compiled
+def pause(s: Service, p: int, now: float) -> None:
+    """A process stands still."""
+    process = s.processes[p]
+    account(process, s.runners, now)
+    process.paused += 1
+    if process.paused > 1:
+        return
+    for k in range(process.loop, process.first_thread + process.threads):
+        if s.runners[k].place != NONE:
+            cores.leave(s.places, s.processes, s.runners, k, now)
+
+
+@compiled
+def resume(s: Service, p: int, now: float) -> None:
+    """It goes on where it was."""
+    process = s.processes[p]
+    account(process, s.runners, now)
+    process.paused -= 1
+    if _stands(process):
+        return
+    for k in range(process.loop, process.first_thread + process.threads):
+        runner = s.runners[k]
+        if runner.job != NONE:
+            kind = s.stages[s.jobs[runner.job].stage].kind
+            at = process.disk if _on_disk(kind) else process.cores
+            cores.enter(s.places, s.processes, s.runners, k, at, now)
+    _serve_loop(s, p, now)
+    for _ in range(min(process.thread_waiting, process.threads)):
+        _serve_threads(s, p, now)
+
+
+@compiled
+def clear(s: Service, p: int, now: float) -> None:
+    """A process loses all that it was doing; its jobs are nowhere."""
+    process = s.processes[p]
+    account(process, s.runners, now)
+    for k in range(process.loop, process.first_thread + process.threads):
+        runner = s.runners[k]
+        if runner.job == NONE:
+            continue
+        if runner.place != NONE:
+            cores.leave(s.places, s.processes, s.runners, k, now)
+        kind = s.stages[s.jobs[runner.job].stage].kind
+        if not _on_disk(kind):
+            process.cpu -= max(0.0, runner.left)
+        runner.job = NONE
+    process.head = process.tail = process.thread_head = process.thread_tail = NONE
+    process.waiting = process.thread_waiting = process.threads_taken = process.to_do = 0

@@ -1,0 +1,37 @@
+"""The time of a run, as exact as the kernel has it.
+
+An event loop counts seconds and rounds its timers. TCP does not forgive that: its clock has whole
+ticks, and what is due at the end of one may be due a tick later for a rounding error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+CLOSE_MS: Final = 2e-6
+"""Times closer than this are the same."""
+
+
+class Clock:
+    """Milliseconds since the beginning, by the running event loop."""
+
+    def __init__(self) -> None:
+        self._began_s: float | None = None
+        self._exact_ms = 0.0
+
+    def begin(self) -> None:
+        """It is the beginning now, unless that has been before."""
+        if self._began_s is None:
+            self._began_s = asyncio.get_running_loop().time()
+
+    def now_ms(self) -> float:
+        """The time; before the beginning 0."""
+        if self._began_s is None:
+            return 0.0
+        now = (asyncio.get_running_loop().time() - self._began_s) * 1000
+        return self._exact_ms if abs(now - self._exact_ms) < CLOSE_MS else now
+
+    def at(self, exact_ms: float) -> None:
+        """What is now happens at this very time."""
+        self._exact_ms = exact_ms

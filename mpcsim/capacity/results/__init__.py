@@ -1,0 +1,1 @@
+"""What came of a run: what is kept, what is asked, and how it is told."""

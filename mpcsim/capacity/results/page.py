@@ -1,0 +1,48 @@
+"""What came of a run, as a page of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpcsim.capacity.results import answers
+from mpcsim.capacity.results.record import RunRecord
+from mpcsim.errors import UsageError
+
+
+def page(run: RunRecord) -> Iterator[str]:
+    """Lines that tell what came of a run."""
+    outcomes = run.outcomes()
+    yield (
+        f"{answers.clock(run.length_s)} of {run.workload.arrivals}, seed {run.seed}: "
+        f"{sum(outcomes.values()):,} attempts, "
+        + ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
+    )
+    if not (too_much := answers.overload(run)):
+        for name in run.operations:
+            yield f"  {name}: {_percentiles(run, name)}"
+    else:
+        yield f"  {too_much}"
+    yield f"  {answers.first_to_break(run)}"
+    yield f"  answered: {run.throughput_per_s():,.4g} a second"
+    yield "  the slowest 1 %, on average, ms: " + _parts(run.made_of(0.01))
+    yield "  all of them: " + _parts(run.made_of())
+    law = run.little
+    yield (
+        f"  Little's law: {law.under_way:.4g} under way, {law.per_s_times_s:.4g} by rate and time "
+        f"({law.off_by:.2%} apart)"
+    )
+    if run.deployment.extrapolated:
+        yield "  extrapolated: " + "; ".join(run.deployment.extrapolated)
+
+
+def _percentiles(run: RunRecord, operation: str) -> str:
+    try:
+        sizes = [f"p{percent:g} {run.percentile(percent, operation)}" for percent in (50, 95, 99)]
+    except UsageError as error:  # none succeeded
+        return str(error)
+    return ", ".join(sizes)
+
+
+def _parts(made_of: dict[str, float]) -> str:
+    large = sorted(((ms, name) for name, ms in made_of.items() if ms >= 0.05), reverse=True)
+    return ", ".join(f"{name} {ms:,.1f}" for ms, name in large)

@@ -1,0 +1,257 @@
+"""What was measured in a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.demand import Demand
+from mpcsim.capacity.model import Model
+from mpcsim.capacity.results.collecting import (
+    OUTCOMES,
+    Collector,
+    Floats,
+    Gauges,
+)
+from mpcsim.capacity.results.parts import PARTS
+from mpcsim.capacity.simulation.driving import Kept
+from mpcsim.capacity.simulation.layout import Layout
+from mpcsim.capacity.workload import Workload
+from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.traces.frame import load_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BATCHES: Final = 20
+"""For intervals."""
+_STUDENT: Final = 2.093
+"""0.975 of Student's t with 19 degrees of freedom."""
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """With the interval in which it is with a confidence of 95 %. Milliseconds."""
+
+    ms: float
+    low_ms: float
+    high_ms: float
+
+    def __str__(self) -> str:
+        return f"{self.ms:,.1f} ms ({self.low_ms:,.1f} to {self.high_ms:,.1f})"
+
+
+@dataclass(frozen=True)
+class Little:
+    """Little's law: calls under way on average are calls a second, times what they take."""
+
+    under_way: float
+    per_s_times_s: float
+
+    @property
+    def off_by(self) -> float:
+        """Relative."""
+        return abs(self.under_way / self.per_s_times_s - 1) if self.per_s_times_s else 0.0
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A workload on a deployment, for a while: what was measured. ``Run`` says what it means.
+
+    Times are seconds since the beginning; ``between_s`` is the part that is asked about, by default
+    all but the first tenth, in which the service gets going.
+    """
+
+    deployment: Model
+    workload: Workload
+    seed: int
+    collector: Collector = field(repr=False)
+    layout: Layout = field(repr=False)
+    demand: Demand = field(repr=False)
+    costs: Costs = field(repr=False)
+    kept: Kept = field(repr=False)
+    """The slowest calls."""
+
+    # ------------------------------------------------------------------ what was asked about
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.collector.operations
+
+    @cached_property
+    def edges_s(self) -> Floats:
+        """Where windows begin, and where the last one ends."""
+        return self.collector.edges_ms / 1000
+
+    @property
+    def length_s(self) -> float:
+        """Of the run."""
+        return float(self.edges_s[-1])
+
+    def windows(self, between_s: tuple[float, float] | None = None) -> range:
+        """Those that lie in a part of the run.
+
+        Raises:
+            UsageError: none does.
+        """
+        first, last = between_s or (self.length_s / 10, self.length_s)
+        inside = [
+            k
+            for k in range(len(self.edges_s) - 1)
+            if self.edges_s[k] >= first - 1e-9 and self.edges_s[k + 1] <= last + 1e-9
+        ]
+        if not inside:
+            raise UsageError(f"no window of the run lies between {first:g} s and {last:g} s")
+        return range(inside[0], inside[-1] + 1)
+
+    def _chosen(self, operation: str | None) -> range | tuple[int]:
+        if operation is None:
+            return range(len(self.operations))
+        if operation not in self.operations:
+            raise UsageError(unknown("operation", operation, self.operations))
+        return (self.operations.index(operation),)
+
+    def _sketch(self, windows: range, operation: str | None) -> Sketch:
+        merged = Sketch()
+        for k in windows:
+            for number in self._chosen(operation):
+                merged.merge(self.collector.windows[k].latency[number])
+        return merged
+
+    # ------------------------------------------------------------------ latencies
+
+    def percentile(
+        self,
+        percent: float,
+        operation: str | None = None,
+        between_s: tuple[float, float] | None = None,
+    ) -> Percentile:
+        """The time within which so many of the calls that succeeded did. They count from when they
+        were due, earlier attempts included.
+
+        The interval comes from batches of windows (sectioning: Asmussen and Glynn, Stochastic
+        Simulation, 2007, III.5a), so that calls need not be independent of each other.
+
+        Raises:
+            UsageError: no such operation, part, or percentile; or no call succeeded.
+        """
+        windows = self.windows(between_s)
+        whole = self._sketch(windows, operation)
+        if not whole.count:
+            raise UsageError("no call succeeded in this part of the run")
+        at = whole.quantile(percent / 100)
+        parts = [
+            self._sketch(range(part[0], part[-1] + 1), operation)
+            for part in np.array_split(np.array(windows), min(BATCHES, len(windows)))
+        ]
+        found = np.array([part.quantile(percent / 100) for part in parts if part.count])
+        if len(found) < 2:
+            return Percentile(at, 0.0, math.inf)
+        off = _STUDENT * math.sqrt(((found - at) ** 2).sum() / (len(found) * (len(found) - 1)))
+        return Percentile(at, max(0.0, at - off), at + off)
+
+    def outcomes(self, between_s: tuple[float, float] | None = None) -> dict[str, int]:
+        """How many attempts ended how."""
+        windows = self.windows(between_s or (0.0, self.length_s))
+        sums = sum(self.collector.windows[k].attempts.sum(axis=0) for k in windows)
+        return dict(zip(OUTCOMES, map(int, np.atleast_1d(sums)), strict=True))
+
+    def throughput_per_s(self, between_s: tuple[float, float] | None = None) -> float:
+        """Calls that succeeded, a second."""
+        windows = self.windows(between_s)
+        done = sum(int(self.collector.windows[k].done.sum()) for k in windows)
+        return done / float(self.edges_s[windows.stop] - self.edges_s[windows.start])
+
+    def ended_per_s(
+        self, between_s: tuple[float, float] | None = None, operation: str | None = None
+    ) -> float:
+        """Calls that were over, well or not, a second."""
+        windows = self.windows(between_s)
+        chosen = list(self._chosen(operation))
+        ended = sum(int(self.collector.windows[k].ended[chosen].sum()) for k in windows)
+        return ended / float(self.edges_s[windows.stop] - self.edges_s[windows.start])
+
+    def goodput_per_s(
+        self, deadline_ms: float, between_s: tuple[float, float] | None = None
+    ) -> float:
+        """Calls that succeeded within a time, a second."""
+        windows = self.windows(between_s)
+        sketch = self._sketch(windows, None)
+        return self.throughput_per_s(between_s) * (sketch.rank(deadline_ms) if sketch.count else 0)
+
+    def made_of(self, slowest: float = 1.0, operation: str | None = None) -> dict[str, float]:
+        """What the time of calls that succeeded went into, on average, by ``PARTS``. Milliseconds.
+
+        Args:
+            slowest: part of them: 0.01 are the slowest hundredth.
+        """
+        if not 0 < slowest <= 1:
+            raise UsageError(f"slowest is {slowest}: above 0, 1 at most")
+        classes = sum(self.collector.made_of[k] for k in self._chosen(operation))
+        counts = np.asarray(classes)[:, 0]
+        wanted = slowest * counts.sum()
+        above = counts[::-1].cumsum()[::-1]  # of this class, or slower
+        part = np.clip((wanted - (above - counts)) / np.maximum(counts, 1), 0.0, 1.0)
+        sums = (np.asarray(classes)[:, 1:] * part[:, None]).sum(axis=0)
+        return dict(zip(PARTS, map(float, sums / max(wanted, 1e-9)), strict=True))
+
+    @cached_property
+    def gauges(self) -> Gauges:
+        """Utilisation and queue lengths, a row for each window."""
+        return self.collector.gauges()
+
+    @cached_property
+    def little(self) -> Little:
+        """Checked over the whole run."""
+        lengths = np.diff(self.collector.edges_ms)
+        spent = self.collector.spent_ms
+        under_way = float((self.gauges.in_flight[:, 0] * lengths).sum() / lengths.sum())
+        return Little(under_way, float(spent / lengths.sum()))
+
+    def percentiles_over_time(self, percent: float, operation: str | None = None) -> Floats:
+        """One for each window, in milliseconds; nan where no call succeeded."""
+        sketches = [self._sketch(range(k, k + 1), operation) for k in range(len(self.edges_s) - 1)]
+        return np.array(
+            [each.quantile(percent / 100) if each.count else math.nan for each in sketches]
+        )
+
+    @cached_property
+    def memory_mb(self) -> dict[str, Floats]:
+        """Of each part's processes together on the fullest machine, for each window."""
+        costs = self.costs
+        under_way = self.gauges.in_flight[:, 0]
+        found = {}
+        for name, part in self.deployment.parts.items():
+            rest, each = costs.memory_mb.get(name, (0.0, 0.0))
+            found[name] = part.workers * rest + each * under_way / part.replicas
+        return found
+
+    # ------------------------------------------------------------------ shown
+
+    def table(self) -> pd.DataFrame:
+        """A row for each window and operation, tidy; needs pandas."""
+        rows: list[dict[str, Any]] = []
+        for k, counts in enumerate(self.collector.windows):
+            begin, end = self.edges_s[k], self.edges_s[k + 1]
+            for number, name in enumerate(self.operations):
+                sketch = counts.latency[number]
+                row = {"begin_s": begin, "end_s": end, "operation": name}
+                row |= dict(zip(OUTCOMES, map(int, counts.attempts[number]), strict=True))
+                row["ended"] = int(counts.ended[number])
+                for percent in (50, 95, 99):
+                    value = sketch.quantile(percent / 100) if sketch.count else math.nan
+                    row[f"p{percent}_ms"] = value
+                many = max(1, int(counts.done[number]))
+                row |= {
+                    f"{part} (ms)": float(ms) / many
+                    for part, ms in zip(PARTS, counts.parts_ms[number], strict=True)
+                }
+                rows.append(row)
+        return load_pandas().DataFrame(rows)

@@ -1,0 +1,153 @@
+"""Runs a workload on a deployment: ``Deployment.run`` is the way in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.capacity.arrivals import Users, drawn
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.demand import Demand, demand
+from mpcsim.capacity.events import Reshares
+from mpcsim.capacity.limits import Limit
+from mpcsim.capacity.model import EXACTNESSES, Exactness, Model
+from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.results.collecting import Collector
+from mpcsim.capacity.results.run import Run
+from mpcsim.capacity.simulation.driving import Chunk, Drive
+from mpcsim.capacity.simulation.layout import Layout
+from mpcsim.capacity.workload import OPERATIONS, Workload
+from mpcsim.errors import UsageError, unknown
+
+WINDOWS: Final = 60
+"""Of a run, by default."""
+MAKINGS: Final = ("generate", "recover")
+CHUNK_S: Final = 60.0
+"""Arrivals are drawn for so long at a time."""
+
+
+def run(
+    deployment: Model,
+    workload: Workload,
+    length_s: float,
+    *,
+    seed: int = 1,
+    costs: Costs | str | Path | None = None,
+    exactness: Exactness = "recorded",
+    windows: int = WINDOWS,
+    progress: Callable[[float], None] = lambda part: None,
+) -> Run:
+    """So many seconds of a workload; as ``Deployment.run``.
+
+    Raises:
+        UsageError: the run does not end, or something is not known of the costs.
+    """
+    if not 0 < length_s < math.inf:
+        raise UsageError(
+            f"a run of {length_s:g} s: say how long (hours, minutes, seconds); workloads never end"
+        )
+    if exactness not in EXACTNESSES:
+        raise UsageError(unknown("exactness", exactness, EXACTNESSES))
+    known = costs_of(costs)
+    layout = _layout(deployment, workload, known, seed)
+    edges = np.linspace(0.0, length_s * 1000, windows + 1)
+    collector = Collector(edges.tolist(), layout.operations)
+    with ExitStack() as opened:
+        arrivals = _arrivals(workload, length_s, seed)
+        if exactness == "recorded":
+            drive = Drive(layout, arrivals, collector.take, workload.events)
+        else:
+            from node.loaded import Loaded  # here: it loads the whole service
+
+            drive = opened.enter_context(
+                Loaded(
+                    layout,
+                    deployment,
+                    arrivals,
+                    collector.take,
+                    workload.events,
+                    seed=seed,
+                    compute="live" if exactness == "live" else "sampled",
+                )
+            )
+        if isinstance(workload.arrivals, Users):
+            everyone = np.arange(workload.arrivals.count) % workload.users
+            mix = np.array([workload.mix.get(name, 0.0) for name in layout.operations])
+            drive.begin(everyone, workload.arrivals.think_s * 1000, mix, seed)
+        for number, end in enumerate(edges[1:], 1):
+            drive.run(float(end))
+            drive.flush()
+            collector.close(drive)
+            progress(number / windows)
+        kept = drive.kept()
+    asked = demand(layout, dict(enumerate(workload.mix.values())))
+    return Run(deployment, workload, seed, collector, layout, asked, known, kept)
+
+
+def demand_of(
+    deployment: Model, workload: Workload, costs: Costs | str | Path | None = None
+) -> Demand:
+    """What the calls of a workload take of everything that the deployment has."""
+    layout = _layout(deployment, workload, costs_of(costs), 0)
+    return demand(layout, dict(enumerate(workload.mix.values())))
+
+
+def _layout(deployment: Model, workload: Workload, costs: Costs, seed: int) -> Layout:
+    names = [*workload.mix, *(name for name in _reshared(workload) if name not in workload.mix)]
+    operations = [recorded(name) for name in names]
+    costs.check(operations)
+    makings = tuple(name for name in names if OPERATIONS[name].verb in MAKINGS)
+    limits = []
+    if deployment.making_limit and makings:
+        limits.append(Limit(makings, deployment.making_limit, deployment.making_queue))
+    return Layout(
+        deployment, operations, costs, workload.client, workload.users, seed, limits=limits
+    )
+
+
+def _reshared(workload: Workload) -> list[str]:
+    """Operations that are not asked for by callers, but happen."""
+    return [f"recover {event.curve}" for event in workload.events if isinstance(event, Reshares)]
+
+
+def costs_of(costs: Costs | str | Path | None) -> Costs:
+    """Costs, or those in a file; None: those that come with the package.
+
+    Raises:
+        UsageError: there is no such file, or it is none of costs.
+    """
+    if costs is None:
+        return Costs.measured()
+    if isinstance(costs, Costs):
+        return costs
+    try:
+        return Costs.load(costs)
+    except OSError as error:
+        raise UsageError(f"costs: {costs}: {error.strerror or error}") from None
+
+
+def _arrivals(workload: Workload, length_s: float, seed: int) -> Iterator[tuple[float, Chunk]]:
+    """In parts, each with the time up to which it is complete."""
+    arrivals = workload.arrivals
+    if isinstance(arrivals, Users):
+        return
+    which = np.cumsum(list(workload.mix.values()))
+    who = popularity(workload.users, workload.skew)
+    for n in range(math.ceil(length_s / CHUNK_S)):
+        begin, end = n * CHUNK_S, min((n + 1) * CHUNK_S, length_s)
+        due = drawn(arrivals, begin, end, seed, n)
+        generator = np.random.default_rng([seed & 0xFFFFFFFF, n, 3])
+        operation = np.searchsorted(which, generator.uniform(0, which[-1], len(due)), "right")
+        user = np.searchsorted(who, generator.uniform(0, who[-1], len(due)), "right")
+        yield end * 1000, (due * 1000, operation.astype(np.int64), user.astype(np.int64))
+
+
+def popularity(users: int, skew: float) -> NDArray[np.float64]:
+    """How much the first user, the first two, and so on call, together."""
+    return np.cumsum(np.arange(1.0, users + 1) ** -skew)

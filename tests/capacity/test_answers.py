@@ -1,0 +1,240 @@
+"""What is said of a run: overload, what breaks first, recovery, percentiles, traces."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpcsim import Deployment, Network, Workload
+from mpcsim.capacity import (
+    Bursts,
+    Client,
+    Overloaded,
+    Part,
+    Pauses,
+    Reshares,
+    Run,
+    Steady,
+    Users,
+    cheapest,
+    load_curve,
+    sensitivity,
+)
+from mpcsim.capacity.results.parts import PARTS
+from mpcsim.errors import UsageError
+from mpcsim.sim.trace import Trace
+from tests.helpers.made_up_costs import made_up
+
+RECOVER = "recover secp256k1"
+COSTS = made_up("sign secp256k1", RECOVER)
+STAR = Deployment(Network.star(5.0, 2.0, 20.0))
+MOST = 200.0
+"""Calls a second: five messages of a millisecond at the gateway."""
+
+
+def run(arrivals: object = None, *, seconds: float = 60.0, **changed: object) -> Run:
+    workload = replace(Workload(arrivals or Steady(0.3 * MOST)), **changed)  # type: ignore[arg-type]
+    return STAR.run(workload, seconds=seconds, costs=COSTS)
+
+
+@pytest.fixture(scope="module")
+def calm() -> Run:
+    return run()
+
+
+@pytest.fixture(scope="module")
+def flood() -> Run:
+    return run(Steady(1.5 * MOST))
+
+
+def test_the_bottleneck_is_the_gateway(calm: Run) -> None:
+    assert calm.demand.bottleneck == "event loop of gateway 1.1"
+    assert calm.demand.most_per_s == pytest.approx(MOST, rel=0.05)
+
+
+def test_a_calm_run_says_so(calm: Run) -> None:
+    assert calm.overload == ""
+    assert calm.breaks == []
+    assert calm.first_to_break.startswith(
+        "Nothing breaks; what is busiest is the event loop of gat"
+    )
+    assert calm.little.off_by < 1e-6
+    assert calm.throughput_per_s() == pytest.approx(0.3 * MOST, rel=0.1)
+    assert "sign secp256k1: p50" in str(calm)
+
+
+def test_parts_add_up_to_latencies(calm: Run) -> None:
+    whole = sum(calm.made_of().values())
+    means = [window.latency[0].mean for window in calm.collector.windows]
+    weights = [window.latency[0].count for window in calm.collector.windows]
+    assert whole == pytest.approx(np.average(means, weights=weights))
+    assert calm.made_of().keys() == set(PARTS)
+    assert sum(calm.made_of(0.01).values()) > calm.percentile(99).ms
+    assert sum(calm.made_of(1.0).values()) < sum(calm.made_of(0.1).values())
+
+
+def test_percentiles_have_intervals_that_shrink(calm: Run) -> None:
+    short = calm.percentile(50, between_s=(6.0, 18.0))
+    long = calm.percentile(50)
+    assert short.low_ms < short.ms < short.high_ms
+    assert long.high_ms - long.low_ms < short.high_ms - short.low_ms
+    assert calm.percentile(50).ms < calm.percentile(95).ms < calm.percentile(99).ms
+
+
+def test_goodput_is_what_is_in_time(calm: Run) -> None:
+    p95 = calm.percentile(95).ms
+    assert calm.goodput_per_s(p95) == pytest.approx(0.95 * calm.throughput_per_s(), rel=0.01)
+    assert calm.goodput_per_s(1e6) == pytest.approx(calm.throughput_per_s())
+    assert calm.goodput_per_s(1e-3) == 0
+
+
+def test_no_percentile_of_a_queue_that_grows(flood: Run) -> None:
+    with pytest.raises(Overloaded, match=r"300 calls a second come and .* without bound"):
+        flood.percentile(99)
+    assert flood.percentile(99, between_s=(30.0, 60.0)).ms > 5_000  # who asks for it gets it
+    assert flood.first_to_break.startswith(
+        "What breaks first: the event loop of gateway 1.1 is full"
+    )
+
+
+def test_places_over_time(flood: Run) -> None:
+    table = flood.places()
+    gateway = table[table["place"] == "event loop of gateway 1.1"]
+    assert (gateway["used"][3:] > 0.99).all()
+    assert gateway["queue"].iloc[-1] > 500
+    # All connections are in use: the others wait for one.
+    waiting = table.groupby("begin_s")["queue"].sum()
+    assert waiting.is_monotonic_increasing
+    assert waiting.iloc[-1] > 5_000
+    assert flood.table()["done"].sum() == flood.outcomes()["done"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"client": Client(timeout_s=0.055)}, "callers run out of time"),
+        ({"users": 20}, "calls are refused because their keys are in use"),
+        ({"events": (Pauses(30.0, "gateway", 5.0),), "client": Client(timeout_s=1)}, "callers run"),
+    ],
+)
+def test_what_breaks_first(changed: dict[str, object], said: str) -> None:
+    assert f"What breaks first: {said}" in run(**changed).first_to_break
+
+
+def test_memory_breaks_too() -> None:
+    costs = replace(COSTS, memory_mb={"gateway": (100.0, 10.0)})
+    small = replace(STAR, gateway=Part(memory_mb=120.0))
+    found = small.run(Workload(Steady(0.3 * MOST)), seconds=20, costs=costs)
+    assert "gateway needs more than its 120 MB" in found.first_to_break
+
+
+def test_recovery_is_timed() -> None:
+    burst = Bursts(0.5 * MOST, 1.5 * MOST, lasting_s=10, first_s=40)
+    patient = run(burst, seconds=120)
+    # Ten seconds of half the capacity too much are worked off by half of the capacity.
+    assert patient.recovered_s(50) == pytest.approx(10, abs=4)
+    again = Client(timeout_s=0.5, attempts=5, pause_s=0.5, jitter=1)
+    storm = run(replace(burst, per_s=0.7 * MOST), seconds=120, client=again)
+    assert storm.recovered_s(50) == math.inf
+    assert storm.goodput_per_s(1_000, (100, 120)) < 0.1 * MOST
+
+
+def test_resharing_starves_signing_and_a_limit_helps() -> None:
+    work = Workload(Steady(0.3 * MOST), users=400, events=(Reshares(20.0, at_once=40),))
+    during = (20.0, 40.0)
+    starved = STAR.run(work, seconds=40, costs=COSTS)
+    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=COSTS)
+    p99 = [each.percentile(99, "sign secp256k1", during).ms for each in (starved, limited)]
+    assert p99[0] > 1.5 * p99[1]
+    assert limited.made_of(operation=RECOVER)["for admission"] > 0
+
+
+def test_users_who_wait_do_not_ask() -> None:
+    crowd = run(Users(100), users=100, seconds=30)
+    assert crowd.overload == ""
+    assert crowd.throughput_per_s() == pytest.approx(MOST, rel=0.05)
+    assert crowd.little.under_way == pytest.approx(100, rel=0.02)
+
+
+def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
+    slow = calm.slow_call()
+    assert isinstance(slow, Trace)
+    assert slow.finished_ms >= calm.slow_call(2).finished_ms
+    assert slow.finished_ms > calm.percentile(99).ms
+    path = slow.critical_path()
+    assert path.total_ms == pytest.approx(slow.finished_ms)
+    assert {work.name for work in slow.work} >= {"the call", "its answer"}
+    slow.save_perfetto(f"{tmp_path}/slow.json")
+    with pytest.raises(UsageError, match="slow call 100000: the slowest"):
+        calm.slow_call(100_000)
+
+
+def test_load_by_load() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as here:
+        curve = load_curve(
+            STAR, rates_per_s=[20, 100, 160, 190, 260], minutes=0.5, costs=COSTS, executor=here
+        )
+    assert list(curve.table["p99_ms"]) == sorted(curve.table["p99_ms"])
+    assert [bool(each) for each in curve.table["overload"]] == [False] * 4 + [True]
+    assert 100 <= curve.knee_per_s <= 190
+
+
+def test_what_matters_most() -> None:
+    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=COSTS)
+    moves = table.set_index("input")["moves"]
+    assert moves["speed of gateway"] < 0 < moves["calls that come"]
+    assert abs(moves["speed of gateway"]) > abs(moves["speed of institution"])
+    assert list(table["moves"].abs()) == sorted(table["moves"].abs(), reverse=True)
+
+
+def test_the_cheapest_that_does() -> None:
+    choices = {"gateway_speed": [1.0, 2.0, 4.0], "node_replicas": [1, 2]}
+    busy = Workload(Steady(1.2 * MOST))
+
+    def price(deployment: Deployment) -> float:
+        return deployment.gateway.speed + deployment.node.replicas
+
+    found = cheapest(STAR, busy, choices, p99_ms=120, price=price, minutes=0.25, costs=COSTS)
+    assert found.price == price(found.deployment)
+    assert found.p99.ms <= 120
+    dearer = [row for row in found.tried.itertuples() if row.why_not]
+    assert all(row.price <= found.price for row in dearer)
+    with pytest.raises(UsageError, match="none of 6 configurations has a p99 below 1 ms"):
+        cheapest(STAR, busy, choices, p99_ms=1, price=price, minutes=0.1, costs=COSTS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: STAR.run(Workload(), costs=COSTS), "say how long"),
+        (lambda: STAR.run(Workload(), hours=math.inf, costs=COSTS), "workloads never end"),
+        (
+            lambda: STAR.run(Workload(), hours=1, costs=COSTS, exactness="exact"),  # type: ignore[arg-type]
+            "unknown exactness 'exact'",
+        ),
+        (
+            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=COSTS),
+            "sign ed25519 was not measured",
+        ),
+        (
+            lambda: STAR.run(
+                Workload(), hours=1, costs=replace(COSTS, version={"sign secp256k1": "0"})
+            ),
+            "costs from another version of the service: mpcsim calibrate",
+        ),
+        (
+            lambda: STAR.run(Workload(), hours=1, costs="none.json"),
+            "costs: none.json: No such file",
+        ),
+        (lambda: Part(cores=0), "part cores is 0"),
+        (lambda: replace(STAR, making_limit=-1), "making_limit is -1"),
+    ],
+)
+def test_bad_input_is_one_clear_error(wrong: object, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        wrong()  # type: ignore[operator]

@@ -1,0 +1,128 @@
+"""When calls come: rates are kept, whatever parts a run is drawn in; bad input is told."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.capacity.arrivals import Bursts, Profile, Steady, Times, Users, drawn
+from mpcsim.errors import UsageError
+
+RATES = st.floats(0.0, 500.0)
+LENGTHS = st.floats(1.0, 4_000.0)
+SHAPES = st.one_of(
+    st.builds(Steady, RATES),
+    st.builds(
+        lambda rate, burst, lasting, more, first: Bursts(
+            rate, burst, lasting, lasting + more, first
+        ),
+        RATES,
+        RATES,
+        LENGTHS,
+        st.one_of(st.just(math.inf), LENGTHS),
+        LENGTHS,
+    ),
+    st.builds(
+        lambda rates, lasting: Profile(tuple(rates), lasting),
+        st.lists(RATES, min_size=1, max_size=24),
+        LENGTHS,
+    ),
+)
+
+
+@given(arrivals=SHAPES, begin=st.floats(0, 5_000), length=LENGTHS)
+def test_pieces_cover_a_time_once(arrivals: Any, begin: float, length: float) -> None:
+    pieces = list(arrivals.pieces(begin, begin + length))
+    assert pieces[0].begin_s == begin
+    assert pieces[-1].end_s == begin + length
+    for one, following in pairwise(pieces):
+        assert one.end_s == following.begin_s
+    assert all(piece.begin_s < piece.end_s for piece in pieces)
+
+
+def test_bursts_are_where_they_should_be() -> None:
+    bursts = Bursts(1.0, 5.0, lasting_s=10.0, every_s=100.0, first_s=50.0)
+    assert bursts.during_s(300.0) == [(50.0, 60.0), (150.0, 160.0), (250.0, 260.0)]
+    assert Bursts(1.0, 5.0, lasting_s=10.0).during_s(1e6) == [(60.0, 70.0)]
+
+
+@pytest.mark.parametrize("per_s", [0.5, 40.0])
+def test_as_many_come_as_should_and_independently(per_s: float) -> None:
+    minutes = [drawn(Steady(per_s), n * 60.0, (n + 1) * 60.0, 7, n) for n in range(400)]
+    counts = np.array([len(each) for each in minutes])
+    assert abs(counts.mean() - 60 * per_s) < 4 * math.sqrt(60 * per_s / len(counts))
+    # Poisson: the variance of the counts is their mean.
+    assert 0.7 < counts.var() / counts.mean() < 1.4
+    times = np.concatenate(minutes)
+    assert (np.diff(times) >= 0).all()
+
+
+def test_the_same_seed_gives_the_same_times() -> None:
+    one, same, other = (drawn(Steady(10.0), 0.0, 60.0, seed, 0) for seed in (1, 1, 2))
+    assert (one == same).all()
+    assert len(one) != len(other) or (one != other).any()
+
+
+def test_times_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text("when,who\n100.5,a\n101,b\n103.25,a\n")
+    assert Times.of_csv(path).at_s == (0.0, 0.5, 2.75)
+    assert Times.of_csv(path, "when").at_s == (0.0, 0.5, 2.75)
+    path.write_text("1\n2\n")
+    assert Times.of_csv(path).at_s == (0.0, 1.0)
+    assert list(drawn(Times((0.0, 1.0, 2.0)), 1.0, 2.0, 1, 0)) == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no times"),
+        ("1\nx\n", "line 2: not a number"),
+        ("1\nnan\n", "line 2: not a number"),
+        ("5\n4\n", "is before time 1, 0 s: out of order"),
+        ("when\n", "at least one"),
+    ],
+)
+def test_bad_files_are_told(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        Times.of_csv(path)
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text("when\n1\n")
+    with pytest.raises(UsageError, match="no column 'at': when"):
+        Times.of_csv(path, "at")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Steady(-1.0),
+        lambda: Steady(math.nan),
+        lambda: Steady(math.inf),
+        lambda: Bursts(1.0, 2.0, lasting_s=0.0),
+        lambda: Bursts(1.0, 2.0, lasting_s=5.0, every_s=5.0),
+        lambda: Bursts(1.0, 2.0, lasting_s=5.0, first_s=-1.0),
+        lambda: Profile(()),
+        lambda: Profile((1.0, -2.0)),
+        lambda: Profile((1.0,), lasting_s=0.0),
+        lambda: Times(()),
+        lambda: Times((-1.0,)),
+        lambda: Times((2.0, 1.0)),
+        lambda: Users(0),
+        lambda: Users(3, think_s=-1.0),
+    ],
+)
+def test_what_makes_no_sense_is_refused(made: Any) -> None:
+    with pytest.raises(UsageError, match="arrivals"):
+        made()

@@ -1,0 +1,302 @@
+"""Calibration: what meters wrote, what fits it, and a real service."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpcsim.capacity.calibration import reading
+from mpcsim.capacity.calibration.calibrating import calibrate
+from mpcsim.capacity.calibration.fitting import Observed, entries, solved, stages
+from mpcsim.capacity.calibration.measuring import measuring, metered
+from mpcsim.capacity.calibration.twin import Load, Pace, handled
+from mpcsim.capacity.costs import Stage
+from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.recording import recorded
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT
+from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY
+
+ADDRESSES = {
+    "operator": "http://127.0.0.1:20001",
+    "institution": "http://127.0.0.1:20002",
+    "gateway": "http://127.0.0.1:20003",
+    "node": "http://127.0.0.1:20000",  # whose address begins like no other's
+}
+MS = 1_000_000
+
+
+def line(call, began, *parts):
+    """What a meter writes about a request."""
+    rows = [[what, loop, 0, 0, 0, 0, 0, 0, 0] for what, loop in parts]
+    return json.dumps([call, "/path", began, rows])
+
+
+def write(folder, part, *lines):
+    path = folder / f"{part}.jsonl"
+    path.write_text("".join(each + "\n" for each in lines))
+    return reading.read([path])
+
+
+@pytest.fixture
+def requests(tmp_path):
+    at = ADDRESSES
+    return {
+        "node": write(
+            tmp_path,
+            "node",
+            line("a", 10.0, ("request", MS), (at["gateway"] + "/sign", 2 * MS)),
+            line("b", 99.0, ("request", 9 * MS)),
+        ),
+        "gateway": write(
+            tmp_path,
+            "gateway",
+            # The meter writes them as they end.
+            line("a", 10.2, ("request", 5 * MS), (at["operator"] + "/exchange", 6 * MS)),
+            line(
+                "a",
+                10.1,
+                ("request", 3 * MS),
+                (at["institution"] + "/open", MS // 2),
+                (at["operator"] + "/sign", 4 * MS),
+            ),
+            line("x", 10.1, ("request", 8 * MS)),
+        ),
+        "operator": write(
+            tmp_path, "operator", line("a", 10.15, ("request", 7 * MS)), line("a", 10.3, ("r", MS))
+        ),
+        "institution": write(tmp_path, "institution", line("a", 10.15, ("request", 8 * MS))),
+    }
+
+
+def test_what_made_a_server_go_on_is_a_message_of_the_graph(requests):
+    found = reading.samples(requests, ADDRESSES, [(9.0, 11.0)])
+    assert {name: list(rows[:, 0]) for name, rows in found.of.items()} == {
+        ASKED: [1],
+        "answer to request 1 client → gateway": [2],
+        "request 1 client → gateway": [3],
+        "answer to request 1 gateway → institution": [0.5],
+        "answer to request 1 gateway → operator": [4],
+        "request 2 client → gateway": [5],
+        "answer to request 2 gateway → operator": [6],
+        "request 1 gateway → operator": [7],
+        "request 2 gateway → operator": [1],
+        "request 1 gateway → institution": [8],
+    }
+    assert found.handled_at["answer to request 1 gateway → operator"] == "gateway"
+
+
+def test_calls_outside_of_the_windows_do_not_count(requests):
+    assert reading.samples(requests, ADDRESSES, [(11.0, 99.0)]).of == {}
+    both = reading.samples(requests, ADDRESSES, [(9.0, 11.0), (99.0, 100.0)])
+    assert list(both.of[ASKED][:, 0]) == [1, 9]
+
+
+def columns(**ms):
+    return np.array([[ms.get(name, 0.0) for name in reading.COLUMNS]] * 3)
+
+
+def test_a_message_has_the_stages_that_were_seen_in_their_order():
+    found = reading.Samples(
+        {"m": columns(loop=2.0, thread=4.0, after=1.0, loop_disk=0.5, free=3.0)}, {}
+    )
+    curves = reading.Samples({"m": columns(loop_curve=0.6, thread_curve=3.5)}, {})
+    made = found.stages("m", curves)
+    assert [(stage.kind, pytest.approx(stage.mean_ms)) for stage in made] == [
+        ("loop", 2.0),
+        ("loop disk", 0.5),
+        ("thread", 4.0),
+        ("free thread", 3.0),
+        ("loop", 1.0),
+    ]
+    assert [stage.curve for stage in made] == pytest.approx([0.2, 0, 0.5, 0, 0.2])
+    assert found.stages("other", curves) == ()
+
+
+# ---------------------------------------------------------------------- fitting
+
+
+def operation() -> Operation:
+    packets = (
+        Packet("request 1 client → gateway", CLIENT, GATEWAY, 10, 0, 0),
+        Packet("answer to request 1 client → gateway", GATEWAY, CLIENT, 10, 1, 0),
+    )
+    steps = (
+        Step(CLIENT, "rest", 1, "client 1", (), (0,)),
+        Step(GATEWAY, "rest", 1, "gateway 1", (0,), (1,)),
+        Step(CLIENT, "rest", 2, "client done", (1,), ()),
+    )
+    return Operation("sign secp256k1", MessageGraph("sign", steps, packets, "rest"), 1, 1, ())
+
+
+PARTS = ("caller", "node", "gateway")
+STAGES = {
+    ASKED: (Stage.of("loop", np.array([1.0, 2.0, 3.0])),),
+    "request 1 client → gateway": (
+        Stage.of("loop", np.array([0.5])),
+        Stage.of("loop disk", np.array([9.0])),
+        Stage.of("thread", np.array([4.0])),
+        Stage.of("loop", np.array([0.5])),
+    ),
+    "answer to request 1 client → gateway": (Stage.of("free thread", np.array([7.0])),),
+}
+PACES = {
+    Load(per_s=10.0): Pace(3.0, 0.8),
+    Load(per_s=20.0): Pace(2.9, 0.5),
+    Load(per_s=30.0): Pace(2.0, 0.1),
+    Load(32): Pace(0.4, 0.0),
+}
+
+
+def observed(own, turn, cold):
+    cpu = {
+        load: dict.fromkeys(PARTS, own + turn * pace.turns + cold * pace.chills)
+        for load, pace in PACES.items()
+    }
+    return Observed(operation(), cpu, STAGES)
+
+
+def paces(*each):
+    return {
+        (one.operation.name, load): dict.fromkeys(PARTS, pace)
+        for one in each
+        for load, pace in PACES.items()
+    }
+
+
+@pytest.mark.parametrize(("turn", "cold"), [(0.3, 1.0), (0.3, 0.0), (0.0, 1.0), (0.0, 0.0)])
+def test_what_turns_cost_is_found_again(turn, cold):
+    one = observed(10.0, turn, cold)
+    found = solved([one], paces(one), 40.0)
+    assert found.turn_ms["node"] == pytest.approx(turn, abs=0.06)
+    assert found.cold_ms["node"] == pytest.approx(cold, abs=0.06)
+    assert found.own_ms["sign secp256k1", "node"] == pytest.approx(10.0, rel=0.01)
+    assert found.misfit < 0.005
+    for load, cpu in one.cpu_ms.items():
+        said = found.said_ms["sign secp256k1", load]
+        assert said == pytest.approx(sum(cpu.values()), rel=0.01)
+
+
+def test_nothing_costs_less_than_nothing():
+    one = observed(10.0, -0.3, -1.0)  # more under load
+    found = solved([one], paces(one), 40.0)
+    assert found.turn_ms["node"] == found.cold_ms["node"] == 0
+    mean = np.mean([cpu["node"] for cpu in one.cpu_ms.values()])
+    assert found.own_ms["sign secp256k1", "node"] == pytest.approx(mean, rel=0.01)
+
+
+def test_what_the_meters_do_not_see_is_shared_out():
+    one = observed(20.0, 0.3, 1.0)
+    found = solved([one], paces(one), 40.0)
+    made = stages(one, found)
+    assert made.keys() == {*STAGES, ANSWERED}
+    for part in PARTS:
+        spent = sum(
+            stage.mean_ms
+            for message, at in handled(operation()).items()
+            if at == part
+            for stage in made[message]
+            if not stage.kind.endswith("disk")
+        )
+        assert spent == pytest.approx(found.own_ms["sign secp256k1", part])
+    # The event loop takes in what a thread works on, and takes it up again.
+    kinds = [stage.kind for stage in made["answer to request 1 client → gateway"]]
+    assert kinds == ["loop", "free thread"]
+    assert entries(one)["gateway"].turns == 2
+    loop, disk, thread, after = made["request 1 client → gateway"]
+    assert (disk.mean_ms, thread.mean_ms) == pytest.approx((9.0, 4.0))
+    assert loop.mean_ms == pytest.approx(after.mean_ms)
+
+
+def test_meters_that_saw_more_are_taken_to_be_slow_in_all_that_they_saw():
+    one = observed(4.8, 0.0, 0.0)
+    made = stages(one, solved([one], paces(one), 40.0))
+    loop, _, thread, after = made["request 1 client → gateway"]
+    assert (loop.mean_ms, after.mean_ms) == pytest.approx((0.4, 0.4))
+    assert thread.mean_ms == pytest.approx(4.0)
+
+
+# ---------------------------------------------------------------------- recorded operations
+
+
+def test_turns_are_those_of_the_gateways_queues():
+    sign = recorded("sign ed25519")
+    (turn,) = sign.turns
+    assert turn.of == "signing at operator"
+    assert turn.takes == turn.refuses == "request 1 client → gateway"
+    assert turn.gives == "answer to request 1 gateway → operator"
+    assert turn.waiting == 0
+    assert recorded("validate share").turns == ()
+    assert recorded("sign ed25519") is sign
+
+
+def test_an_unknown_operation_is_refused():
+    with pytest.raises(UsageError, match="unknown operation 'sing ed25519'; did you mean"):
+        recorded("sing ed25519")
+    with pytest.raises(UsageError, match="unknown operation"):
+        calibrate(["sing ed25519"])
+    with pytest.raises(UsageError, match="no operations"):
+        calibrate([])
+    with pytest.raises(UsageError, match="minutes"):
+        calibrate(["sign ed25519"], minutes=0)
+
+
+# ---------------------------------------------------------------------- a real service
+
+
+@pytest.mark.slow
+def test_the_meters_account_for_what_a_real_service_uses(tmp_path):
+    name = "sign secp256k1"
+    with measuring(metered(tmp_path)) as service:
+        one = service.closed(name, in_flight=1, calls=30)
+        some = service.closed(name, in_flight=8, calls=60)
+        due = service.open(name, one.per_s / 3, calls=20, seed=1)
+        numbers, addresses = service.served.process_ids, service.served.addresses
+    assert one.errors == some.errors == due.errors == 0
+    assert len(due.latencies_ms) == 20
+    assert some.in_flight == pytest.approx(8, rel=0.25)
+    requests = {part: reading.read([tmp_path / f"{n}.jsonl"]) for part, n in numbers.items()}
+    for measured in (one, some):
+        found = reading.samples(requests, addresses, [measured.window_s])
+        parts = handled(recorded(name))
+        assert found.of.keys() == parts.keys() - {ANSWERED}
+        assert {message: found.handled_at[message] for message in found.of} == {
+            message: part for message, part in parts.items() if message != ANSWERED
+        }
+        for part, spent in measured.cpu_ms.items():
+            mine = sum(
+                stage.mean_ms
+                for message, at in parts.items()
+                if at == part and message != ANSWERED
+                for stage in found.stages(message, found)
+            )
+            if part in addresses:  # the others have no meter
+                assert 0.5 * spent < mine < 1.1 * spent
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_of_it(tmp_path):
+    file = tmp_path / "costs.json"
+    command = [sys.executable, "-m", "mpcsim", "calibrate", str(file)]
+    with subprocess.Popen(
+        [*command, "--operations", "validate share"], stderr=subprocess.PIPE
+    ) as process:
+        started = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None and len(children := started.read_text().split()) < 4:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert not said
+    assert not file.exists()
+    # Whoever was just being started ends by itself, a moment later.
+    deadline = time.monotonic() + 30
+    while [number for number in children if Path("/proc", number).exists()]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,560 @@
+"""The twin's kernel does what queueing theory says, and what its own books say.
+
+Every run has a fixed seed, so that none fails by chance; that the intervals are right is what the
+99 % are for.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from mpcsim import Network
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.kernel import records as kernel
+from mpcsim.capacity.limits import Limit
+from mpcsim.capacity.model import Part
+from mpcsim.capacity.operations import ANSWERED, ASKED
+from mpcsim.capacity.workload import Client
+from mpcsim.errors import UsageError
+from tests.helpers.capacity import (
+    Ran,
+    at_the_node,
+    constant,
+    everywhere,
+    exponential,
+    interval,
+    made,
+    poisson,
+    together,
+)
+
+CALLS = 60_000
+
+
+def finish(ran: Ran) -> Ran:
+    """Let it come to an end, and check its books."""
+    ran.drive.run(math.inf)
+    check_books(ran)
+    return ran
+
+
+def check_books(ran: Ran) -> None:
+    """Nothing is left of anything, and all that was done was done for somebody."""
+    rows, books, drive = ran.rows, ran.drive.accounts(), ran.drive
+    final = rows[rows[:, kernel.FINAL] == 1]
+    orders = int(drive.state["orders_so_far"])
+    assert sorted(final[:, kernel.NUMBER]) == list(range(orders)), "every order ends once"
+    attempts = np.bincount(rows[:, kernel.NUMBER].astype(int), minlength=orders)
+    assert (attempts[final[:, kernel.NUMBER].astype(int)] == final[:, kernel.ATTEMPT]).all()
+    waited = (rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum()
+    assert books.in_flight_ms == pytest.approx(waited), "Little's law"
+    used = sum(
+        place_used
+        for place, place_used in zip(ran.layout.places, books.used, strict=True)
+        if place.name.startswith("cores")
+    )
+    assert used == pytest.approx(books.cpu.sum(), abs=1e-6), "no work is lost, or done twice"
+    assert (drive.calls.calls["number"] == kernel.NONE).all()
+    assert (drive.service.jobs["call"] == kernel.NONE).all()
+    assert drive.state["spare_jobs"] == len(drive.service.jobs)
+    assert drive.state["spare_transfers"] == len(drive.calls.flights)
+    for lines in (drive.calls.lines, drive.calls.limits):
+        assert not lines["inside"].any()
+        assert not lines["waiting"].any()
+        assert (lines["head"] == kernel.NONE).all()
+    assert not drive.calls.keys["taken"].any()
+    assert (drive.calls.keys["head"] == kernel.NONE).all()
+    assert not drive.service.processes["calls"].any()
+    heads = drive.network.heads[: int(drive.network.pool["used"][0])]
+    assert (heads["owner"] < 0).all()
+
+
+def within(values: np.ndarray, expected: float, widest: float) -> None:
+    """The mean is what it should be, and is known well enough for that to mean something."""
+    mean, half = interval(values)
+    assert half < widest * expected
+    assert abs(mean - expected) < half
+
+
+def erlang_c(servers: int, load: float) -> float:
+    """The part of calls that wait in M/M/c."""
+    b = erlang_b(servers, load)
+    return b / (1 - load / servers * (1 - b))
+
+
+def erlang_b(servers: int, load: float) -> float:
+    """The part of calls that are turned away in M/M/c/c."""
+    b = 1.0
+    for n in range(1, servers + 1):
+        b = load * b / (n + load * b)
+    return b
+
+
+# ---------------------------------------------------------------------- open queues
+
+
+def test_m_m_1() -> None:
+    load = 0.7
+    ran = finish(made(at_the_node(exponential(1.0)), poisson(load, 2 * CALLS, 1)))
+    within(ran.took, 1 / (1 - load), 0.06)
+    # The time in such a queue is exponential itself.
+    for q in (0.5, 0.9, 0.99):
+        assert np.quantile(ran.took, q) == pytest.approx(-math.log1p(-q) / (1 - load), rel=0.06)
+    books = ran.drive.accounts()
+    node = ran.layout.groups["node"].first
+    assert books.loop_taken[node] / books.at_ms == pytest.approx(load, rel=0.02)
+    assert books.queued[node] / books.at_ms == pytest.approx(load**2 / (1 - load), rel=0.06)
+    assert ran.column(kernel.FIXED + 1).mean() == pytest.approx(load / (1 - load), rel=0.06)
+    assert ran.column(kernel.FIXED + kernel.ROLES + 1).mean() == pytest.approx(1.0, rel=0.02)
+
+
+def test_m_d_1() -> None:
+    load = 0.8
+    ran = finish(made(at_the_node(constant(1.0)), poisson(load, 2 * CALLS, 2)))
+    within(ran.took, 1 + load / (2 * (1 - load)), 0.05)
+
+
+def test_m_m_c_with_threads_that_share_cores() -> None:
+    load, cores = 2.1, 3
+    deployment = Deployment(Network.star(1.0), Part(cores))
+    service = at_the_node(exponential(1.0), "free thread")
+    ran = finish(made(service, poisson(load, CALLS, 3), deployment=deployment))
+    within(ran.took, 1 + erlang_c(cores, load) / (cores - load), 0.05)
+
+
+def test_m_m_c_behind_a_limit() -> None:
+    load, inside = 2.1, 3
+    limit = Limit(("work",), at_once=inside, enters=ASKED, leaves=ASKED)
+    deployment = Deployment(Network.star(1.0), Part(16))
+    service = at_the_node(exponential(1.0), "free thread")
+    ran = finish(made(service, poisson(load, CALLS, 4), deployment=deployment, limits=[limit]))
+    waits = erlang_c(inside, load)
+    within(ran.took, 1 + waits / (inside - load), 0.05)
+    within((ran.column(kernel.LIMIT) > 0).astype(float), waits, 0.05)
+    books = ran.drive.accounts()
+    assert books.limit_queued[0] == pytest.approx(ran.column(kernel.LIMIT).sum())
+    assert books.inside[0] == pytest.approx(load * books.at_ms, rel=0.02)
+
+
+def test_m_m_c_c_turns_as_many_away_as_erlang_says() -> None:
+    load, inside = 4.0, 5
+    limit = Limit(("work",), at_once=inside, waiting=0, enters=ASKED, leaves=ASKED)
+    deployment = Deployment(Network.star(1.0), Part(16))
+    service = at_the_node(exponential(1.0), "free thread")
+    ran = finish(made(service, poisson(load, CALLS, 5), deployment=deployment, limits=[limit]))
+    refused = ran.column(kernel.OUTCOME) == kernel.REFUSED
+    within(refused.astype(float), erlang_b(inside, load), 0.05)
+    assert ran.drive.accounts().limit_refused[0] == refused.sum()
+    assert not ran.took[refused].any()
+
+
+def test_threads_that_hold_the_interpreter_lock_are_one_queue() -> None:
+    """M/G/1 with processor sharing: two cores are of no use to one interpreter."""
+    load = 0.7
+    service = at_the_node(exponential(1.0), "thread")
+    ran = finish(made(service, poisson(load, CALLS, 6)))
+    within(ran.took, 1 / (1 - load), 0.08)
+
+
+# ---------------------------------------------------------------------- a closed network
+
+
+def mean_value_analysis(demands: list[float], elsewhere: float, users: int) -> float:
+    """How long users spend at queues, by Reiser and Lavenberg's recursion (1980).
+
+    Args:
+        demands: work for each queue.
+        elsewhere: time that they spend where there are no queues.
+    """
+    queues = [0.0] * len(demands)
+    for n in range(1, users + 1):
+        times = [demand * (1 + queue) for demand, queue in zip(demands, queues, strict=True)]
+        rate = n / (elsewhere + sum(times))
+        queues = [rate * time for time in times]
+    return sum(times)
+
+
+@pytest.mark.parametrize(("users", "think_ms"), [(1, 5.0), (8, 10.0), (30, 40.0)])
+def test_users_who_think(users: int, think_ms: float) -> None:
+    way_ms = 2.0
+    deployment = Deployment(Network.star(way_ms, way_ms, way_ms))
+    # Both visits of the node's queue take equally long on average: else it is no such network.
+    service = everywhere({"in": 1.0, "out": 0.6, ASKED: 0.6})
+    ran = made(service, deployment=deployment, users=users)
+    ran.drive.begin(np.arange(users), think_ms, np.ones(1), seed=7)
+    ran.drive.run(20_000.0 * max(1.0, think_ms / users / 2))
+    done = ran.rows
+    took = (done[:, kernel.ENDED] - done[:, kernel.BEGAN])[np.argsort(done[:, kernel.ENDED])]
+    network = done[:, kernel.NETWORK].mean()
+    assert network == pytest.approx(4 * way_ms, rel=0.05)
+    expected = mean_value_analysis([1.2, 1.0], think_ms + network, users) + network
+    within(took, expected, 0.05)
+
+
+# ---------------------------------------------------------------------- determinism
+
+
+def stormy(room: int = 256, stops: tuple[float, ...] = ()) -> Ran:
+    """Everything at once: more than it can do, retries, limits, queues, incidents."""
+    operations = together(everywhere(queue=(2, 0.1)), everywhere(2.0, "recover secp256k1"))
+    events: list[Event] = [
+        Dies(0.3, "node", 1, 0.5),
+        Dies(0.9, "gateway", 2, 0.2),
+        Dies(1.2, "operator", 1, 0.1),
+        Pauses(1.6, "institution", 0.3),
+        Deploys(2.2, "node", 0.1),
+        Deploys(2.3, "gateway", 0.2),
+        Slows(2.0, "operator", 5.0, 0.7),
+        Reshares(2.5, 7),
+    ]
+    ran = made(
+        operations,
+        poisson(0.45, 1500, 8, users=80, operations=(0.9, 0.1)),
+        deployment=Deployment(
+            Network.star(3.0, 2.0, 9.0, loss=0.01), *(Part(1, replicas=2, workers=2),) * 2
+        ),
+        client=Client(timeout_s=0.4, attempts=3, pause_s=0.05, factor=2.0, jitter=0.5),
+        users=80,
+        limits=[Limit(("recover secp256k1",), at_once=2, waiting=5)],
+        events=events,
+        room=room,
+    )
+    for stop in stops:
+        ran.drive.run(stop)
+    return finish(ran)
+
+
+def test_a_storm_leaves_nothing_behind_and_is_the_same_again() -> None:
+    once = stormy()
+    outcomes = set(once.column(kernel.OUTCOME))
+    assert outcomes == {kernel.DONE, kernel.REFUSED, kernel.TIMED_OUT, kernel.BROKEN}
+    again = stormy(room=64, stops=(10.0, 333.3, 1700.0, 2500.0))
+    assert again.rows.tobytes() == once.rows.tobytes()
+
+
+PARTS = ("node", "gateway", "operator", "institution")
+moments = st.floats(0.0, 0.5)
+lengths = st.floats(0.01, 0.3)
+anything = st.one_of(
+    st.builds(Dies, moments, st.sampled_from(PARTS), st.just(1), lengths),
+    st.builds(Pauses, moments, st.sampled_from(PARTS), lengths),
+    st.builds(Deploys, moments, st.sampled_from(PARTS), lengths),
+    st.builds(Slows, moments, st.sampled_from(("node", "operator", "institution")), lengths),
+    st.builds(Reshares, moments, st.integers(1, 9)),
+)
+
+
+@settings(max_examples=15, derandomize=True, phases=[Phase.generate])
+@given(
+    events=st.lists(anything, max_size=6),
+    parts=st.lists(
+        st.builds(Part, st.just(1), st.integers(1, 3), st.integers(1, 2)), min_size=4, max_size=4
+    ),
+    client=st.builds(
+        Client, st.sampled_from((0.03, 0.3, math.inf)), st.integers(1, 4), st.floats(0.0, 0.1)
+    ),
+    limits=st.lists(
+        st.builds(Limit, st.just(("recover secp256k1",)), st.integers(1, 3), st.integers(0, 4)),
+        max_size=1,
+    ),
+    queue=st.tuples(st.integers(0, 3), st.floats(0.001, 0.1)),
+    http=st.sampled_from(("1.1", "2")),
+    rate=st.floats(0.05, 0.8),
+    pool=st.sampled_from((2, 512)),
+)
+def test_whatever_happens_the_books_are_right(
+    events: list[Event],
+    parts: list[Part],
+    client: Client,
+    limits: list[Limit],
+    queue: tuple[int, float],
+    http: str,
+    rate: float,
+    pool: int,
+) -> None:
+    network = Network.star(1.0, 0.5, 4.0).with_connection(http=http)
+    ran = made(
+        together(everywhere(queue=queue), everywhere(2.0, "recover secp256k1")),
+        poisson(rate, int(400 * rate), 8, users=40, operations=(0.9, 0.1)),
+        deployment=Deployment(network, *parts),
+        client=client,
+        users=40,
+        limits=limits,
+        events=events,
+        room=64,
+    )
+    ran.drive.network.links["pool"] = pool
+    finish(ran)
+
+
+def test_users_draw_the_same_whoever_else_there_is() -> None:
+    """What a user's n-th call is, and how long it takes alone, is theirs."""
+    found = []
+    for users in (1, 3):
+        deployment = Deployment(Network.star(1.0), Part(64))
+        service = together(
+            at_the_node(exponential(1.0), "free thread", "one"),
+            at_the_node(exponential(5.0), "free thread", "other"),
+        )
+        ran = made(service, deployment=deployment, users=users)
+        ran.drive.begin(np.arange(users), 3.0, np.array([0.7, 0.3]), seed=9)
+        ran.drive.run(2_000.0)
+        rows = ran.rows[ran.rows[:, kernel.USER] == 0]
+        found.append(rows[:, [kernel.OPERATION_OF, kernel.DUE, kernel.ENDED]])
+    assert np.allclose(*found)
+    assert (found[0][:, 0] == 1).mean() == pytest.approx(0.3, abs=0.05)
+
+
+# ---------------------------------------------------------------------- incidents
+
+
+def test_nothing_is_done_in_a_pause_and_all_afterwards() -> None:
+    ran = finish(
+        made(
+            at_the_node(exponential(1.0)),
+            poisson(0.4, CALLS, 10),
+            events=[Pauses(10.0, "node", 60.0)],
+        )
+    )
+    ended = ran.column(kernel.ENDED)
+    assert not ((ended > 10_000) & (ended < 70_000)).any()
+    assert (ran.column(kernel.OUTCOME) == kernel.DONE).all()
+    # A backlog of 24 000 ms of work is gone after 24 000 / 0.6 ms.
+    late = ran.took > 100
+    assert ended[late].max() == pytest.approx(70_000 + 24_000 / 0.6, rel=0.05)
+
+
+def test_a_dead_replica_takes_its_calls_with_it() -> None:
+    deployment = Deployment(Network.star(4.0, 4.0, 4.0), Part(2), Part(2, replicas=2))
+    service = everywhere()
+    ran = finish(
+        made(
+            service,
+            poisson(0.4, 12_000, 11),
+            deployment=deployment,
+            events=[Dies(10.0, "gateway", 1, 5.0), Dies(20.0, "gateway", 2, 1.0)],
+        )
+    )
+    ended, began = ran.column(kernel.ENDED), ran.column(kernel.BEGAN)
+    broken = ran.column(kernel.OUTCOME) == kernel.BROKEN
+    assert 2 < broken.sum() < 40
+    # The node learns it when the news is there; a call that was on its way to it, a little later.
+    for at in (10_000, 20_000):
+        mine = broken & (abs(ended - at) < 100)
+        assert mine.any()
+        assert (ended[mine] >= at + 4.0 - 1e-9).all()
+        assert (ended[mine] < at + 9.0).all()
+        assert (began[mine] < at).all()
+    assert broken.sum() == sum((broken & (abs(ended - at) < 100)).sum() for at in (10_000, 20_000))
+    processes = ran.drive.service.processes
+    assert (processes["lives"][[2, 3]] == 1).all()
+
+
+def test_nobody_answers_while_the_only_one_is_dead() -> None:
+    ran = finish(
+        made(at_the_node(constant(1.0)), poisson(0.1, 3000, 12), events=[Dies(5.0, back_s=2.0)])
+    )
+    began, outcome = ran.column(kernel.BEGAN), ran.column(kernel.OUTCOME)
+    away = (began > 5_000) & (began < 7_000)
+    assert away.any()
+    assert (outcome[away] == kernel.BROKEN).all()
+    assert not ran.took[away].any()
+    assert (outcome[~away] != kernel.DONE).sum() <= 2  # those that it was at
+
+
+def test_a_deployment_loses_nothing_where_there_are_two() -> None:
+    deployment = Deployment(Network.star(4.0), Part(1, replicas=2, workers=2))
+    ran = made(
+        everywhere(turns=False),
+        poisson(0.2, 4000, 13),
+        deployment=deployment,
+        events=[Deploys(5.0, "node")],
+    )
+    up = []
+    for stop in range(0, 60_000, 1000):
+        ran.drive.run(float(stop))
+        up.append(int((ran.drive.service.processes["state"][1:5] == kernel.UP).sum()))
+    finish(ran)
+    assert (ran.column(kernel.OUTCOME) == kernel.DONE).all()
+    assert up[:5] == [4] * 5
+    assert up[7:15] == [2] * 8
+    assert up[17:25] == [2] * 8
+    assert up[27:] == [4] * 33
+    assert (ran.drive.service.processes["lives"][1:5] == 1).all()
+
+
+def test_a_link_is_slower_for_a_while() -> None:
+    service = everywhere(0.01)
+    ran = finish(
+        made(
+            service,
+            poisson(0.05, 1500, 14),
+            deployment=Deployment(Network.star(2.0, 10.0, 1.0)),
+            events=[Slows(10.0, "operator", 3.0, 5.0)],
+        )
+    )
+    began, took = ran.column(kernel.BEGAN), ran.took
+    slow = (began > 10_000) & (began < 14_900)
+    normal = (began < 9_900) | (began > 15_100)
+    assert np.median(took[normal]) == pytest.approx(24.0, abs=0.5)
+    assert np.median(took[slow]) == pytest.approx(64.0, abs=0.5)
+
+
+def test_every_key_is_recovered_once_some_at_a_time() -> None:
+    service = together(everywhere(), everywhere(1.0, "recover secp256k1"))
+    ran = finish(
+        made(service, poisson(0.05, 500, 15, users=200), users=200, events=[Reshares(2.0, 5)])
+    )
+    recovers = ran.column(kernel.OPERATION_OF) == 1
+    final = ran.column(kernel.FINAL) == 1
+    assert sorted(ran.column(kernel.USER)[recovers & final]) == list(range(200))
+    assert (ran.column(kernel.OUTCOME)[recovers & final] == kernel.DONE).all()
+    began, ended = ran.column(kernel.BEGAN)[recovers], ran.column(kernel.ENDED)[recovers]
+    at_once = [((began <= at) & (at < ended)).sum() for at in began]
+    assert max(at_once) == 5
+    assert began.min() == 2_000.0
+
+
+def test_events_about_what_there_is_not() -> None:
+    for event, text in (
+        (Dies(0.0, "node", 2), "event replica is 2: node has 1"),
+        (Reshares(0.0), "unknown operation 'recover secp256k1'"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            made(everywhere(), events=[event])
+
+
+# ---------------------------------------------------------------------- limits, turns, retries
+
+
+def test_attempts_follow_each_other_at_growing_distances() -> None:
+    client = Client(attempts=4, pause_s=0.1, factor=2.0)
+    ran = finish(
+        made(at_the_node(constant(1.0)), poisson(0.01, 50, 16), client=client, events=[Dies(0.0)])
+    )
+    assert (ran.column(kernel.OUTCOME) == kernel.BROKEN).all()
+    began = ran.column(kernel.BEGAN).reshape(50, 4)
+    assert np.allclose(np.diff(began), [100.0, 200.0, 400.0])
+    assert (ran.column(kernel.FINAL).reshape(50, 4) == [0, 0, 0, 1]).all()
+
+
+def test_jitter_takes_part_of_a_pause() -> None:
+    client = Client(attempts=2, pause_s=0.1, jitter=0.5)
+    ran = finish(
+        made(at_the_node(constant(1.0)), poisson(0.01, 500, 17), client=client, events=[Dies(0.0)])
+    )
+    pauses = np.diff(ran.column(kernel.BEGAN).reshape(500, 2))
+    assert 50.0 < pauses.min() < 52.0
+    assert 98.0 < pauses.max() < 100.0
+    assert pauses.mean() == pytest.approx(75.0, rel=0.03)
+
+
+def test_callers_give_up_and_the_service_goes_on() -> None:
+    client = Client(timeout_s=0.002)
+    ran = finish(made(at_the_node(constant(3.0)), poisson(0.1, 300, 18), client=client))
+    assert (ran.column(kernel.OUTCOME) == kernel.TIMED_OUT).all()
+    assert np.allclose(ran.took, 2.0)
+    assert ran.drive.accounts().cpu.sum() == pytest.approx(900.0)
+
+
+@pytest.mark.parametrize("waiting", [math.inf, 3])
+def test_a_limit_is_never_exceeded(waiting: float) -> None:
+    limit = Limit(("sign",), at_once=4, waiting=waiting)
+    ran = made(everywhere(2.0, turns=False), poisson(0.3, 2000, 19), limits=[limit])
+    for stop in range(0, 8_000, 10):
+        ran.drive.run(float(stop))
+        line = ran.drive.calls.limits[0]
+        assert line["inside"] <= 4
+        assert line["waiting"] <= waiting
+    finish(ran)
+    refused = ran.column(kernel.OUTCOME) == kernel.REFUSED
+    assert refused.any() == (waiting < math.inf)
+    assert ran.drive.accounts().inside[0] / ran.drive.accounts().at_ms > 2
+
+
+def test_a_busy_key_is_refused_or_waited_for() -> None:
+    """All calls are for one key."""
+    refuses = finish(made(everywhere(), poisson(0.2, 1000, 20, users=1), users=1))
+    refused = refuses.column(kernel.OUTCOME) == kernel.REFUSED
+    assert 0.3 < refused.mean() < 0.9
+    some = everywhere(queue=(2, 0.02))
+    waits = finish(made(some, poisson(0.2, 1000, 20, users=1), users=1))
+    still = waits.column(kernel.OUTCOME) == kernel.REFUSED
+    assert 0 < still.mean() < refused.mean()
+    limited = waits.column(kernel.LIMIT)[~still]
+    assert 0 < limited.max() <= 20.0 + 1e-9
+    patient = everywhere(queue=(1000, 1e6))
+    all_ = finish(made(patient, poisson(0.2, 1000, 20, users=1), users=1))
+    assert (all_.column(kernel.OUTCOME) == kernel.DONE).all()
+
+
+def test_limits_of_what_there_is_not() -> None:
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: made(everywhere(), limits=[Limit(("sig",), 1)]), "unknown operation 'sig'"),
+        (
+            lambda: made(everywhere(), limits=[Limit(("sign",), 1, enters="inn")]),
+            "unknown message 'inn'; did you mean in",
+        ),
+        (
+            lambda: made(everywhere(), limits=[Limit(("sign",), 1)] * 2),
+            "sign has another one at the same message",
+        ),
+        (lambda: made(at_the_node(constant(1.0)), limits=[Limit(("work",), 1)]), "does not come"),
+        (lambda: Limit(("sign",), 0), "at_once is 0"),
+        (lambda: Limit(("sign",), 1, waiting=-1), "waiting is -1"),
+        (lambda: Limit((), 1), "operations are none"),
+    ]
+    for make, text in cases:
+        with pytest.raises(UsageError, match=text):
+            make()
+
+
+# ---------------------------------------------------------------------- slow calls
+
+
+def test_the_slowest_calls_are_kept_with_all_their_moments() -> None:
+    ran = finish(made(everywhere(2.0), poisson(0.3, 3000, 21)))
+    kept = ran.drive.kept()
+    took = kept.calls[:, kernel.KEPT_ENDED] - kept.calls[:, kernel.KEPT_DUE]
+    done = np.sort(ran.took[ran.column(kernel.OUTCOME) == kernel.DONE])
+    assert len(took) >= 256
+    assert np.allclose(np.sort(took), done[-len(took) :])
+    names = [message.name for message in ran.layout.shapes[0].messages]
+    of = kept.at[:, [names.index(name) for name in (ASKED, "in", "out", ANSWERED)]]
+    moments = of[:, :, : kernel.WORK]
+    assert (np.diff(moments, axis=2) >= 0).all()
+    assert (moments[:, 0, kernel.SENT] == kept.calls[:, kernel.KEPT_BEGAN]).all()
+    assert (moments[:, -1, kernel.OVER] == kept.calls[:, kernel.KEPT_ENDED]).all()
+    assert (moments[:, 1:, kernel.SENT] >= moments[:, :-1, kernel.OVER]).all()
+    assert (of[:, :, kernel.WORK] <= moments[:, :, kernel.HANDLED] - moments[:, :, 3] + 1e-9).all()
+    processes = kept.calls[:, kernel.KEPT_FIXED :].astype(int)
+    parts = [{ran.layout.processes[p].part for p in of} for of in processes.T]
+    assert parts == [{"caller"}, {"node"}, {"gateway"}, {"operator"}, {"institution"}]
+
+
+# ---------------------------------------------------------------------- memory
+
+
+def test_memory_grows_neither_with_time_nor_beyond_what_pools_allow() -> None:
+    """An hour of 1 000 calls a second takes what its busiest moment takes."""
+    ran = made(at_the_node(exponential(0.5)), poisson(1.0, 300_000, 22))
+    sizes = []
+    for stop in (1_000.0, 100_000.0, math.inf):
+        ran.drive.run(stop)
+        records = (*ran.drive.calls, *ran.drive.service, *ran.drive.network)
+        sizes.append(sum(each.nbytes for each in records))
+        ran.drive.flush()
+        ran.parts.clear()
+    assert sizes[2] - sizes[0] < 30e6  # the arrivals are given as a whole here
+    overloaded = made(everywhere(5.0, turns=False), poisson(2.0, 4000, 23))
+    most = len(overloaded.drive.network.connections)
+    finish(overloaded)
+    assert len(overloaded.drive.network.connections) == most
+    pool = overloaded.drive.accounts()
+    assert pool.connection_queued.max() > 0
+    assert overloaded.column(kernel.POOL).sum() == pytest.approx(pool.connection_queued.sum())

@@ -1,0 +1,115 @@
+"""What is kept of a run says the same as all of its calls would."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpcsim.capacity.kernel import records as kernel
+from mpcsim.capacity.results.collecting import OUTCOMES, Collector, class_ends_ms, class_of
+from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
+from mpcsim.capacity.simulation.driving import Accounts
+
+WINDOWS = 10
+LENGTH_MS = 60_000.0
+NAMES = ("sign secp256k1", "recover secp256k1")
+
+
+def made_up_rows(seed: int, count: int) -> NDArray[np.float64]:
+    """Attempts, a tenth of which go wrong, in the order in which they ended."""
+    generator = np.random.default_rng(seed)
+    rows = np.zeros((count, kernel.COLUMNS))
+    rows[:, kernel.NUMBER] = np.arange(count)
+    rows[:, kernel.OPERATION_OF] = generator.integers(0, len(NAMES), count)
+    rows[:, kernel.ENDED] = np.sort(generator.uniform(0, LENGTH_MS, count))
+    parts = generator.lognormal(1.0, 1.0, (count, len(PARTS)))
+    parts[:, 0] *= generator.random(count) < 0.1  # few have attempts before them
+    rows[:, kernel.BEGAN] = rows[:, kernel.ENDED] - parts[:, 1:].sum(axis=1)
+    rows[:, kernel.DUE] = rows[:, kernel.BEGAN] - parts[:, 0]
+    rows[:, [kernel.NETWORK, kernel.POOL, kernel.LIMIT]] = parts[:, 1:4]
+    rows[:, kernel.FIXED :] = parts[:, 4:]
+    rows[:, kernel.ATTEMPT] = 1
+    rows[:, kernel.OUTCOME] = generator.choice(4, count, p=[0.9, 0.04, 0.03, 0.03])
+    rows[:, kernel.FINAL] = (rows[:, kernel.OUTCOME] == 0) | (generator.random(count) < 0.5)
+    return rows
+
+
+def idle_drive(now: float) -> Any:
+    """A driver in whose kernel nothing goes on."""
+    zeros = {each.name: np.zeros(1) for each in fields(Accounts)}
+    accounts = Accounts(**zeros | {"at_ms": now, "in_flight_ms": 0.0})
+    state = np.zeros(1, kernel.STATE)
+    state["now"] = now
+    places = np.zeros(1, kernel.PLACE)
+    places["capacity"] = 1
+    return SimpleNamespace(
+        state=state[0],
+        service=SimpleNamespace(places=places),
+        calls=SimpleNamespace(calls=np.zeros(0, kernel.CALL)),
+        accounts=lambda: accounts,
+    )
+
+
+def collected(rows: NDArray[np.float64]) -> Collector:
+    edges = np.linspace(0.0, LENGTH_MS, WINDOWS + 1)
+    collector = Collector(edges.tolist(), NAMES)
+    for begin, end in pairwise(edges):
+        ended = rows[:, kernel.ENDED]
+        for part in np.array_split(rows[(ended >= begin) & (ended < end)], 3):
+            collector.take(part)
+        collector.close(idle_drive(float(end)))
+    return collector
+
+
+def test_parts_add_up_to_latencies() -> None:
+    rows = made_up_rows(1, 500)
+    assert parts_of(rows).sum(axis=1) == pytest.approx(latencies(rows))
+
+
+def test_counts_are_those_of_the_rows() -> None:
+    rows = made_up_rows(2, 4_000)
+    collector = collected(rows)
+    for k in range(len(NAMES)):
+        mine = rows[rows[:, kernel.OPERATION_OF] == k]
+        for n in range(len(OUTCOMES)):
+            assert (
+                sum(each.attempts[k, n] for each in collector.windows)
+                == (mine[:, kernel.OUTCOME] == n).sum()
+            )
+        assert sum(each.ended[k] for each in collector.windows) == mine[:, kernel.FINAL].sum()
+        well = mine[mine[:, kernel.OUTCOME] == kernel.DONE]
+        assert sum(each.latency[k].count for each in collector.windows) == len(well)
+        sums = sum(each.parts_ms[k] for each in collector.windows)
+        assert np.asarray(sums) == pytest.approx(parts_of(well).sum(axis=0))
+    assert collector.spent_ms == pytest.approx(
+        (rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum()
+    )
+
+
+@pytest.mark.parametrize("k", range(len(NAMES)))
+def test_what_slow_calls_are_made_of(k: int) -> None:
+    rows = made_up_rows(3, 20_000)
+    made_of = collected(rows).made_of[k]
+    well = rows[(rows[:, kernel.OPERATION_OF] == k) & (rows[:, kernel.OUTCOME] == kernel.DONE)]
+    took = latencies(well)
+    order = np.argsort(took)
+    # In the order of the classes, and within them in any: compare where a class ends.
+    ends = np.searchsorted(took[order], class_ends_ms())
+    assert made_of[:, 0].cumsum() == pytest.approx(ends)
+    sums = np.vstack([np.zeros(len(PARTS)), parts_of(well[order]).cumsum(axis=0)])
+    assert made_of[:, 1:].cumsum(axis=0) == pytest.approx(sums[ends])
+
+
+def test_classes_hold_what_is_below_their_ends() -> None:
+    took = np.geomspace(0.02, 1e6, 5_000)
+    classes = class_of(took)
+    ends = class_ends_ms()
+    assert (took <= ends[classes] * (1 + 1e-9)).all()
+    assert (took >= ends[classes - 1] * (1 - 1e-9)).all()
+    assert class_of(np.array([0.0]))[0] == 0

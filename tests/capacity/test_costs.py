@@ -1,0 +1,148 @@
+"""Costs: distributions, other machines, and files of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mpcsim.capacity.costs import POINTS, Costs, Stage
+from mpcsim.capacity.operations import Operation
+from mpcsim.capacity.speed import Speed
+from mpcsim.errors import UsageError
+from mpcsim.sim.replay import MessageGraph, Packet, Step
+
+SAMPLES = np.random.default_rng(1).lognormal(0.0, 0.5, 5000)
+HERE = Speed(20.0, 400.0, 50.0, 1.0)
+
+
+def operation(size: int = 100) -> Operation:
+    packets = (Packet("request 1 client → gateway", 3, 0, size, 0, 0),)
+    steps = (Step(3, "rest", 1, "client 1", (), (0,)), Step(3, "rest", 2, "client done", (0,), ()))
+    return Operation("sign secp256k1", MessageGraph("sign", steps, packets, "rest"), 10, 20, ())
+
+
+def costs(*stages: Stage) -> Costs:
+    return Costs(
+        {"sign secp256k1": {"the call": stages or (Stage.of("loop", SAMPLES, 0.25),)}},
+        {"node": 0.1},
+        {"node": (100.0, 0.5)},
+        HERE,
+        {"sign secp256k1": operation().digest},
+        {"node": 0.2},
+        40.0,
+        0.05,
+        {"sign secp256k1": {"light": {"node": 3.0}}},
+    )
+
+
+def test_a_distribution_has_the_mean_and_the_tail_of_what_was_measured():
+    stage = Stage.of("loop", SAMPLES)
+    assert stage.mean_ms == pytest.approx(SAMPLES.mean(), rel=1e-9)
+    u = np.linspace(0, 1, POINTS)
+    drawn = np.interp(np.random.default_rng(2).random(100_000), u, stage.quantiles_ms)
+    for q in (0.5, 0.9, 0.99):
+        assert np.quantile(drawn, q) == pytest.approx(np.quantile(SAMPLES, q), rel=0.08)
+
+
+def test_one_measured_time_is_a_distribution():
+    assert Stage.of("loop", np.array([2.0])).quantiles_ms == (2.0,) * POINTS
+
+
+@pytest.mark.parametrize("more", [0.7, 0.0, -0.3])
+def test_what_comes_on_top_changes_the_mean_by_that(more):
+    stage = Stage.of("loop", SAMPLES, 0.5)
+    other = stage.plus(more)
+    assert other.mean_ms == pytest.approx(stage.mean_ms + more)
+    if more > 0:  # curve arithmetic takes as long as before
+        assert other.curve * other.mean_ms == pytest.approx(stage.curve * stage.mean_ms)
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor"),
+    [
+        ("loop", 0.25 * 0.5 + 0.75 * 3),
+        ("thread", 0.25 * 0.5 + 0.75 * 3),
+        ("free thread", 5),
+        ("loop disk", 7),
+        ("thread disk", 7),
+    ],
+)
+def test_another_machine_takes_longer_by_what_a_stage_consists_of(kind, factor):
+    here = costs(Stage.of(kind, SAMPLES, 0.25))
+    there = here.scaled(Speed(10.0, 1200.0, 250.0, 7.0))
+    (before,), (after,) = (c.of("sign secp256k1", "the call") for c in (here, there))
+    assert after.mean_ms == pytest.approx(before.mean_ms * factor)
+    assert there.turn_ms["node"] == pytest.approx(0.3)
+    assert there.cold_ms["node"] == pytest.approx(0.6)
+    (back,) = there.scaled(HERE).of("sign secp256k1", "the call")
+    assert back.quantiles_ms == pytest.approx(before.quantiles_ms)
+    assert back.curve == pytest.approx(before.curve) or kind not in ("loop", "thread")
+
+
+def test_the_same_machine_changes_nothing():
+    assert costs().scaled(HERE) == costs()
+
+
+def test_a_file_holds_all_of_it(tmp_path):
+    costs().save(tmp_path / "costs.json")
+    found = Costs.load(tmp_path / "costs.json")
+    found.save(tmp_path / "again.json")
+    assert Costs.load(tmp_path / "again.json") == found
+    (before,), (after,) = (c.of("sign secp256k1", "the call") for c in (costs(), found))
+    assert after.quantiles_ms == pytest.approx(before.quantiles_ms, rel=1e-3)
+    assert found.memory_mb == costs().memory_mb
+    assert found.machine == HERE
+    assert found.cooling_ms == 40.0
+    assert found.cpu_ms == costs().cpu_ms
+
+
+BROKEN = {
+    "another format": lambda d: d | {"format": "mpcsim costs 0"},
+    "a member less": lambda d: {k: v for k, v in d.items() if k != "turn_ms"},
+    "a member more": lambda d: d | {"weather": "fine"},
+    "a negative time": lambda d: d | {"turn_ms": {"node": -1}},
+    "no number": lambda d: d | {"cold_ms": {"node": True}},
+    "no machine": lambda d: d | {"machine": {"curve_us": 1}},
+    "a machine of nothing": lambda d: d | {"machine": d["machine"] | {"curve_us": 0}},
+    "no list": lambda d: d | {"memory_mb": {"node": [1, 2, 3]}},
+    "unknown kind": lambda d: d | {"stages": {"x": {"y": [["dream", 0, [1] * POINTS]]}}},
+    "points missing": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [1, 2]]]}}},
+    "points that fall": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [2, *[1] * 32]]]}}},
+    "too much curve": lambda d: d | {"stages": {"x": {"y": [["loop", 2, [1] * POINTS]]}}},
+    "no object": lambda d: [d],
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_is_no_file_of_costs_gets_one_clear_error(tmp_path, how):
+    path = tmp_path / "costs.json"
+    costs().save(path)
+    path.write_text(json.dumps(BROKEN[how](json.loads(path.read_text()))))
+    with pytest.raises(UsageError, match=r"costs\.json: no costs: .*mpcsim calibrate"):
+        Costs.load(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"format": 1, "format": 2}', '{"machine": NaN}'])
+def test_what_is_no_json_gets_one_clear_error(tmp_path, text):
+    path = tmp_path / "costs.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"costs\.json: no costs: "):
+        Costs.load(path)
+
+
+def test_costs_of_another_version_name_the_command():
+    costs().check([operation()])
+    with pytest.raises(UsageError, match="another version of the service: mpcsim calibrate"):
+        costs().check([operation(size=101)])
+    with pytest.raises(UsageError, match="nothing is known of its answer"):
+        costs().of("sign secp256k1", "its answer")
+
+
+def test_a_machine_of_nothing_is_refused():
+    with pytest.raises(UsageError, match="fsync_ms"):
+        Speed(1.0, 1.0, 1.0, 0.0)
+
+
+def test_this_machine_is_measured():
+    found = Speed.measured()
+    assert found.ratios(found) == {"curve": 1, "interpreter": 1, "argon2": 1, "fsync": 1}

@@ -1,0 +1,314 @@
+"""The real service under load: the same calls take the same times as in the compiled twin."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpcsim import Network
+from mpcsim.capacity.arrivals import Steady
+from mpcsim.capacity.costs import Costs, Kind, Stage
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.kernel import records as kernel
+from mpcsim.capacity.model import Part
+from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.simulation.driving import Accounts, Chunk, Drive
+from mpcsim.capacity.simulation.layout import Layout
+from mpcsim.capacity.speed import Speed
+from mpcsim.capacity.workload import Client, Workload
+from mpcsim.errors import UsageError
+from node.loaded import Loaded, WrongAnswer
+from node.local import LocalService
+
+SIGN = "sign ed25519"  # a key is made in 30 ms, a signature in 4 ms
+NEAR = Network.star(0.05, 0.05, 0.05)
+FAR = Network.preset("seoul", institution="frankfurt")
+TWO_NODES = Deployment(NEAR, Part(2, replicas=2), Part(2), Part(2, workers=1), Part(2, speed=0.8))
+PATIENT = Client()
+CLOSE_MS = 1e-6
+BYTES_MS = 0.01
+"""Some bytes more or less, in which a key's first recovery differs from others, and refusals do."""
+
+
+def made_up_costs(operations: Sequence[Operation], factor: float = 1.0) -> Costs:
+    """Of all kinds, in no relation to anything real."""
+    generator = np.random.default_rng(0)
+
+    def stage(kind: Kind, ms: float) -> Stage:
+        return Stage.of(kind, factor * ms * generator.lognormal(0, 0.3, 1000))
+
+    def stages(n: int) -> tuple[Stage, ...]:
+        found = [stage("loop", 0.3 + n * 7 % 5 * 0.5)]
+        if n % 3 == 0:
+            found += [stage("free thread" if n % 2 else "thread", 1.5), stage("loop", 0.2)]
+        if n % 5 == 0:
+            found.append(stage("loop disk", 0.4))
+        if n % 7 == 0:
+            found += [stage("thread disk", 1.0), stage("loop", 0.1)]
+        return tuple(found)
+
+    names = {
+        each.name: [*(packet.kind for packet in each.graph.messages), ASKED, ANSWERED]
+        for each in operations
+    }
+    turns = dict.fromkeys(("node", "gateway", "operator", "institution", "caller"), 0.3)
+    known = {
+        name: {message: stages(n) for n, message in enumerate(messages)}
+        for name, messages in names.items()
+    }
+    return Costs(known, turns, {}, Speed.NONE, {})
+
+
+class Case:
+    """A workload, to be run either way."""
+
+    def __init__(
+        self,
+        deployment: Deployment = TWO_NODES,
+        operations: Sequence[str] = (SIGN,),
+        *,
+        per_s: float = 15.0,
+        seconds: float = 2.0,
+        users: int = 12,
+        client: Client = PATIENT,
+        events: Sequence[Event] = (),
+        factor: float = 1.0,
+        seed: int = 1,
+    ) -> None:
+        found = [recorded(name) for name in operations]
+        # Who makes a key has none: nobody else is at it.
+        self.operations = [
+            replace(each, turns=()) if each.name.startswith("generate") else each for each in found
+        ]
+        self.deployment, self.users, self.seed, self.events = deployment, users, seed, events
+        self.until_ms = seconds * 1000
+        self.layout = lambda: Layout(
+            deployment,
+            self.operations,
+            made_up_costs(self.operations, factor),
+            client,
+            users,
+            seed,
+        )
+        self._per_s = per_s
+
+    def arrivals(self) -> Iterator[tuple[float, Chunk]]:
+        generator = np.random.default_rng(self.seed)
+        end = self.until_ms - 500.0
+        n = generator.poisson(self._per_s * end / 1000)
+        due = np.sort(generator.uniform(0, end, n))
+        operation = generator.integers(0, len(self.operations), n)
+        yield math.inf, (due, operation, generator.integers(0, self.users, n))
+
+    def recorded(self) -> tuple[NDArray[np.float64], Accounts]:
+        rows: list[Any] = []
+        drive = Drive(self.layout(), self.arrivals(), lambda r: rows.append(r.copy()), self.events)
+        return self._run(drive, rows)
+
+    def real(self, **options: Any) -> tuple[NDArray[np.float64], Accounts]:
+        rows: list[Any] = []
+        with Loaded(
+            self.layout(),
+            self.deployment,
+            self.arrivals(),
+            lambda r: rows.append(r.copy()),
+            self.events,
+            seed=self.seed,
+            **options,
+        ) as service:
+            return self._run(service, rows)
+
+    def _run(self, drive: Drive, rows: list[Any]) -> tuple[NDArray[np.float64], Accounts]:
+        if not self._per_s:
+            drive.begin(np.arange(self.users), 40.0, np.ones(len(self.operations)), self.seed)
+        drive.run(self.until_ms / 2)
+        drive.run(self.until_ms)
+        drive.flush()
+        return np.concatenate(rows), drive.accounts()
+
+
+def check_same(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]:
+    """Every call ends at the same time with the same outcome, and so do machines.
+
+    Returns:
+        The rows.
+    """
+    (one, busy), (other, really) = case.recorded(), case.real()
+    assert len(one) == len(other) > 0
+    order = [np.lexsort((rows[:, kernel.ATTEMPT], rows[:, kernel.NUMBER])) for rows in (one, other)]
+    one, other = one[order[0]], other[order[1]]
+    np.testing.assert_array_equal(one[:, kernel.OUTCOME], other[:, kernel.OUTCOME])
+    np.testing.assert_allclose(one, other, rtol=0, atol=close_ms)
+    for what in ("used", "loop_taken", "queued", "thread_taken", "cpu", "in_flight_ms"):
+        there, here = getattr(busy, what), getattr(really, what)
+        np.testing.assert_allclose(there, here, rtol=0, atol=close_ms * len(one), err_msg=what)
+    return other
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        pytest.param(NEAR, id="near"),
+        pytest.param(FAR, id="far"),
+        pytest.param(Network.preset("seoul", institution="frankfurt", loss=0.02), id="lossy"),
+    ],
+)
+def test_a_quiet_service(network: Network) -> None:
+    rows = check_same(Case(replace(TWO_NODES, network=network), users=1_000))
+    assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
+    took = rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]
+    parts = rows[:, kernel.NETWORK : kernel.FIXED].sum(1) + rows[:, kernel.FIXED :].sum(1)
+    np.testing.assert_allclose(parts, took, rtol=0, atol=CLOSE_MS)
+
+
+def test_a_busy_service_on_one_machine() -> None:
+    case = Case(
+        Deployment.on_one_machine(2, NEAR), per_s=30.0, factor=2.0, users=1_000, seconds=2.5
+    )
+    _, busy = case.recorded()
+    assert 0.5 < busy.used[0] / (2 * 2000) < 0.8
+    check_same(case)
+
+
+def test_retries_that_meet_their_own_keys() -> None:
+    client = Client(timeout_s=0.045, attempts=3, pause_s=0.02, factor=2.0, jitter=0.5)
+    rows = check_same(Case(client=client, users=4, per_s=25.0, factor=2.5))
+    assert {kernel.DONE, kernel.REFUSED, kernel.TIMED_OUT} <= set(rows[:, kernel.OUTCOME])
+
+
+def test_users_who_think() -> None:
+    rows = check_same(Case(per_s=0.0, users=4, seconds=0.6))
+    assert len(rows) > 15
+
+
+def test_events() -> None:
+    far = replace(TWO_NODES, network=FAR)
+    events = (Pauses(0.3, "gateway", 0.2), Slows(0.8, "institution", 3.0, 0.5))
+    check_same(Case(far, events=events, users=1_000))
+
+
+@pytest.mark.parametrize(
+    ("deployment", "outcomes"),
+    [
+        pytest.param(TWO_NODES, {kernel.DONE}, id="two"),
+        pytest.param(Deployment(NEAR), {kernel.DONE, kernel.BROKEN}, id="one"),
+    ],
+)
+def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int]) -> None:
+    rows = check_same(Case(deployment, events=(Deploys(0.3, "node", 0.3),), users=1_000))
+    assert set(rows[:, kernel.OUTCOME]) == outcomes
+
+
+def test_every_key_is_recovered() -> None:
+    names = (SIGN, "recover ed25519")
+    case = Case(operations=names, events=(Reshares(0.3, 2, "ed25519"),), users=4, per_s=8.0)
+    check_same(case, close_ms=BYTES_MS)
+
+
+def test_same_seed_same_bytes() -> None:
+    case = Case(seconds=1.0)
+    one, other, third = case.real(), case.real(), Case(seconds=1.0, seed=2).real()
+    assert one[0].tobytes() == other[0].tobytes()
+    assert one[0].tobytes() != third[0].tobytes()
+
+
+def test_other_operations() -> None:
+    """Each with keys of its own: nobody asks with what was replaced meanwhile."""
+    names = (SIGN, "generate ed25519", "recover ed25519", "validate password", "validate share")
+    rows = check_same(Case(operations=names, users=10_000, per_s=10.0), close_ms=BYTES_MS)
+    assert set(rows[:, kernel.OPERATION_OF]) == set(range(len(names)))
+    assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
+
+
+@pytest.mark.slow
+def test_the_other_curve() -> None:
+    names = [f"{verb} secp256k1" for verb in ("sign", "presign", "presigned", "recover")]
+    rows = check_same(Case(operations=names, users=10_000, per_s=8.0), close_ms=BYTES_MS)
+    assert set(rows[:, kernel.OPERATION_OF]) == set(range(len(names)))
+    assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
+
+
+@pytest.mark.slow
+def test_the_same_distribution() -> None:
+    """Several hundred calls at some 60 % of what the service can do."""
+    case = Case(Deployment.on_one_machine(2, FAR), per_s=50.0, seconds=8.0, users=60, factor=1.0)
+    rows = check_same(case, close_ms=BYTES_MS)
+    assert len(rows) > 300
+
+
+def test_runs_of_either_exactness_agree() -> None:
+    deployment, workload = Deployment(NEAR), Workload(Steady(12.0), {SIGN: 1.0}, users=5)
+    known = replace(made_up_costs([recorded(SIGN)]), version={SIGN: recorded(SIGN).digest})
+    one, other = (
+        deployment.run(workload, seconds=2, costs=known, exactness=exactness)
+        for exactness in ("recorded", "real")
+    )
+    assert one.outcomes() == other.outcomes()
+    assert one.percentile(50).ms == pytest.approx(other.percentile(50).ms, rel=0.002)
+
+
+def test_live_computing() -> None:
+    case = Case(seconds=1.0)
+    (sampled, _), (live, accounts) = case.recorded(), case.real(compute="live")
+    assert len(live) == len(sampled)
+    assert (live[:, kernel.OUTCOME] == kernel.DONE).all()
+    assert (live[:, kernel.ENDED] > live[:, kernel.BEGAN]).all()
+    assert not accounts.cpu.any()
+
+
+def test_a_wrong_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = LocalService.answer
+
+    async def wrong(self: LocalService, request: Any, node: int = 0) -> Any:
+        found = await answer(self, request, node)
+        if request.url.path.endswith("/sign"):
+            first = b"0" if found.content[14:15] == b"1" else b"1"
+            found._content = found.content[:14] + first + found.content[15:]
+        return found
+
+    monkeypatch.setattr(LocalService, "answer", wrong)
+    with pytest.raises(WrongAnswer, match="a signature of ed25519 does not verify"):
+        Case(seconds=1.0).real()
+
+
+def test_what_is_under_way_comes_to_an_end() -> None:
+    case = Case(replace(TWO_NODES, network=FAR), seconds=1.0)
+    with Loaded(case.layout(), case.deployment, case.arrivals(), lambda rows: None) as service:
+        service.run(300.0)
+        assert service.state["in_flight"] > 0
+
+
+@pytest.mark.parametrize(
+    ("deployment", "operations", "events", "said"),
+    [
+        (
+            Deployment(gateway=Part(2, replicas=2)),
+            (SIGN,),
+            (),
+            r"one gateway.*gateway: 2 processes.*only exactness 'recorded'",
+        ),
+        (Deployment(), (SIGN,), (Dies(1.0),), "Dies of node: only exactness 'recorded'"),
+        (
+            Deployment(Network.star(1.0).with_connection(forwarding="stream")),
+            (SIGN,),
+            (),
+            "forwarding is 'stream'",
+        ),
+    ],
+)
+def test_what_the_real_service_cannot_be(
+    deployment: Deployment, operations: Sequence[str], events: Sequence[Event], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        Case(deployment, operations, events=events).real()
+
+
+def test_unknown_ways_of_computing() -> None:
+    with pytest.raises(UsageError, match="compute is 'dead'"):
+        Case().real(compute="dead")

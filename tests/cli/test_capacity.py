@@ -1,0 +1,235 @@
+"""``mpcsim capacity``: runs and further answers on the command line."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.plan import Plan
+from mpcsim.cli import capacity, main
+from mpcsim.errors import UsageError
+from tests.helpers.made_up_costs import made_up
+
+CONFIG = """
+seconds = 30
+deadline_ms = 1_000
+[star]
+institution = 40.0
+[gateway]
+workers = 2
+[workload.arrivals]
+kind = "steady"
+per_s = 20
+"""
+
+
+@pytest.fixture(autouse=True)
+def costs(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """Made up; collects of which file they were to be."""
+    asked: list[str | None] = []
+
+    def load(path: str | None) -> Costs:
+        asked.append(path)
+        return made_up()
+
+    monkeypatch.setattr(Costs, "load", load)
+    monkeypatch.setattr(Costs, "measured", lambda: load(None))
+    return asked
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "wallet.toml"
+    path.write_text(CONFIG)
+    return str(path)
+
+
+def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, capsys) -> None:
+    folder = tmp_path / "out"
+    names = ("utilisation.png", "slowest.svg", "deployment.png")
+    options = [f"--figure={folder / name}" for name in names] + [f"--table={folder / 'run.csv'}"]
+    assert main(["capacity", config, *options]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "0:00:30 of " in out
+    assert "sign secp256k1: p50 " in out
+    assert "Nothing breaks; what is busiest is the " in out
+    assert "extrapolated: gateway: 2 processes" in out
+    assert "answered within 1000 ms: " in out
+    for name in (*names, "run.csv"):
+        assert f"written: {folder / name}\n" in out
+        assert (folder / name).stat().st_size > 1000
+    with (folder / "run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert sum(int(row["done"]) for row in rows) > 500
+    assert costs == [None]
+    assert main(["capacity", config]) == 0
+    assert capsys.readouterr().out == "".join(
+        line for line in out.splitlines(keepends=True) if not line.startswith("written")
+    )
+
+
+def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
+    options = ["--minutes=0.25", "--seed=2", "--costs=own.toml", "--deadline=1"]
+    assert main(["capacity", config, *options]) == 0
+    out = capsys.readouterr().out
+    assert "0:00:15 of " in out
+    assert "seed 2" in out
+    assert "answered within 1 ms: 0 a second" in out
+    assert costs == ["own.toml"]
+
+
+def test_load_by_load_and_which_input_matters(config: str, tmp_path: Path, capsys) -> None:
+    text = CONFIG + "[curve]\nrates_per_s = [20, 60]\nminutes = 0.2\n"
+    text += "[sensitivity]\nminutes = 0.2\npercent = 90\n"
+    Path(config).write_text(text)
+    table, picture = tmp_path / "curve.csv", tmp_path / "curve.png"
+    options = ["--workers=1", f"--table={table}", f"--figure={picture}"]
+    assert main(["capacity", config, *options]) == 0
+    out = capsys.readouterr().out
+    assert "Load by load:\nknee at " in out
+    assert "        20 a second: p50 " in out
+    assert [float(row["per_s"]) for row in csv.DictReader(StringIO(table.read_text()))] == [20, 60]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "What moves the p90, with 10% less and more of it:" in out
+    assert "latency institution to gateway" in out
+
+
+def test_the_cheapest(config: str, tmp_path: Path, capsys) -> None:
+    text = CONFIG.replace("per_s = 20", "per_s = 400").replace(
+        "workers = 2", "workers = 4\ncores = 4"
+    )
+    text += "[cheapest]\np99_ms = 250\nminutes = 0.2\nchoices = { node_replicas = [1, 2, 3] }\n"
+    Path(config).write_text(text)
+    table = tmp_path / "cheapest.csv"
+    main(["capacity", config, f"--table={table}", "--cheapest=node_replicas=1,3"])
+    out = capsys.readouterr().out
+    assert "The cheapest with a p99 below 250 ms, tried last:" in out
+    rows = list(csv.DictReader(StringIO(table.read_text())))
+    assert [row["node_replicas"] for row in rows] == ["1", "3"]
+    assert "event loop of node 1.1" in rows[0]["why_not"]
+    assert rows[1]["why_not"] == ""
+
+
+def test_more_than_is_possible_has_no_percentiles_and_status_1(config: str, capsys) -> None:
+    text = CONFIG.replace("per_s = 20", "per_s = 900")
+    Path(config).write_text(text + "[sensitivity]\nminutes = 0.2\n")
+    assert main(["capacity", config]) == 2
+    out, err = capsys.readouterr()
+    assert "900 calls a second come and " in out
+    assert "without bound" in out
+    assert "p99" not in out
+    assert err.startswith("mpcsim capacity: error: 900 calls a second come and ")  # it has no p99
+    assert err.count("\n") == 1
+    Path(config).write_text(text)
+    assert main(["capacity", config]) == 1
+
+
+def test_what_is_asked_is_shown_without_a_run(config: str, capsys) -> None:
+    assert main(["capacity", config, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Deployment over star\n")
+    assert " calls a second at most: then the event loop of " in out
+    assert main(["capacity", "--example"]) == 0
+    example = capsys.readouterr().out
+    assert Plan.loads(example).minutes == 20
+
+
+def test_how_far_it_is_is_shown_to_people(config: str, capsys, monkeypatch) -> None:
+    """On standard error, and only there."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["capacity", config, "--seconds=5"]) == 0
+    out, err = capsys.readouterr()
+    assert "run: " in err
+    assert "%|" not in out
+
+
+def test_an_interrupt_ends_it(config: str, capsys, monkeypatch) -> None:
+    def interrupted(*_: object, progress, **__: object) -> None:
+        progress(0.5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mpcsim.capacity.running.run", interrupted)
+    assert main(["capacity", config]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--seconds=0"], "a run of 0 s: say how long"),
+        (["--hours=inf"], "plan hours is inf: below 0, or not finite"),
+        (["--seed=-1"], "plan seed is -1"),
+        (["--deadline=0"], "plan deadline_ms is 0.0: not above 0"),
+        (["--figure=a.png"], "--figure: a.png: unknown figure 'a'"),
+        (["--figure=timeline.txt"], "--figure: timeline.txt does not end in .png or .svg or .pdf"),
+        (["--figure=curve.png"], "--figure: curve.png: nobody asks for it: --curve"),
+        (["--table=cheapest.csv"], "--table: cheapest.csv: nobody asks for it: --cheapest"),
+        (["--dry-run", "--table=run.csv"], "--table: run.csv: --dry-run runs nothing"),
+        (["--table=run.txt"], "--table: run.txt does not end in .csv"),
+        (["--workers=0"], "--workers is 0"),
+        (["--cheapest=node_cores=1"], "--cheapest: which p99 is to be kept? --p99 MS"),
+        (["--p99=5"], "--p99: which fields may be altered?"),
+        (["--p99=5", "--cheapest=node_cores"], "'node_cores' is not like node_replicas=1,2,3"),
+        (["--p99=5", "--cheapest=nodes=1"], "nodes: no part of the deployment"),
+        (["--p99=5", "--cheapest=node_cores=0"], "part cores is 0"),
+    ],
+)
+def test_options_that_make_no_sense(config: str, options: list[str], why: str, capsys) -> None:
+    assert main(["capacity", config, *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("mpcsim capacity: error: ")
+    assert why in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("seconds = 30", "", "workloads never end"),
+        ("workers = 2", "cores = 0", "gateway.cores: part cores is 0: not a whole number from 1"),
+        (
+            'kind = "steady"\nper_s = 20',
+            'kind = "times"\nfile = "calls.csv"',
+            "calls.csv: arrivals: time 3, 0.5 s, is before time 2, 2 s: out of order",
+        ),
+    ],
+)
+def test_configurations_that_make_no_sense(
+    config: str, old: str, new: str, why: str, capsys
+) -> None:
+    Path(config).with_name("calls.csv").write_text("at\n3\n5\n3.5\n")
+    Path(config).write_text(CONFIG.replace(old, new))
+    assert main(["capacity", config]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert why in err
+    assert err.count("\n") == 1
+
+
+def test_files_that_cannot_be_read(config: str, tmp_path: Path, capsys, monkeypatch) -> None:
+    def missing(path: str) -> Costs:
+        Path(path).read_text()
+        return made_up()
+
+    def old(path: str) -> Costs:
+        raise UsageError(f"{path}: costs of another version")
+
+    assert main(["capacity"]) == 2
+    assert "CONFIG is missing" in capsys.readouterr().err
+    assert main(["capacity", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml: No such file" in capsys.readouterr().err
+    for load, why in ((missing, "own.toml: No such file"), (old, "own.toml: costs of another")):
+        monkeypatch.setattr(Costs, "load", load)
+        assert main(["capacity", config, f"--costs={tmp_path / 'own.toml'}"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert why in err
+        assert err.count("\n") == 1
+    assert set(capacity.TABLES[1:]) <= set(Plan.__dataclass_fields__)

@@ -1,0 +1,32 @@
+"""Costs that nobody measured, for tests of services under load."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from mpcsim.capacity.costs import Costs, Stage
+from mpcsim.capacity.operations import ANSWERED, ASKED
+from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.speed import Speed
+from mpcsim.capacity.workload import SIGN
+
+TURN_MS = {"caller": 0.1, "node": 0.3, "gateway": 0.3, "operator": 0.2, "institution": 0.1}
+"""Of event loops."""
+MEAN_MS = 1.0
+"""Of handling a message."""
+
+
+@cache
+def made_up(*names: str) -> Costs:
+    """Of some operations (by default a signature): a millisecond a message, more or less."""
+    generator = np.random.default_rng(1)
+    stage = (Stage.of("loop", MEAN_MS * generator.lognormal(0.0, 0.15, 4000)),)
+    stages, version = {}, {}
+    for name in names or (SIGN,):
+        operation = recorded(name)
+        messages = [packet.kind for packet in operation.graph.messages]
+        stages[name] = dict.fromkeys([ASKED, ANSWERED, *messages], stage)
+        version[name] = operation.digest
+    return Costs(stages, TURN_MS, {}, Speed.NONE, version)
