@@ -87,6 +87,7 @@ def executor(stack: ExitStack) -> Mapping[str, Any]:
 
 BROUGHT: Mapping[str, Callable[[ExitStack], Mapping[str, Any]]] = {
     "call.md": executor,
+    "capacity.md": executor,
     "invariant.md": target,
     "implementation.md": service,
 }
