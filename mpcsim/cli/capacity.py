@@ -43,7 +43,7 @@ replicas = 2
 workers = 1                # processes of each replica
 
 [workload]
-users = 10_000             # each has a key; two calls for one key meet each other
+users = 100_000            # each has a key; two calls for one key meet each other
 mix = { "sign secp256k1" = 1 }
 client = { timeout_s = 10, attempts = 2, pause_s = 1, jitter = 1 }
 
