@@ -31,11 +31,6 @@ class Dies:
         if not self.back_s > 0:
             raise UsageError(f"event back_s is {self.back_s}: not above 0")
 
-    @property
-    def during_s(self) -> tuple[float, float]:
-        """From when to when."""
-        return self.at_s, self.at_s + self.back_s
-
 
 @dataclass(frozen=True)
 class Pauses:
@@ -49,11 +44,6 @@ class Pauses:
         _moment(self.at_s)
         _part(self.part)
         _lasting(self.lasting_s)
-
-    @property
-    def during_s(self) -> tuple[float, float]:
-        """From when to when."""
-        return self.at_s, self.at_s + self.lasting_s
 
 
 @dataclass(frozen=True)
@@ -70,11 +60,6 @@ class Deploys:
         _moment(self.at_s)
         _part(self.part)
         _lasting(self.lasting_s)
-
-    @property
-    def during_s(self) -> tuple[float, float]:
-        """From when to when; the first replica, if they are away one after the other."""
-        return self.at_s, self.at_s + self.lasting_s
 
 
 @dataclass(frozen=True)
@@ -97,11 +82,6 @@ class Slows:
             raise UsageError(f"event factor is {self.factor}: not above 0, or not finite")
         _lasting(self.lasting_s)
 
-    @property
-    def during_s(self) -> tuple[float, float]:
-        """From when to when."""
-        return self.at_s, self.at_s + self.lasting_s
-
 
 @dataclass(frozen=True)
 class Reshares:
@@ -116,11 +96,6 @@ class Reshares:
         if not whole(self.at_once, 1):
             raise UsageError(f"event at_once is {self.at_once}: not a whole number from 1 on")
 
-    @property
-    def during_s(self) -> tuple[float, float]:
-        """From when; how long it takes comes out of the run."""
-        return self.at_s, math.inf
-
 
 Event = Dies | Pauses | Deploys | Slows | Reshares
 EVENTS: Final[Mapping[str, type[Event]]] = {
@@ -130,6 +105,19 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
     "slows": Slows,
     "reshares": Reshares,
 }
+
+
+def during_s(event: Event) -> tuple[float, float]:
+    """From when to when. Of replicas that are deployed one after the other, the first; how long a
+    resharing takes comes out of the run."""
+    match event:
+        case Dies():
+            lasting = event.back_s
+        case Reshares():
+            lasting = math.inf
+        case _:
+            lasting = event.lasting_s
+    return event.at_s, event.at_s + lasting
 
 
 def _moment(at_s: float) -> None:

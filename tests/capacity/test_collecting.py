@@ -12,12 +12,21 @@ import pytest
 from numpy.typing import NDArray
 
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.results.collecting import OUTCOMES, Collector, class_ends_ms, class_of
+from mpcsim.capacity.results.collecting import (
+    CLASSES,
+    FIRST_MS,
+    OUTCOMES,
+    RATIO,
+    Collector,
+    class_of,
+)
 from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
 from mpcsim.capacity.simulation.driving import Accounts
 
 WINDOWS = 10
 LENGTH_MS = 60_000.0
+ENDS_MS = FIRST_MS * RATIO ** np.arange(1.0, CLASSES + 1)
+"""Of classes."""
 NAMES = ("sign secp256k1", "recover secp256k1")
 
 
@@ -100,7 +109,7 @@ def test_what_slow_calls_are_made_of(k: int) -> None:
     took = latencies(well)
     order = np.argsort(took)
     # In the order of the classes, and within them in any: compare where a class ends.
-    ends = np.searchsorted(took[order], class_ends_ms())
+    ends = np.searchsorted(took[order], ENDS_MS)
     assert made_of[:, 0].cumsum() == pytest.approx(ends)
     sums = np.vstack([np.zeros(len(PARTS)), parts_of(well[order]).cumsum(axis=0)])
     assert made_of[:, 1:].cumsum(axis=0) == pytest.approx(sums[ends])
@@ -109,7 +118,7 @@ def test_what_slow_calls_are_made_of(k: int) -> None:
 def test_classes_hold_what_is_below_their_ends() -> None:
     took = np.geomspace(0.02, 1e6, 5_000)
     classes = class_of(took)
-    ends = class_ends_ms()
+    ends = ENDS_MS
     assert (took <= ends[classes] * (1 + 1e-9)).all()
     assert (took >= ends[classes - 1] * (1 - 1e-9)).all()
     assert class_of(np.array([0.0]))[0] == 0

@@ -99,22 +99,28 @@ def leave_all(w: Calls, s: Service, c: int, now: float) -> None:
 
 
 @compiled
+def _take_out(line: Record, jobs: Record, j: int) -> None:
+    """A job leaves a chain in which it waits, from wherever it is."""
+    before = NONE
+    k = line.head
+    while k != j:
+        before = k
+        k = jobs[k].following
+    if before == NONE:
+        line.head = jobs[j].following
+    else:
+        jobs[before].following = jobs[j].following
+    if line.tail == j:
+        line.tail = before
+
+
+@compiled
 def stop_entering(w: Calls, s: Service, j: int, now: float) -> None:
     """A job that waits for a limit does so no longer."""
     job = s.jobs[j]
     limit = w.limits[job.parked]
     account(limit, now)
-    before = NONE
-    k = limit.head
-    while k != j:
-        before = k
-        k = s.jobs[k].following
-    if before == NONE:
-        limit.head = job.following
-    else:
-        s.jobs[before].following = job.following
-    if limit.tail == j:
-        limit.tail = before
+    _take_out(limit, s.jobs, j)
     limit.waiting -= 1
     job.parked = NOTHING
 
@@ -182,15 +188,5 @@ def stop_taking(w: Calls, s: Service, j: int) -> None:
     """A job that waits for a turn does so no longer."""
     job = s.jobs[j]
     key = w.keys[w.calls[job.call].user]
-    before = NONE
-    k = key.head
-    while k != j:
-        before = k
-        k = s.jobs[k].following
-    if before == NONE:
-        key.head = job.following
-    else:
-        s.jobs[before].following = job.following
-    if key.tail == j:
-        key.tail = before
+    _take_out(key, s.jobs, j)
     job.parked = NOTHING

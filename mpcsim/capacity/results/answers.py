@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from mpcsim.capacity import events
 from mpcsim.capacity.arrivals import Bursts, Steady, Users
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.sim.traces.frame import load_pandas
@@ -188,7 +189,7 @@ def _before(run: RunRecord) -> int:
 
 def disturbed_s(run: RunRecord) -> list[tuple[float, float]]:
     """When something happened that is not always so: begin and end of events and bursts."""
-    found = [event.during_s for event in run.workload.events]
+    found = [events.during_s(event) for event in run.workload.events]
     if isinstance(arrivals := run.workload.arrivals, Bursts):
         found += arrivals.during_s(run.length_s)
     return sorted((begin, min(end, run.length_s)) for begin, end in found if begin < run.length_s)

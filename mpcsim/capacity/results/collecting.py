@@ -22,9 +22,9 @@ OUTCOMES: Final = ("done", "refused", "timed out", "broken")
 """Of attempts, in the order of the kernel's numbers."""
 CLASSES: Final = 600
 """Of latencies, for what calls of about the same latency are made of."""
-_CLASS: Final = 1.04
+RATIO: Final = 1.04
 """From one class to the next."""
-_FIRST_MS: Final = 0.01
+FIRST_MS: Final = 0.01
 
 
 class Gauges(NamedTuple):
@@ -135,13 +135,8 @@ class Collector:
 
 def class_of(took_ms: Floats) -> NDArray[np.int64]:
     """The class of each latency."""
-    found = np.log(np.maximum(took_ms, _FIRST_MS) / _FIRST_MS) / math.log(_CLASS)
+    found = np.log(np.maximum(took_ms, FIRST_MS) / FIRST_MS) / math.log(RATIO)
     return np.minimum(found.astype(np.int64), CLASSES - 1)
-
-
-def class_ends_ms() -> Floats:
-    """The upper end of each class."""
-    return _FIRST_MS * _CLASS ** np.arange(1.0, CLASSES + 1)
 
 
 def _snapshot(drive: Drive) -> Gauges:
