@@ -137,22 +137,10 @@ def _happen(w: Calls, n: Records, s: Service, kind: int, of: int, number: int, n
         messages.deliver(w, n, s, of, number, now)
     elif kind == AGAIN:
         _begin(w, n, s, of, now)
-    elif kind == LATE:
-        if w.calls[of].number == number and w.calls[of].waited_for:
-            ending.end(w, of, TIMED_OUT, now)
-            ending.forget(w, s, of, now)
     elif kind == BREAKS:
         breaking.break_(w, n, s, of, now)
-    elif kind == JOINS:
-        join(w, of, number, now)
-    elif kind == HAPPENS:
-        incidents.happen(w, n, s, of, number, now)
-    elif kind == GONE:
-        incidents.gone(w, s, of, number, now)
-    elif kind == BACK:
-        incidents.back(w, s, of, number, now)
-    elif s.jobs[of].number != number:
-        return  # the job is no more
+    elif befall(w, n, s, kind, of, number, now) or s.jobs[of].number != number:
+        return  # that was it, or the job is no more
     elif kind == WORKED:
         messages.handled(w, n, s, of, now)
     elif kind == ENTERS:
@@ -162,6 +150,30 @@ def _happen(w: Calls, n: Records, s: Service, kind: int, of: int, number: int, n
     elif kind == GIVES_UP and s.jobs[of].parked == TURN:
         waiting.stop_taking(w, s, of)
         messages.refuse(w, n, s, of, now)
+
+
+@compiled
+def befall(w: Calls, n: Records, s: Service, kind: int, of: int, number: int, now: float) -> bool:
+    """An event that is the same whoever carries the messages.
+
+    Returns:
+        Whether it is one.
+    """
+    if kind == LATE:
+        if w.calls[of].number == number and w.calls[of].waited_for:
+            ending.end(w, of, TIMED_OUT, now)
+            ending.forget(w, s, of, now)
+    elif kind == JOINS:
+        join(w, of, number, now)
+    elif kind == HAPPENS:
+        incidents.happen(w, n, s, of, number, now)
+    elif kind == GONE:
+        incidents.gone(w, s, of, number, now)
+    elif kind == BACK:
+        incidents.back(w, s, of, number, now)
+    else:
+        return False
+    return True
 
 
 # ---------------------------------------------------------------------- calls begin

@@ -11,21 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from mpcsim.capacity.kernel import cores, course, draws, ending, heap, incidents, jobs, messages
+from mpcsim.capacity.kernel import cores, course, draws, ending, heap, jobs, messages
 from mpcsim.capacity.kernel.records import (
     AGAIN,
-    BACK,
-    GONE,
-    HAPPENS,
-    JOINS,
-    LATE,
     NONE,
-    TIMED_OUT,
     Calls,
     Service,
 )
 from mpcsim.capacity.simulation.shape import NODE
-from mpcsim.sim.network.tcp.compiled import compiled, entry
+from mpcsim.sim.network.tcp.compiled import entry
 from mpcsim.sim.network.tcp.state import Records
 
 # What may be done.
@@ -80,28 +74,12 @@ def step(
         if event.kind == AGAIN:
             order = event.of
         else:
-            _happen(w, n, s, event.kind, event.of, event.number, now)
+            course.befall(w, n, s, event.kind, event.of, event.number, now)
     if order != NONE:
         found = course.next_call(w, order, now)
         w.calls[found].open = 1
         messages.choose(w, s, found, NODE)
     return found, 0
-
-
-@compiled
-def _happen(w: Calls, n: Records, s: Service, kind: int, of: int, number: int, now: float) -> None:
-    if kind == LATE:
-        if w.calls[of].number == number and w.calls[of].waited_for:
-            ending.end(w, of, TIMED_OUT, now)
-            ending.forget(w, s, of, now)
-    elif kind == JOINS:
-        course.join(w, of, number, now)
-    elif kind == HAPPENS:
-        incidents.happen(w, n, s, of, number, now)
-    elif kind == GONE:
-        incidents.gone(w, s, of, number, now)
-    elif kind == BACK:
-        incidents.back(w, s, of, number, now)
 
 
 @entry
