@@ -28,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.rpc import request_ids
 
@@ -51,6 +51,9 @@ class Part:
     """In the event loop, until a thread is asked for something;"""
     after: int = 0
     """and from then on."""
+    later: int = 0
+    """In the event loop, after the last thing that was sent; in neither of these. (Where a thread
+    was asked for something, that is not told apart.)"""
     thread: int = 0
     """In threads that hold the interpreter lock."""
     free: int = 0
@@ -60,6 +63,9 @@ class Part:
     loop_curve: int = 0
     """Curve arithmetic in the event loop."""
     thread_curve: int = 0
+    turns: list[int] = field(default_factory=list)
+    """What ``loop`` consists of: steps in different turns of the event loop, between which others
+    have theirs."""
 
 
 @dataclass
@@ -72,6 +78,12 @@ class Account:
     parts: list[Part] = field(default_factory=list)
     in_thread: Part | None = None
     """The last one for which a thread was asked for something."""
+    turn: int = 0
+    """Number of the event loop's turn in which it went on last."""
+    sends: Part | None = None
+    """The last one that has sent something,"""
+    sent: int = 0
+    """and when, by the thread's clock."""
 
 
 _CURRENT: Final[ContextVar[Account | None]] = ContextVar("account", default=None)
@@ -99,13 +111,29 @@ class Metered:
         # Never put back: the task's last step is part of it.
         _CURRENT.set(account)
         _ENDED.append(account)
-        await self.app(scope, receive, send)
+
+        async def telling(message: Message) -> None:
+            await send(message)
+            sent()
+
+        await self.app(scope, receive, telling)
 
 
 def arrived(what: str) -> None:
     """An answer has come that the present request has waited for."""
     if ON and (account := _CURRENT.get()) is not None:
         account.parts.append(Part(what))
+
+
+def sent() -> None:
+    """Something has been sent on behalf of the present request."""
+    if ON and (account := _CURRENT.get()) is not None:
+        account.sends = part = account.parts[-1]
+        account.sent = time.thread_time_ns()
+        if part.later and part.turns:  # that was not the last thing, then
+            part.loop += part.later
+            part.turns[-1] += part.later
+            part.later = 0
 
 
 def in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
@@ -189,23 +217,56 @@ class _Timed(Coroutine[Any, Any, T]):
 class _step:  # noqa: N801
     """Counts a step for the part that it ends in."""
 
-    __slots__ = ("_asked", "_began", "_curve")
+    __slots__ = ("_asked", "_began", "_curve", "_turn")
 
     def __enter__(self) -> None:
         account = _CURRENT.get()
+        self._turn = _TURNS.present()
         self._asked = None if account is None else account.in_thread
         self._curve = _CLOCK.curve
         self._began = time.thread_time_ns()
 
     def __exit__(self, *error: object) -> None:
-        spent = time.thread_time_ns() - self._began
+        now = time.thread_time_ns()
         if (account := _CURRENT.get()) is not None:
             part = account.parts[-1]
             part.loop_curve += _CLOCK.curve - self._curve
             if self._asked is part:
-                part.after += spent
+                part.after += now - self._began
             else:
-                part.loop += spent
+                self._count(account, part, now)
+
+    def _count(self, account: Account, part: Part, now: int) -> None:
+        until = max(self._began, account.sent) if account.sends is part else now
+        part.later += now - until
+        spent = until - self._began
+        if not spent:
+            return
+        part.loop += spent
+        if not part.turns or self._turn != account.turn:
+            part.turns.append(spent)
+        else:
+            part.turns[-1] += spent
+        account.turn = self._turn
+
+
+class _Turns:
+    """Numbers the turns of the event loop."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._ends = False
+
+    def present(self) -> int:
+        """The number of the present one."""
+        if not self._ends:
+            self._ends = True
+            asyncio.get_running_loop().call_soon(self._next)
+        return self._number
+
+    def _next(self) -> None:
+        self._number += 1
+        self._ends = False
 
 
 class _Clock(threading.local):
@@ -225,6 +286,7 @@ class _Clock(threading.local):
 
 
 _CLOCK: Final = _Clock()
+_TURNS: Final = _Turns()
 
 
 def _task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:

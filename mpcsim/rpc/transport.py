@@ -222,6 +222,7 @@ class HttpTransport:
             auto_decompress=False,
             skip_auto_headers=("User-Agent",),
             trust_env=False,
+            trace_configs=[_told()] if meter.ON else [],
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -243,6 +244,17 @@ class HttpTransport:
                 yield chunk
         except _FAILURES as error:
             raise _failed(error) from None
+
+
+def _told() -> aiohttp.TraceConfig:
+    """Tells the meter when a body is sent: headers wait for it."""
+
+    async def sent(*_: object) -> None:
+        meter.sent()
+
+    config = aiohttp.TraceConfig()
+    config.on_request_chunk_sent.append(sent)
+    return config
 
 
 class AsgiTransport:

@@ -47,7 +47,17 @@ def parts(tmp_path, monkeypatch):
         *_, last = (tmp_path / "1.jsonl").read_text().splitlines()
         call, path, _, found = json.loads(last)
         assert (call, path) == ("one", "/sign")
-        names = ("loop", "after", "thread", "free", "loop_disk", "thread_disk", *CURVES)
+        names = (
+            "loop",
+            "after",
+            "later",
+            "thread",
+            "free",
+            "loop_disk",
+            "thread_disk",
+            *CURVES,
+            "turns",
+        )
         return [(what, dict(zip(names, spent, strict=True))) for what, *spent in found]
 
     return run
@@ -72,6 +82,51 @@ def test_steps_count_for_what_made_them_go_on(parts):
     assert request[1]["loop"] > 0
     assert answer[1]["loop"] > 1.5 * request[1]["loop"]  # twice as much
     assert answer[1]["after"] == answer[1]["thread"] == 0
+
+
+BODY = {"type": "http.response.body", "body": b""}
+
+
+def test_turns_of_the_event_loop_are_told_apart(parts):
+    async def app(scope, receive, send):
+        busy()
+        await asyncio.create_task(child())
+        busy()
+
+    async def child():
+        busy()
+
+    ((_, spent),) = parts(app)
+    assert len(spent["turns"]) == 3
+    assert sum(spent["turns"]) == spent["loop"]
+    assert spent["later"] == 0
+
+
+def test_steps_in_the_same_turn_are_one(parts):
+    async def app(scope, receive, send):
+        children = [asyncio.create_task(child()) for _ in range(3)]
+        await asyncio.wait(children)
+
+    async def child():
+        busy()
+
+    ((_, spent),) = parts(app)
+    first, children, last = spent["turns"]
+    assert children > first + last
+
+
+def test_what_comes_after_the_last_thing_that_was_sent_is_later(parts):
+    async def app(scope, receive, send):
+        await send(BODY)
+        busy()
+        await send(BODY)
+        busy(60_000)
+        await asyncio.sleep(0)
+        busy(60_000)
+
+    ((_, spent),) = parts(app)
+    assert len(spent["turns"]) == 1
+    assert spent["later"] > 3 * spent["loop"]  # six times, if clocks were exact
 
 
 def test_threads_count_apart_and_the_loop_after_them(parts):
