@@ -268,14 +268,14 @@ class Loaded(Drive):
         """
         calls.begin(call)
         call.sent(call.message(ASKED), self._clock.now_ms())
-        await self._carrier.work_off(call, call.message(ASKED), NODE)
+        await self._carrier.work_off(call, call.message(ASKED), CALLER, NODE)
         self._idle.discard(asyncio.current_task())
         answer = await self._local.answer(asking.request, node)
         if answer.is_success:
             answered = call.message(ANSWERED)
             call.sent(answered, self._clock.now_ms())
             self._carrier.process(call, CALLER)
-            await self._carrier.work_off(call, answered, CALLER)
+            await self._carrier.work_off(call, answered, NODE, CALLER)
         with _free():
             return asking.outcome(answer)
 

@@ -27,12 +27,14 @@ from mpcsim.sim.network.transport import Connection
 
 T = TypeVar("T")
 
-Kind = Literal["loop", "loop disk", "thread", "free thread", "thread disk"]
+Kind = Literal["loop", "loop disk", "thread", "free thread", "thread disk", "later loop"]
 KINDS: Final[tuple[Kind, ...]] = ("loop", "loop disk", "thread", "free thread", "thread disk")
 """In the order of the kernel's numbers."""
+LATER: Final = "later loop"
+"""What the event loop does for a message when all that it leads to has been sent: always last."""
 POINTS: Final = 33
 """Quantiles of each distribution: the ends and 31 between them."""
-FORMAT: Final = "mpcsim costs 1"
+FORMAT: Final = "mpcsim costs 2"
 MEASURED: Final = "measured.json"
 """The file in this package."""
 DIGITS: Final = 4
@@ -107,6 +109,18 @@ def loopback(hop_ms: float) -> Network:
 
 
 @dataclass(frozen=True)
+class Scheduling:
+    """How the operating system hands out cores: chances."""
+
+    together: float = 0.0
+    """Who wakes up goes to the core of who woke it, though another is free;"""
+    ahead: float = 0.0
+    """and before who computes there, or where it was last."""
+    takes: float = 1.0
+    """A core that becomes free takes over who waits for another."""
+
+
+@dataclass(frozen=True)
 class Costs:
     """Everything that was measured of one service on one machine."""
 
@@ -125,6 +139,7 @@ class Costs:
     """How long that is: after this time without work 63 % of it, and so on (exponential)."""
     hop_ms: float = 0.0
     """What a message takes from one process of a machine to another, besides all work."""
+    scheduling: Scheduling = field(default_factory=Scheduling)
     cpu_ms: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """What was measured: by operation and load, of each part, for each call. Nothing is computed
     from it."""
@@ -225,6 +240,7 @@ class Costs:
             "cold_ms": {part: _short(ms) for part, ms in self.cold_ms.items()},
             "cooling_ms": self.cooling_ms,
             "hop_ms": _short(self.hop_ms),
+            "scheduling": asdict(self.scheduling),
             "memory_mb": {part: list(map(_short, mb)) for part, mb in self.memory_mb.items()},
             "cpu_ms": {
                 operation: {
@@ -278,6 +294,7 @@ def _read(name: str, data: bytes) -> Costs:
             by_part(document["cold_ms"]),
             _number(document["cooling_ms"]),
             _number(document["hop_ms"]),
+            _scheduling(document["scheduling"]),
             _object(document["cpu_ms"], _of(_of(_number))),
         )
     except InvalidEncoding as error:
@@ -310,6 +327,15 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _scheduling(value: Any) -> Scheduling:
+    chances = _object(value, _number)
+    if chances.keys() != {each.name for each in fields(Scheduling)}:
+        raise _Odd(f"scheduling has {', '.join(chances)}")
+    if max(chances.values()) > 1:
+        raise _Odd(f"scheduling has {_shown(value)}: chances are at most 1")
+    return Scheduling(**chances)
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise _Odd(f"{_shown(value)} is no text")
@@ -328,13 +354,16 @@ def _pair(value: Any) -> tuple[float, float]:
 
 
 def _stages(value: Any) -> tuple[Stage, ...]:
-    return tuple(_stage(each) for each in _list(value))
+    stages = tuple(_stage(each) for each in _list(value))
+    if any(stage.kind == LATER for stage in stages[:-1]):
+        raise _Odd(f"a {LATER} comes before something else")
+    return stages
 
 
 def _stage(value: Any) -> Stage:
     kind, curve, quantiles = _list(value, 3)
-    if kind not in KINDS:
-        raise _Odd(f"{_shown(kind)} is none of {', '.join(KINDS)}")
+    if kind not in (*KINDS, LATER):
+        raise _Odd(f"{_shown(kind)} is none of {', '.join((*KINDS, LATER))}")
     points = tuple(map(_number, _list(quantiles, POINTS)))
     if any(one > other for one, other in pairwise(points)):
         raise _Odd(f"quantiles of {_shown(quantiles)} do not rise")

@@ -55,7 +55,7 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
         for message in calls.messages[first : first + operation["messages"]]:
             group = layout.groups[ROLES[message["target"]]]
             every = range(group.first, group.first + group.count)
-            for stage in range(message["first_stage"], message["last_stage"]):
+            for stage in range(message["first_stage"], message["end_stage"]):
                 kind, table = service.stages[stage]
                 for process in every:
                     ms = means[table] * service.speeds[process, stage]
@@ -70,6 +70,8 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
     found = {f"event loop of {p}": ms for p, ms in zip(layout.processes, loops, strict=True)}
     found |= {f"threads of {p}": ms for p, ms in zip(layout.processes, threads, strict=True)}
     found |= {
-        place.name: ms / place.capacity for place, ms in zip(layout.places, places, strict=True)
+        place.name: ms / place.cores
+        for place, ms in zip(layout.places, places, strict=True)
+        if place.cores
     }
     return Demand({name: ms / 1000 for name, ms in found.items() if ms})

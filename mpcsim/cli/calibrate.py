@@ -69,7 +69,7 @@ def table(costs: Any) -> str:
             cells.append(f"{cpu['twin']:.2f}" if "twin" in cpu else "")
             rows.append([operation, load, *cells])
     head = ["CPU, ms a call", "load", *parts, "all", "twin"]
-    machine = costs.machine
+    machine, chances = costs.machine, costs.scheduling
     turns = ", ".join(
         f"{part} {ms:.2f} ms and {costs.cold_ms[part]:.2f} after a pause"
         for part, ms in costs.turn_ms.items()
@@ -83,6 +83,9 @@ def table(costs: Any) -> str:
             Table(tuple(head), rows, frozenset(head[2:])).text(),
             f"  a turn of the event loop: {turns}",
             f"  from one process to another: {costs.hop_ms:.3f} ms",
+            f"  who wakes up has the core of who woke it, though others are free: "
+            f"{chances.together:.0%}; goes before who is there: {chances.ahead:.0%}; a core that "
+            f"becomes free takes over who waits for another: {chances.takes:.0%}",
             f"  memory: {memory}",
             f"  machine: {machine.curve_us:.1f} us a multiplication, "
             f"{machine.interpreter_us:.0f} us a piece of Python, "

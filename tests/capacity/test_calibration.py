@@ -5,23 +5,26 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mpcsim.capacity.calibration import reading
+from mpcsim.capacity.calibration import reading, twin
 from mpcsim.capacity.calibration.calibrating import calibrate
 from mpcsim.capacity.calibration.fitting import Observed, entries, solved, stages
 from mpcsim.capacity.calibration.measuring import measuring, metered
+from mpcsim.capacity.calibration.scheduling import scheduling
 from mpcsim.capacity.calibration.twin import Load, Pace, handled
-from mpcsim.capacity.costs import Stage
+from mpcsim.capacity.costs import LATER, Scheduling, Stage
 from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
 from mpcsim.capacity.recording import recorded
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT
 from mpcsim.sim.replay import MessageGraph, Packet, Step
 from mpcsim.sim.replay.steps import GATEWAY
+from tests.helpers.made_up_costs import made_up
 
 ADDRESSES = {
     "operator": "http://127.0.0.1:20001",
@@ -34,7 +37,7 @@ MS = 1_000_000
 
 def line(call, began, *parts):
     """What a meter writes about a request."""
-    rows = [[what, loop, 0, 0, 0, 0, 0, 0, 0] for what, loop in parts]
+    rows = [[what, loop, 0, 0, 0, 0, 0, 0, 0, 0, [loop]] for what, loop in parts]
     return json.dumps([call, "/path", began, rows])
 
 
@@ -117,6 +120,18 @@ def test_a_message_has_the_stages_that_were_seen_in_their_order():
     ]
     assert [stage.curve for stage in made] == pytest.approx([0.2, 0, 0.5, 0, 0.2])
     assert found.stages("other", curves) == ()
+
+
+def test_event_loops_have_as_many_turns_for_a_message_as_most_often():
+    turns = [np.array(each) for each in ([1.0, 3.0], [2.0, 2.0], [4.0])]
+    found = reading.Samples({"m": columns(loop=8.0, later=1.0)}, {}, {"m": turns})
+    made = found.stages("m", reading.Samples({}, {}))
+    # Two turns are as long together as all on average.
+    assert [(stage.kind, pytest.approx(stage.mean_ms)) for stage in made] == [
+        ("loop", 3.0),
+        ("loop", 5.0),
+        (LATER, 1.0),
+    ]
 
 
 # ---------------------------------------------------------------------- fitting
@@ -220,6 +235,25 @@ def test_meters_that_saw_more_are_taken_to_be_slow_in_all_that_they_saw():
     loop, _, thread, after = made["request 1 client → gateway"]
     assert (loop.mean_ms, after.mean_ms) == pytest.approx((0.4, 0.4))
     assert thread.mean_ms == pytest.approx(4.0)
+
+
+def test_chances_are_found_with_which_as_many_calls_are_served():
+    name = "sign ed25519"
+    known = replace(made_up(name), scheduling=Scheduling(1.0, 0.0, 0.0))
+    loads = [Load(1), Load(3), Load(12)]
+
+    def per_s(costs):
+        return {
+            load: twin.predict(recorded(name), costs, load, 2, calls=400).per_s for load in loads
+        }
+
+    measured = per_s(known)
+    found = scheduling(recorded(name), known, measured, 2, calls=400)
+    again = per_s(replace(known, scheduling=found))
+    without = per_s(replace(known, scheduling=Scheduling()))
+    assert without[Load(3)] > 1.1 * measured[Load(3)]
+    for load, each in measured.items():
+        assert again[load] == pytest.approx(each, rel=0.06)
 
 
 # ---------------------------------------------------------------------- recorded operations

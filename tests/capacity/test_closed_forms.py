@@ -5,7 +5,9 @@ Every run has a fixed seed, so that none fails by chance; that the intervals are
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,18 +15,23 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mpcsim import Network
+from mpcsim.capacity.costs import Costs, Scheduling, loopback
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.limits import Limit
 from mpcsim.capacity.model import Part
-from mpcsim.capacity.operations import ANSWERED, ASKED
+from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
 from mpcsim.capacity.workload import Client
 from mpcsim.errors import UsageError
 from tests.helpers.capacity import (
+    ASKS,
+    ASKS_INSTITUTION,
+    ASKS_OPERATOR,
     Ran,
     at_the_node,
     constant,
+    divided,
     everywhere,
     exponential,
     interval,
@@ -125,6 +132,72 @@ def test_m_m_c_with_threads_that_share_cores() -> None:
     service = at_the_node(exponential(1.0), "free thread")
     ran = finish(made(service, poisson(load, CALLS, 3), deployment=deployment))
     within(ran.took, 1 + erlang_c(cores, load) / (cores - load), 0.05)
+
+
+def scheduled(service: tuple[Operation, Costs], scheduling: Scheduling) -> tuple[Operation, Costs]:
+    operation, known = service
+    return operation, replace(known, scheduling=scheduling)
+
+
+def test_a_core_that_takes_over_nobody_is_idle_while_others_wait() -> None:
+    deployment = Deployment(Network.star(1.0), Part(3))
+    service = at_the_node(exponential(1.0), "free thread")
+    kept, taken = (
+        finish(
+            made(
+                scheduled(service, Scheduling(takes=takes)),
+                poisson(2.1, CALLS // 4, 3),
+                deployment=deployment,
+            )
+        ).took.mean()
+        for takes in (0.0, 1.0)
+    )
+    assert kept > 1.1 * taken
+
+
+def at_once(*due_ms: float) -> Iterator[tuple[float, Any]]:
+    count = len(due_ms)
+    yield math.inf, (np.array(due_ms), np.zeros(count, int), np.arange(count))
+
+
+def test_others_have_their_turns_between_two_of_a_message() -> None:
+    whole = at_the_node(constant(2.0))
+    halves = divided(whole, [("loop", 0.5), ("loop", 0.5)])
+    assert finish(made(whole, at_once(0.0, 0.25))).took == pytest.approx([2.0, 3.75])
+    assert finish(made(halves, at_once(0.0, 0.25))).took == pytest.approx([3.0, 3.75])
+
+
+def test_nobody_waits_for_what_is_done_later_but_who_comes_next() -> None:
+    service = divided(at_the_node(constant(2.0)), [("loop", 0.5), ("later loop", 0.5)])
+    ran = finish(made(service, at_once(0.0, 0.25, 2.5)))
+    # The third finds the first one's rest, and after it the second one's comes first.
+    assert ran.took == pytest.approx([1.0, 1.75, 2.5])
+    assert ran.drive.accounts().cpu.sum() == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "took", "waited", "worked"),
+    [
+        (Scheduling(), 3.0, (0.0, 0.0), (3.0, 0.0)),
+        (Scheduling(together=1.0, takes=0.0), 4.0, (0.0, 3.0), (0.0, 1.0)),
+        (Scheduling(together=1.0, ahead=1.0, takes=0.0), 4.0, (1.0, 0.0), (3.0, 0.0)),
+    ],
+)
+def test_who_wakes_up_where(
+    scheduling: Scheduling,
+    took: float,
+    waited: tuple[float, float],
+    worked: tuple[float, float],
+) -> None:
+    """The gateway wakes both MPC nodes: on cores of their own, or on its own one after the
+    other, where who has less to do may go first."""
+    ms = {ASKS: 0.001, ASKS_OPERATOR: 3.0, ASKS_INSTITUTION: 1.0}
+    service = everywhere(ms, times=constant)
+    deployment = Deployment.on_one_machine(4, loopback(0.0))
+    ran = finish(made(scheduled(service, scheduling), at_once(0.0), deployment=deployment))
+    assert ran.took == pytest.approx([took], abs=0.01)
+    for first, ms in ((kernel.FIXED, waited), (kernel.FIXED + kernel.ROLES, worked)):
+        assert ran.rows[0, first + 3 : first + 5] == pytest.approx(ms, abs=0.01)
 
 
 def test_m_m_c_behind_a_limit() -> None:
@@ -249,6 +322,9 @@ anything = st.one_of(
 )
 
 
+chance = st.sampled_from((0.0, 0.5, 1.0))
+
+
 @settings(max_examples=15, derandomize=True, phases=[Phase.generate])
 @given(
     events=st.lists(anything, max_size=6),
@@ -265,6 +341,8 @@ anything = st.one_of(
     queue=st.tuples(st.integers(0, 3), st.floats(0.001, 0.1)),
     http=st.sampled_from(("1.1", "2")),
     rate=st.floats(0.05, 0.8),
+    scheduling=st.builds(Scheduling, chance, chance, chance),
+    cores=st.sampled_from((0, 1, 2, 3)),
     pool=st.sampled_from((2, 512)),
 )
 def test_whatever_happens_the_books_are_right(
@@ -276,10 +354,17 @@ def test_whatever_happens_the_books_are_right(
     http: str,
     rate: float,
     pool: int,
+    scheduling: Scheduling,
+    cores: int,
 ) -> None:
+    """``cores``: of a machine that all are on; 0: they have machines of their own."""
     network = Network.star(1.0, 0.5, 4.0).with_connection(http=http)
+    if cores:
+        parts = [replace(part, cores=cores, replicas=1, machine="one") for part in parts]
+    signing = divided(everywhere(queue=queue), [("loop", 0.5), ("loop", 0.3), ("later loop", 0.2)])
+    operations, known = together(signing, everywhere(2.0, "recover secp256k1"))
     ran = made(
-        together(everywhere(queue=queue), everywhere(2.0, "recover secp256k1")),
+        (operations, replace(known, scheduling=scheduling)),
         poisson(rate, int(400 * rate), 8, users=40, operations=(0.9, 0.1)),
         deployment=Deployment(network, *parts),
         client=client,

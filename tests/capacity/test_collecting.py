@@ -56,7 +56,7 @@ def idle_drive(now: float) -> Any:
     state = np.zeros(1, kernel.STATE)
     state["now"] = now
     places = np.zeros(1, kernel.PLACE)
-    places["capacity"] = 1
+    places["cores"] = 1
     return SimpleNamespace(
         state=state[0],
         service=SimpleNamespace(places=places),

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from mpcsim.capacity.costs import POINTS, Costs, Stage
+from mpcsim.capacity.costs import POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.operations import Operation
 from mpcsim.capacity.speed import Speed
 from mpcsim.errors import UsageError
@@ -31,6 +31,7 @@ def costs(*stages: Stage) -> Costs:
         {"node": 0.2},
         40.0,
         0.05,
+        Scheduling(0.5, 0.25, 1.0),
         {"sign secp256k1": {"light": {"node": 3.0}}},
     )
 
@@ -93,11 +94,17 @@ def test_a_file_holds_all_of_it(tmp_path):
     assert found.memory_mb == costs().memory_mb
     assert found.machine == HERE
     assert found.cooling_ms == 40.0
+    assert found.scheduling == costs().scheduling
     assert found.cpu_ms == costs().cpu_ms
 
 
 BROKEN = {
     "another format": lambda d: d | {"format": "mpcsim costs 0"},
+    "something after what is later": lambda d: (
+        d | {"stages": {"x": {"y": [["later loop", 0, [1] * POINTS], ["loop", 0, [1] * POINTS]]}}}
+    ),
+    "a chance above 1": lambda d: d | {"scheduling": d["scheduling"] | {"ahead": 1.5}},
+    "an unknown chance": lambda d: d | {"scheduling": d["scheduling"] | {"behind": 0.5}},
     "a member less": lambda d: {k: v for k, v in d.items() if k != "turn_ms"},
     "a member more": lambda d: d | {"weather": "fine"},
     "a negative time": lambda d: d | {"turn_ms": {"node": -1}},

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,22 @@ def costs(
     return Costs({operation: of}, {}, {}, Speed.NONE, {})
 
 
+def divided(
+    service: tuple[Operation, Costs], parts: Sequence[tuple[Kind, float]]
+) -> tuple[Operation, Costs]:
+    """The same, with stages that are parts of what was one."""
+    operation, known = service
+    stages = {
+        name: tuple(
+            Stage(kind, tuple(part * ms for ms in stage.quantiles_ms))
+            for stage in each
+            for kind, part in parts
+        )
+        for name, each in known.stages[operation.name].items()
+    }
+    return operation, replace(known, stages={operation.name: stages})
+
+
 def at_the_node(
     quantiles: tuple[float, ...], kind: Kind = "loop", name: str = "work"
 ) -> tuple[Operation, Costs]:
@@ -70,6 +86,7 @@ def everywhere(
     size: int = 500,
     turns: bool = True,
     queue: tuple[int, float] = (0, 0.0),
+    times: Callable[[float], tuple[float, ...]] = exponential,
 ) -> tuple[Operation, Costs]:
     """The node asks the gateway, which asks both MPC nodes at once.
 
@@ -77,6 +94,7 @@ def everywhere(
         turns: the key is taken meanwhile.
         queue: so many may wait for it, and so long (s).
         ms: what handling a message costs, on average: each, or these and no other.
+        times: how that is distributed.
     """
     messages = (
         Packet(ASKS, CLIENT, GATEWAY, size, 0, 0),
@@ -100,11 +118,11 @@ def everywhere(
     )
     graph = MessageGraph(name, steps, messages, "call")
     operation = Operation(name, graph, size, size, taken if turns else ())
-    times: dict[str, tuple[Kind, tuple[float, ...]]] = {
-        each: ("loop", exponential(mean))
+    spent: dict[str, tuple[Kind, tuple[float, ...]]] = {
+        each: ("loop", times(mean))
         for each, mean in (ms.items() if isinstance(ms, Mapping) else ((n, ms) for n in NAMES))
     }
-    return operation, costs(name, times, *NAMES)
+    return operation, costs(name, spent, *NAMES)
 
 
 def together(*made: tuple[Operation, Costs]) -> tuple[list[Operation], Costs]:

@@ -48,6 +48,8 @@ Tell = Callable[[str, float], None]
 IN_FLIGHT: Final = 32
 """Of the saturated service."""
 LIGHT, MIDDLE, HEAVY, SATURATED, ALONE = "light", "middle", "heavy", "saturated", "one at a time"
+AT_A_TIME: Final = {ALONE: 1, "four at a time": 4, "twelve at a time": 12, SATURATED: IN_FLIGHT}
+"""Keys that are used again and again."""
 PARTS_OF_FULL: Final = {LIGHT: 0.3, MIDDLE: 0.6, HEAVY: 0.85}
 """Rates, of the saturated one."""
 TWIN: Final = "twin"
@@ -228,7 +230,9 @@ def _measurements(
     if OPERATIONS[name].verb not in _QUICK:
         yield f"{ALONE}, with meters", partial(closed, *with_meters, ALONE, 1)
         return
-    yield SATURATED, partial(closed, *plain, SATURATED, IN_FLIGHT)
+    for label, most in AT_A_TIME.items():
+        if label != ALONE:
+            yield label, partial(closed, *plain, label, most)
     for label in PARTS_OF_FULL:
         yield label, partial(opened, *plain, label)
     yield f"{LIGHT}, with meters", partial(opened, *with_meters, LIGHT)
@@ -246,7 +250,7 @@ def _costs(found: Mapping[str, _Of], services: _Services, machine: Speed) -> Cos
         name: _with_kernel(name, _cpu(of, speed_us, services.rest), kernel_ms)
         for name, of in found.items()
     }
-    observed = [_observed(name, of, services, cpu[name]) for name, of in found.items()]
+    observed = [_observed(name, of, services, cpu[name], speed_us) for name, of in found.items()]
     best = fit(observed, os.cpu_count() or 1)
     return Costs(
         {each.operation.name: stages(each, best) for each in observed},
@@ -257,6 +261,7 @@ def _costs(found: Mapping[str, _Of], services: _Services, machine: Speed) -> Cos
         best.cold_ms,
         best.cooling_ms,
         best.hop_ms,
+        best.scheduling,
         {name: _labelled(name, found[name], loads, best) for name, loads in cpu.items()},
     )
 
@@ -297,9 +302,8 @@ def _loads(name: str, of: _Of) -> dict[str, Load]:
     """What is fitted to."""
     if OPERATIONS[name].verb not in _QUICK:
         return {ALONE: Load(1)}
-    # One call right after the other finds everything at hand, as calls now and then do not.
     rates = {label: Load(per_s=of.per_s * part) for label, part in PARTS_OF_FULL.items()}
-    return {**rates, SATURATED: Load(IN_FLIGHT)}
+    return {**rates, **{label: Load(most) for label, most in AT_A_TIME.items()}}
 
 
 def _kernel(found: Mapping[str, _Of]) -> float:
@@ -317,7 +321,11 @@ def _kernel(found: Mapping[str, _Of]) -> float:
 
 
 def _observed(
-    name: str, of: _Of, services: _Services, cpu: Mapping[str, Mapping[str, float]]
+    name: str,
+    of: _Of,
+    services: _Services,
+    cpu: Mapping[str, Mapping[str, float]],
+    speed_us: float,
 ) -> Observed:
     operation = recorded(name)
     pooled = _pooled(
@@ -339,7 +347,12 @@ def _observed(
     spent = {load: cpu[label] for label, load in loads.items()}
     slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if turns else 0.0
     medians = {loads[LIGHT]: slow} if turns else {}
-    return Observed(operation, spent, metered_stages, turns, medians)
+    per_s = {
+        Load(most): median(each.per_s * each.speed_us for each in of.plain[label]) / speed_us
+        for label, most in AT_A_TIME.items()
+        if turns
+    }
+    return Observed(operation, spent, metered_stages, turns, medians, per_s)
 
 
 def _pooled(each: Sequence[Samples]) -> Samples:
@@ -357,7 +370,10 @@ def _pooled(each: Sequence[Samples]) -> Samples:
             [table * factor for table, factor in zip(tables, factors, strict=True)]
         )
     handled_at = {name: part for samples in each for name, part in samples.handled_at.items()}
-    return Samples(found, handled_at)
+    turns = {
+        name: [taken for samples in each for taken in samples.turns.get(name, ())] for name in names
+    }
+    return Samples(found, handled_at, turns)
 
 
 def _with_kernel(

@@ -10,8 +10,9 @@ by least squares, none below 0, relative to what was measured. How long a pause 
 for all parts, is the best of some.
 
 What the meters found in the handling of each message is less than ``own``: what is left, which
-event loops do outside of tasks, is shared out evenly among the messages that a part handles. (It
-may be more: turns and pauses slow down the handling itself. Then all of it is taken to be less.)
+event loops do outside of tasks, is shared out evenly among the messages that a part handles, and
+the times that threads hand something back, at the first turn of each. (It may be more: turns and
+pauses slow down the handling itself. Then all of it is taken to be less.)
 """
 
 from __future__ import annotations
@@ -25,18 +26,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.capacity.calibration import twin
+from mpcsim.capacity.calibration.scheduling import scheduling
 from mpcsim.capacity.calibration.twin import Load, Pace, handled
-from mpcsim.capacity.costs import POINTS, Costs, Stage
+from mpcsim.capacity.costs import LATER, POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.operations import ANSWERED, Operation
 from mpcsim.capacity.speed import Speed
 
 PASSES: Final = 3
-COOLING_MS: Final = (10.0, 20.0, 40.0, 80.0, 160.0)
+COOLING_MS: Final = (20.0, 80.0, 320.0)
 """Among which the best is looked for."""
 HOP_MS: Final = 0.05
 """By which it is found out how many messages there are one after the other."""
 MOST_HOP_MS: Final = 0.2
 """No kernel takes longer to wake a process; other programs that want the cores, too, do."""
+WAKING_MS: Final = 0.05
+"""Until a core that sleeps runs the process that a message is for: about."""
+_LOOP: Final = ("loop", LATER)
 GUESS: Final = 0.05
 """Part of a call's processor time that turns are taken for at first, and pauses."""
 RELUCTANCE: Final = (0.1, 0.02)
@@ -57,6 +62,8 @@ class Observed:
     """Whether what turns cost is fitted to it."""
     median_ms: Mapping[Load, float] = field(default_factory=dict)
     """Latencies at low rates."""
+    per_s: Mapping[Load, float] = field(default_factory=dict)
+    """Calls a second with so many at a time."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ class Fit:
     cooling_ms: float
     hop_ms: float = 0.0
     """Between two processes of the machine."""
+    scheduling: Scheduling = field(default_factory=Scheduling)
     said_ms: Mapping[tuple[str, Load], float] = field(default_factory=dict)
     """What the twin says of a call's processor time, all parts together, by operation and load."""
     misfit: float = 0.0
@@ -95,8 +103,19 @@ def fit(
         for _ in range(passes):
             found = solved(observed, _paces(observed, found, cores, calls), cooling_ms)
         tried.append(found)
-    found = min(tried, key=lambda each: each.misfit)
+    found = _scheduled(observed, min(tried, key=lambda each: each.misfit), cores, calls)
+    paces = _paces(observed, found, cores, calls)
+    found = replace(solved(observed, paces, found.cooling_ms), scheduling=found.scheduling)
     return replace(found, hop_ms=_hop_ms(observed, found, cores, calls))
+
+
+def _scheduled(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> Fit:
+    """With how cores are handed out, from the operation with most messages."""
+    best = max(observed, key=lambda each: len(handled(each.operation)) if each.per_s else 0)
+    if not best.per_s:
+        return found
+    costs = replace(_costs(observed, found), hop_ms=WAKING_MS)
+    return replace(found, scheduling=scheduling(best.operation, costs, best.per_s, cores, calls))
 
 
 def _hop_ms(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> float:
@@ -137,7 +156,16 @@ def _paces(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> 
 
 def _costs(observed: Sequence[Observed], found: Fit) -> Costs:
     made = {each.operation.name: stages(each, found) for each in observed}
-    return Costs(made, found.turn_ms, {}, Speed.NONE, {}, found.cold_ms, found.cooling_ms)
+    return Costs(
+        made,
+        found.turn_ms,
+        {},
+        Speed.NONE,
+        {},
+        found.cold_ms,
+        found.cooling_ms,
+        scheduling=found.scheduling,
+    )
 
 
 def solved(observed: Sequence[Observed], paces: Paces, cooling_ms: float) -> Fit:
@@ -217,27 +245,44 @@ def _least_squares(
 def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
     """What handling each message costs, so that each part's processor time is its ``own``."""
     operation = observed.operation
-    metered = {**observed.stages, ANSWERED: (_nothing(),)}
-    times = entries(observed)
-    spent, in_loop = dict.fromkeys(times, 0.0), dict.fromkeys(times, 0.0)
-    for message, part in handled(operation).items():
-        for stage in metered.get(message, ()):
+    metered = {
+        message: _in_loop({**observed.stages, ANSWERED: (_nothing(),)}.get(message, ()))
+        for message in handled(operation)
+    }
+    parts = handled(operation)
+    spent, in_loop, comes = (dict.fromkeys(parts.values(), 0.0) for _ in range(3))
+    for message, part in parts.items():
+        for stage, first in zip(metered[message], _first_turns(metered[message]), strict=True):
             if not stage.kind.endswith("disk"):
                 spent[part] += stage.mean_ms
-            if stage.kind == "loop":
+            if stage.kind in _LOOP:
                 in_loop[part] += stage.mean_ms
+            comes[part] += first
 
-    def whole(stage: Stage, part: str) -> Stage:
+    def whole(stage: Stage, first: bool, part: str) -> Stage:
         more = found.own_ms[operation.name, part] - spent[part]
-        # What the meters found is more only by what turns cost, which is in all of it.
-        less = more < 0 < in_loop[part]
-        share = stage.mean_ms / in_loop[part] if less else 1 / times[part].turns
-        return stage.plus(more * share) if stage.kind == "loop" else stage
+        if stage.kind not in _LOOP:
+            return stage
+        if more < 0 < in_loop[part]:
+            # What the meters found is more only by what turns cost, which is in all of it.
+            return stage.plus(more * stage.mean_ms / in_loop[part])
+        return stage.plus(more / comes[part]) if first else stage
 
     return {
-        message: tuple(whole(stage, part) for stage in _in_loop(metered.get(message, ())))
-        for message, part in handled(operation).items()
+        message: tuple(
+            whole(stage, first, part)
+            for stage, first in zip(metered[message], _first_turns(metered[message]), strict=True)
+        )
+        for message, part in parts.items()
     }
+
+
+def _first_turns(stages: tuple[Stage, ...]) -> list[bool]:
+    """Whether something comes to the event loop with each: from outside, or from a thread."""
+    before = [None, *(stage.kind for stage in stages)]
+    return [
+        stage.kind == "loop" and kind != "loop" for stage, kind in zip(stages, before, strict=False)
+    ]
 
 
 def _in_loop(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -254,7 +299,7 @@ def entries(observed: Observed) -> dict[str, Pace]:
     found: dict[str, float] = {}
     for message, part in handled(observed.operation).items():
         each = _in_loop(observed.stages.get(message, ()))
-        found[part] = found.get(part, 0.0) + sum(stage.kind == "loop" for stage in each)
+        found[part] = found.get(part, 0.0) + sum(stage.kind in _LOOP for stage in each)
     return {part: Pace(turns, 0.0) for part, turns in found.items()}
 
 

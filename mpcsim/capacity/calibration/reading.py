@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ from mpcsim.capacity.costs import Kind, Stage
 from mpcsim.capacity.operations import ASKED
 from mpcsim.rpc.meter import Part
 
-COLUMNS: Final = tuple(each.name for each in fields(Part))[1:]
+COLUMNS: Final = tuple(each.name for each in fields(Part) if each.type == "int")
 """Of what a meter says about a part of a request."""
 _STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("loop", "loop", "loop_curve"),
@@ -29,6 +29,7 @@ _STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("free", "free thread", ""),
     ("thread_disk", "thread disk", ""),
     ("after", "loop", "loop_curve"),
+    ("later", "later loop", "loop_curve"),
 )
 """In the order in which a message is handled: columns, kinds, the columns of their curve
 arithmetic."""
@@ -43,6 +44,8 @@ class Request(NamedTuple):
     began_s: float
     parts: list[tuple[str, NDArray[np.float64]]]
     """What made it go on, and milliseconds by ``COLUMNS``."""
+    turns: list[NDArray[np.float64]]
+    """Of each part: milliseconds of the event loop's turns."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Samples:
     """By message."""
     handled_at: Mapping[str, str]
     """The part that handled it."""
+    turns: Mapping[str, Sequence[NDArray[np.float64]]] = field(default_factory=dict)
+    """What the column ``loop`` of each row consists of: some turns of the event loop."""
 
     def stages(self, message: str, curves: Samples) -> tuple[Stage, ...]:
         """What a message's handling consists of.
@@ -64,15 +69,29 @@ class Samples:
         found = []
         for column, kind, curve in _STAGES:
             samples = self._column(message, column)
-            if samples.size and samples.mean() >= SELDOM_MS:
-                found.append(Stage.of(kind, samples, self._share(message, curve, curves)))
+            if not samples.size or samples.mean() < SELDOM_MS:
+                continue
+            share = self._share(message, curve, curves)
+            each = self._turns(message, samples) if column == "loop" else (samples,)
+            found += [Stage.of(kind, ms, share) for ms in each]
         return tuple(found)
+
+    def _turns(self, message: str, samples: NDArray[np.float64]) -> Iterable[NDArray[np.float64]]:
+        """Of the event loop, one after the other: as in those handlings that had as many as most,
+        and together as long as on average."""
+        every = self.turns.get(message, ())
+        if not every:
+            return (samples,)
+        usual, _ = Counter(map(len, every)).most_common(1)[0]
+        some = np.array([turns for turns in every if len(turns) == usual])
+        spent = some.sum()
+        return some.T * (samples.mean() * len(some) / spent) if spent else (samples,)
 
     def _share(self, message: str, curve: str, curves: Samples) -> float:
         if not curve:
             return 0.0
         kind = curve.partition("_")[0]
-        columns = ("loop", "after") if kind == "loop" else ("thread", "free")
+        columns = ("loop", "after", "later") if kind == "loop" else ("thread", "free")
         spent = sum(float(self._column(message, each).mean()) for each in columns)
         times = curves._column(message, curve)
         return min(1.0, float(times.mean()) / spent) if times.size and spent else 0.0
@@ -88,8 +107,8 @@ def read(files: Iterable[Path]) -> list[Request]:
     for path in files:
         for line in path.read_text(encoding="utf-8").splitlines():
             call, _, began, parts = json.loads(line)
-            rows = [(what, np.array(spent) / 1e6) for what, *spent in parts]
-            found.append(Request(call, began, rows))
+            rows = [(what, np.array(spent) / 1e6) for what, *spent, _ in parts]
+            found.append(Request(call, began, rows, [np.array(part[-1]) / 1e6 for part in parts]))
     return found
 
 
@@ -111,10 +130,14 @@ def samples(
         if any(began <= request.began_s < ended for began, ended in within)
     }
     found: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    turns: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
     handled_at: dict[str, str] = {}
 
-    def add(message: str, part: str, spent: NDArray[np.float64]) -> None:
+    def add(
+        message: str, part: str, spent: NDArray[np.float64], taken: NDArray[np.float64]
+    ) -> None:
         found[message].append(spent)
+        turns[message].append(taken)
         handled_at[message] = part
 
     for part, each in requests.items():
@@ -128,12 +151,13 @@ def samples(
             requests_so_far[request.call] += 1
             nth = requests_so_far[request.call]
             (_, spent), *answers = request.parts
-            add(f"request {nth} {asking} → {part}" if asking else ASKED, part, spent)
-            for what, spent in answers:
+            taken, *later = request.turns
+            add(f"request {nth} {asking} → {part}" if asking else ASKED, part, spent, taken)
+            for (what, spent), taken in zip(answers, later, strict=True):
                 peer = next((p for p, a in address_of.items() if what.startswith(f"{a}/")), None)
                 if peer is None:
                     continue
                 answers_so_far[request.call, peer] += 1
                 nth = answers_so_far[request.call, peer]
-                add(f"answer to request {nth} {own} → {peer}", part, spent)
-    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at)
+                add(f"answer to request {nth} {own} → {peer}", part, spent, taken)
+    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at, turns)

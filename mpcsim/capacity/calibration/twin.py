@@ -52,6 +52,8 @@ class Predicted:
     paces: Mapping[str, Pace]
     """By part."""
     latencies_ms: NDArray[np.float64]
+    per_s: float
+    """Calls that were done."""
 
 
 def predict(
@@ -90,13 +92,15 @@ def predict(
         return done, np.array([processes["turns"], processes["chills"]])
 
     first, before = until(calls * WARM_UP)
+    began_ms = float(drive.state["now"])
     last, after = until(first + calls)
     each = (after - before) / (last - first)
     paces = {
         process.part: Pace(*map(float, pace))
         for process, pace in zip(layout.processes, each.T, strict=True)
     }
-    return Predicted(paces, np.concatenate(took)[first:])
+    per_s = (last - first) * 1000 / (float(drive.state["now"]) - began_ms)
+    return Predicted(paces, np.concatenate(took)[first:], per_s)
 
 
 def handled(operation: Operation) -> Mapping[str, str]:

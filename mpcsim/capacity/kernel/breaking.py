@@ -81,8 +81,10 @@ def kill(w: Calls, n: Records, s: Service, p: int, now: float) -> None:
             continue
         if job.parked != NOTHING:
             _unpark(w, s, j, now)
-        w.calls[job.call].open -= 1
+        c = job.call
         messages.free_job(w, s, j)
+        w.calls[c].open -= 1
+        ending.forget(w, s, c, now)  # nothing else may be left of it
     process.state = DOWN
     process.lives += 1
     process.calls = 0

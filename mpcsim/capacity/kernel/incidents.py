@@ -132,5 +132,6 @@ def back(w: Calls, s: Service, p: int, lives: int, now: float) -> None:
     i = process.deploys
     process.deploys = NONE
     process.state = UP
+    jobs.serve(s, p, now)  # what it had to do later for calls that are over
     w.incidents[i].open -= 1
     _deploy_next(w, s, i, now)

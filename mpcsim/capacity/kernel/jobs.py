@@ -2,14 +2,16 @@
 
 A job has stages, one after the other. Its process's event loop does one job at a time, in the
 order in which they came; a turn of the loop takes all that wait when it begins, and shares among
-them what the turn itself costs: hence a busy loop pays less for each. A process that has not done
-anything for a while finds its caches cold, and pays for that. What is done in threads waits for one
-of the process's.
+them what the turn itself costs: hence a busy loop pays less for each. Two stages in the event loop
+are two turns: others that wait come in between. A process that has not done anything for a while
+finds its caches cold, and pays for that. What is done in threads waits for one of the process's.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from mpcsim.capacity.kernel import cores, draws
 from mpcsim.capacity.kernel.records import (
@@ -24,10 +26,22 @@ from mpcsim.capacity.kernel.records import (
 )
 from mpcsim.sim.network.tcp.compiled import compiled
 
+WAKES, AHEAD, TAKES = 10_000_000, 20_000_000, 30_000_000
+"""What draws are for, besides stages."""
+
 
 @compiled
 def _in_loop(kind: int) -> bool:
     return bool(kind == LOOP) or bool(kind == LOOP_DISK)
+
+
+@compiled
+def _same_turn(before: int, kind: int) -> bool:
+    """Whether a stage of some kind goes on right after another: a loop's next turn comes when all
+    have had theirs."""
+    if before == LOOP and kind == LOOP:
+        return False
+    return _in_loop(before) == _in_loop(kind)
 
 
 @compiled
@@ -67,18 +81,42 @@ def _work(
     stage = s.stages[job.stage]
     process = s.processes[job.process]
     runner = s.runners[job.runner]
+    on_disk = _on_disk(stage.kind)
+    at = process.disk if on_disk else process.cores
+    locks = 1 if stage.kind == LOOP or stage.kind == THREAD else 0
+    if runner.place != NONE and (runner.place != at or runner.locks != locks):
+        _leave(s, job.runner, job.key, job.stage, now)
+    runner.locks = locks
     u = draws.uniform(draws.mixed(job.key, job.stage))
     runner.left = (
         draws.quantile(s.tables, stage.table, u) * s.speeds[process.speeds, job.stage] + extra
     )
     job.worked += runner.left
-    on_disk = _on_disk(stage.kind)
-    runner.locks = 1 if stage.kind == LOOP or stage.kind == THREAD else 0
     if not on_disk:
         process.cpu += runner.left
-    if not _stands(process):
-        at = process.disk if on_disk else process.cores
-        cores.enter(s.places, s.processes, s.runners, job.runner, at, now)
+        cores.account(process, runner.left, now)
+    if runner.place != NONE:
+        cores.go_on(s.places[at], s.processes, s.runners, now)
+    elif not _stands(process):
+        _enter(s, job.runner, at, job.waker, job.key, job.stage, now)
+
+
+@compiled
+def _enter(s: Service, k: int, at: int, waker: int, key: np.uint64, stage: int, now: float) -> None:
+    """A runner comes to a place, because of a job at a stage."""
+    s.runners[k].place = at
+    drawn = draws.uniform(draws.mixed(key, WAKES + stage))
+    again = draws.uniform(draws.mixed(key, AHEAD + stage))
+    cores.enter(s.places[at], s.processes, s.runners, k, waker, drawn, again, now)
+
+
+@compiled
+def _leave(s: Service, k: int, key: np.uint64, stage: int, now: float) -> None:
+    """A runner leaves its place, because of a job at a stage."""
+    place = s.places[s.runners[k].place]
+    s.runners[k].place = NONE
+    drawn = draws.uniform(draws.mixed(key, TAKES + stage))
+    cores.leave(place, s.processes, s.runners, k, drawn, now)
 
 
 @compiled
@@ -135,12 +173,8 @@ def _serve_threads(
 
 
 @compiled
-def _line_up(
-    s: Service,
-    j: int,
-    now: float,
-) -> None:
-    """The job waits for what its present stage needs, or has it already."""
+def _line_up(s: Service, j: int) -> None:
+    """The job waits for what its present stage needs."""
     job = s.jobs[j]
     process = s.processes[job.process]
     kind = s.stages[job.stage].kind
@@ -152,7 +186,6 @@ def _line_up(
             s.jobs[process.tail].following = j
         process.tail = j
         process.waiting += 1
-        _serve_loop(s, job.process, now)
     else:
         if process.thread_tail == NONE:
             process.thread_head = j
@@ -160,7 +193,13 @@ def _line_up(
             s.jobs[process.thread_tail].following = j
         process.thread_tail = j
         process.thread_waiting += 1
-        _serve_threads(s, job.process, now)
+
+
+@compiled
+def serve(s: Service, p: int, now: float) -> None:
+    """Whoever of a process is free takes what waits."""
+    _serve_loop(s, p, now)
+    _serve_threads(s, p, now)
 
 
 @compiled
@@ -175,7 +214,8 @@ def hand(
     job.came = now
     job.worked = 0.0
     job.runner = NONE
-    _line_up(s, j, now)
+    _line_up(s, j)
+    serve(s, job.process, now)
 
 
 @compiled
@@ -190,32 +230,35 @@ def advance(
         The job that is over by that; NONE: it has more stages.
     """
     k = cores.through(s.places[at], s.processes, s.runners, now)
+    if k == NONE:
+        return NONE
     runner = s.runners[k]
     j = runner.job
     job = s.jobs[j]
     p = job.process
     process = s.processes[p]
     account(process, s.runners, now)
-    cores.leave(s.places, s.processes, s.runners, k, now)
     before = s.stages[job.stage].kind
     job.stage += 1
+    job.waker = runner.core
     over = job.stage == job.last_stage
     in_loop = _in_loop(before)
-    if not over and _in_loop(s.stages[job.stage].kind) == in_loop:
+    if not over and _same_turn(before, s.stages[job.stage].kind):
         _work(s, j, 0.0, now)
         return NONE
     runner.job = NONE
     job.runner = NONE
+    if not over:
+        _line_up(s, j)
     if in_loop:
         process.idle_since = now
-        _serve_loop(s, p, now)
     else:
         process.threads_taken -= 1
-        _serve_threads(s, p, now)
-    if over:
-        return int(j)
-    _line_up(s, j, now)
-    return NONE
+        _leave(s, k, job.key, job.stage, now)
+    serve(s, p, now)
+    if in_loop and runner.job == NONE:
+        _leave(s, k, job.key, job.stage, now)
+    return int(j) if over else NONE
 
 
 @compiled
@@ -227,8 +270,15 @@ def pause(s: Service, p: int, now: float) -> None:
     if process.paused > 1:
         return
     for k in range(process.loop, process.first_thread + process.threads):
-        if s.runners[k].place != NONE:
-            cores.leave(s.places, s.processes, s.runners, k, now)
+        _hold_up(s, k, now)
+
+
+@compiled
+def _hold_up(s: Service, k: int, now: float) -> None:
+    """A runner leaves its place in the middle of something, if it is at one."""
+    if s.runners[k].place != NONE:
+        job = s.jobs[s.runners[k].job]
+        _leave(s, k, job.key, job.stage, now)
 
 
 @compiled
@@ -242,9 +292,9 @@ def resume(s: Service, p: int, now: float) -> None:
     for k in range(process.loop, process.first_thread + process.threads):
         runner = s.runners[k]
         if runner.job != NONE:
-            kind = s.stages[s.jobs[runner.job].stage].kind
-            at = process.disk if _on_disk(kind) else process.cores
-            cores.enter(s.places, s.processes, s.runners, k, at, now)
+            job = s.jobs[runner.job]
+            at = process.disk if _on_disk(s.stages[job.stage].kind) else process.cores
+            _enter(s, k, at, NONE, job.key, job.stage, now)
     _serve_loop(s, p, now)
     for _ in range(min(process.thread_waiting, process.threads)):
         _serve_threads(s, p, now)
@@ -259,8 +309,7 @@ def clear(s: Service, p: int, now: float) -> None:
         runner = s.runners[k]
         if runner.job == NONE:
             continue
-        if runner.place != NONE:
-            cores.leave(s.places, s.processes, s.runners, k, now)
+        _hold_up(s, k, now)
         kind = s.stages[s.jobs[runner.job].stage].kind
         if not _on_disk(kind):
             process.cpu -= max(0.0, runner.left)

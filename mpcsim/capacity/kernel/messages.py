@@ -234,7 +234,20 @@ def deliver(w: Calls, n: Records, s: Service, c: int, m: int, now: float) -> Non
         call.open -= 1
         ending.forget(w, s, c, now)
         return
+    j = _job(w, s, c, m, p)
+    enters = 1 if message.enters == NONE else waiting.enter(w, s, j, message.enters, now)
+    if enters == 1:
+        admit(w, s, j, now)
+    elif enters == NONE:
+        refuse(w, n, s, j, now)
+
+
+@compiled
+def _job(w: Calls, s: Service, c: int, m: int, p: int) -> int:
+    """The handling of a message by a process."""
     state = w.state[0]
+    call = w.calls[c]
+    message = w.messages[m]
     j = state.free_job
     job = s.jobs[j]
     state.free_job = job.following
@@ -247,14 +260,37 @@ def deliver(w: Calls, n: Records, s: Service, c: int, m: int, now: float) -> Non
     job.message = m
     job.parked = NOTHING
     job.worked = 0.0
-    job.key = draws.mixed(call.key, TASK + k)
+    job.waker = waker(s, p, call.process[message.source])
+    job.key = draws.mixed(call.key, TASK + local(w, c, m))
     job.stage = message.first_stage
     job.last_stage = message.last_stage
-    enters = 1 if message.enters == NONE else waiting.enter(w, s, j, message.enters, now)
-    if enters == 1:
-        admit(w, s, j, now)
-    elif enters == NONE:
-        refuse(w, n, s, j, now)
+    job.later = 0
+    return int(j)
+
+
+@compiled
+def _later(w: Calls, s: Service, j: int, now: float) -> None:
+    """What a process does about a message when all that it leads to has been sent."""
+    job = s.jobs[j]
+    message = w.messages[job.message]
+    if message.last_stage == message.end_stage:
+        return
+    w.calls[job.call].open += 1
+    k = _job(w, s, job.call, job.message, job.process)
+    other = s.jobs[k]
+    other.stage = message.last_stage
+    other.last_stage = message.end_stage
+    other.later = 1
+    jobs.hand(s, k, now)
+
+
+@compiled
+def waker(s: Service, p: int, source: int) -> int:
+    """The core of a process that sends something to another of its machine; NONE: it is elsewhere,
+    or not known."""
+    if source == NONE or s.processes[source].cores != s.processes[p].cores:
+        return NONE
+    return int(s.runners[s.processes[source].loop].core)
 
 
 @compiled
@@ -308,6 +344,12 @@ def handled(w: Calls, n: Records, s: Service, j: int, now: float) -> None:
     """Its process has handled a message: what waited for it goes on, if its turn has come."""
     job = s.jobs[j]
     c, m = job.call, job.message
+    if job.later:
+        free_job(w, s, j)
+        w.calls[c].open -= 1
+        ending.forget(w, s, c, now)
+        return
+    _later(w, s, j, now)
     k = local(w, c, m)
     w.at[c, k, HANDLED] = now
     w.at[c, k, WORK] = job.worked

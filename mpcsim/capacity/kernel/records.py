@@ -36,12 +36,18 @@ DOWN: Final = 2
 
 PLACE: Final = np.dtype(
     [
-        ("capacity", np.float64),  # how many may compute there at full speed
+        ("cores", np.int64),  # 0: it is a disk
+        ("together", np.float64),  # chances: who wakes up goes to the core of who woke it,
+        ("ahead", np.float64),  # before who computes there;
+        ("takes", np.float64),  # a core that becomes free takes over who waits for another
         ("since", np.float64),  # up to then its runners are accounted for
-        ("next", np.float64),  # when the first of them is through; infinite: nobody is there
+        ("next", np.float64),  # when something happens; infinite: nobody is there
+        ("over", np.int64),  # who is through then, or NONE
         ("first", np.int64),  # of its runners
-        ("slots", np.int64),  # shares that they ask for
-        ("used", np.float64),  # of its capacity so far: core milliseconds
+        ("last", np.int64),
+        ("busy", np.int64),  # cores that somebody computes on
+        ("waiting", np.int64),  # how many wait for a core
+        ("used", np.float64),  # core milliseconds so far
     ],
     align=True,
 )
@@ -82,6 +88,8 @@ PROCESS: Final = np.dtype(
         ("thread_taken", np.float64),
         ("thread_queued", np.float64),
         ("cpu", np.float64),  # core milliseconds
+        ("lately", np.float64),  # the same, as far as it is not forgotten: 63 % in ``LATELY``
+        ("lately_at", np.float64),  # when that was added up
     ],
     align=True,
 )
@@ -90,7 +98,10 @@ RUNNER: Final = np.dtype(
     [
         ("process", np.int64),
         ("job", np.int64),
-        ("place", np.int64),  # where it computes; NONE: nowhere
+        ("place", np.int64),  # where it is; NONE: nowhere
+        ("core", np.int64),  # that it has there, or waits for; or where it was last
+        ("computes", np.int64),  # whether it has it
+        ("began", np.float64),  # since when
         ("locks", np.int64),
         ("left", np.float64),  # milliseconds at full speed
         ("before", np.int64),
@@ -112,7 +123,9 @@ JOB: Final = np.dtype(
         ("key", np.uint64),  # of its draws
         ("stage", np.int64),
         ("last_stage", np.int64),
+        ("later", np.int64),  # nothing waits for it
         ("runner", np.int64),  # that it has
+        ("waker", np.int64),  # the core of who has handed it on; NONE: nobody of its machine
         ("came", np.float64),
         ("worked", np.float64),  # full-speed milliseconds so far
         ("following", np.int64),
@@ -160,6 +173,7 @@ MESSAGE: Final = np.dtype(
         ("service", np.float64),  # at the end of the link, before it is handled
         ("first_stage", np.int64),  # of its handling
         ("last_stage", np.int64),
+        ("end_stage", np.int64),  # of what its process does about it later
         ("first_needed", np.int64),  # steps that need it, in a list
         ("last_needed", np.int64),
         ("takes", np.int64),  # turns of the call's key, as bits, when it has been handled

@@ -90,6 +90,12 @@ def soonest(s: Service) -> float:
 
 
 @entry
+def waker(s: Service, p: int, source: int) -> int:
+    """The core of a process that sends something to another; NONE: it is elsewhere."""
+    return messages.waker(s, p, source)
+
+
+@entry
 def mixed(key: np.uint64, number: int) -> np.uint64:
     """Another key."""
     return draws.mixed(key, number)

@@ -37,6 +37,7 @@ class Message(NamedTuple):
     """Its place among those of its operation; what no recording has had comes after them."""
     first_stage: int
     last_stage: int
+    end_stage: int
     """Of its handling."""
     refusal: int = NONE
     """The place of the answer that says no to it."""
@@ -60,6 +61,7 @@ class Kind:
                 local,
                 int(records[local]["first_stage"]),
                 int(records[local]["last_stage"]),
+                int(records[local]["end_stage"]),
                 places.get(refusal_of(name), NONE),
             )
             for name, local in places.items()
@@ -107,11 +109,11 @@ class Call:
     def refusal(self, request: Message) -> Message:
         """The answer that says no to a request."""
         known = request.refusal != NONE
-        return Message(request.refusal, NONE, NONE) if known else self._unknown()
+        return Message(request.refusal, NONE, NONE, NONE) if known else self._unknown()
 
     def _unknown(self) -> Message:
         self.unknown += 1
-        return Message(self.kind.count + self.unknown, NONE, NONE)
+        return Message(self.kind.count + self.unknown, NONE, NONE, NONE)
 
     # ------------------------------------------------------------------ what is noted
 

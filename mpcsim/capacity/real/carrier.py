@@ -173,22 +173,21 @@ class LoadedCarrier(Direct):
             processes = self._drive.calls.calls[call.slot]["process"]
         return int(processes[role])
 
-    async def work_off(self, call: Call, message: Message, role: int) -> None:
-        """A message is there: wait until its process has handled it."""
+    async def work_off(self, call: Call, message: Message, source: int, target: int) -> None:
+        """A message is there: wait until its process has handled it.
+
+        Args:
+            source: the role that it comes from; ``target``: that it is for.
+        """
         call.there(message, self.clock.now_ms())
         worked = 0.0
-        if (
-            self._charged
-            and not self._over
-            and not call.over
-            and message.first_stage != message.last_stage
-        ):
-            worked = await self._machines.hand(
-                self.process(call, role),
-                self.mixed(call.key, TASK + message.local),
-                message.first_stage,
-                message.last_stage,
-            )
+        first, last, end = message.first_stage, message.last_stage, message.end_stage
+        if self._charged and not self._over and not call.over and first != last:
+            process = self.process(call, target)
+            key = self.mixed(call.key, TASK + message.local)
+            before = int(self._drive.calls.calls[call.slot]["process"][source])
+            worked = await self._machines.hand(process, key, first, last, before)
+            self._machines.hand(process, key, last, end, before)  # nobody waits for that
         call.handled(message, worked, self.clock.now_ms())
 
 
@@ -268,7 +267,7 @@ class _Loaded:
                 due_ms = carrier.clock.now_ms() + service_ms
                 await asyncio.sleep(service_ms / 1000)
                 carrier.clock.at(due_ms)
-        await carrier.work_off(self._call, message, role)
+        await carrier.work_off(self._call, message, ROLE_OF[ends[0]], role)
 
     def _release_if_over(self) -> None:
         """What nobody waits for any more keeps the connection busy as long as it is under way."""

@@ -40,9 +40,10 @@ class Machines:
         """Records that are free."""
         self._waiting: dict[int, asyncio.Future[float]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._over = False
 
     def hand(
-        self, process: int, key: np.uint64, first_stage: int, last_stage: int
+        self, process: int, key: np.uint64, first_stage: int, last_stage: int, source: int
     ) -> asyncio.Future[float]:
         """Give a process something to do.
 
@@ -52,12 +53,13 @@ class Machines:
             process: its number.
             key: of the draws.
             first_stage: of what is to be done; ``last_stage``: the one after the last.
+            source: the process that it comes from.
 
         Returns:
             Is told, when it is done, what it took if nothing else had gone on (milliseconds).
         """
         done: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        if first_stage == last_stage:
+        if first_stage == last_stage or process == NONE or self._over:
             done.set_result(0.0)
             return done
         if not self._jobs:
@@ -67,6 +69,7 @@ class Machines:
         job = self._drive.service.jobs[number]
         job["process"], job["key"] = process, key
         job["stage"], job["last_stage"] = first_stage, last_stage
+        job["waker"] = self.kernel.waker(self._drive.service, process, source)
         self.step(self.kernel.HAND, number)
         return done
 
@@ -83,6 +86,7 @@ class Machines:
 
     def finish(self) -> None:
         """Whoever still waits goes on: time does not."""
+        self._over = True
         if self._timer is not None:
             self._timer.cancel()
         for done in self._waiting.values():
@@ -105,6 +109,8 @@ class Machines:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._over:
+            return
         while True:
             through = self.kernel.soonest(self._drive.service)
             events = self._drive.calls.events

@@ -139,11 +139,16 @@ def class_of(took_ms: Floats) -> NDArray[np.int64]:
     return np.minimum(found.astype(np.int64), CLASSES - 1)
 
 
+def _of_cores(used: Floats, cores: NDArray[np.int64]) -> Floats:
+    """Disks, which have none, are never full."""
+    return np.divide(used, cores, out=np.zeros_like(used), where=cores > 0)
+
+
 def _snapshot(drive: Drive) -> Gauges:
     """Everything up to now, in units of time."""
     accounts = drive.accounts()
     return Gauges(
-        accounts.used / drive.service.places["capacity"],
+        _of_cores(accounts.used, drive.service.places["cores"]),
         accounts.loop_taken,
         accounts.queued,
         accounts.thread_taken,

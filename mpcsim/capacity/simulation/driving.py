@@ -172,12 +172,11 @@ class Drive:
         c, s, now = self.calls, self.service, float(self.state["now"])
         places, processes = s.places, s.processes
         taken = s.runners["job"][processes["loop"]] != kernel.NONE
-        slots = np.minimum(places["capacity"], places["slots"])
         passed = now - processes["since"]
         lines = c.lines.reshape(-1, len(processes))
         return Accounts(
             now,
-            places["used"] + slots * (now - places["since"]),
+            places["used"] + places["busy"] * (now - places["since"]),
             processes["loop_taken"] + passed * taken,
             processes["queued"] + passed * processes["waiting"],
             processes["thread_taken"] + passed * processes["threads_taken"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +19,6 @@ THREADS: Final = 32
 """Of a process, at most."""
 _ALONE: Final = Part(speed=math.inf)
 """Callers that nobody asks about: what they do takes no time."""
-_DISK: Final = 1e6
-"""How many may use a disk at full speed: what is written is measured with all that wait for it."""
 
 
 def threads(part: str, cores: int) -> int:
@@ -34,7 +32,9 @@ class Place:
     """Something that is shared."""
 
     name: str
-    capacity: float
+    cores: int
+    """0: it is a disk, which serves everybody at once: what is written is measured with all that
+    wait for it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class Machines:
         self._rows: list[tuple[int, int, int, float, float, float]] = []
         """Cores, disk, threads, turn, cold, speed."""
         self._cooling_ms = costs.cooling_ms
+        self._scheduling = costs.scheduling
         shared: dict[str, tuple[int, int]] = {}
         for name in ROLES:
             part = deployment.parts.get(name, _ALONE)
@@ -81,7 +82,7 @@ class Machines:
                 label = part.machine or f"{name} {replica + 1}"
                 cores, disk = shared.get(part.machine) or (
                     self._place(f"cores of {label}", part.cores),
-                    self._place(f"disk of {label}", _DISK),
+                    self._place(f"disk of {label}", 0),
                 )
                 if part.machine:
                     shared[part.machine] = cores, disk
@@ -93,8 +94,8 @@ class Machines:
                         (cores, disk, threads(name, part.cores), turn, cold, part.speed)
                     )
 
-    def _place(self, name: str, capacity: float) -> int:
-        self.places.append(Place(name, capacity))
+    def _place(self, name: str, cores: int) -> int:
+        self.places.append(Place(name, cores))
         return len(self.places) - 1
 
     def speeds(self, stages: int) -> NDArray[np.float64]:
@@ -104,8 +105,10 @@ class Machines:
     def records(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Places, processes and their runners."""
         places = np.zeros(len(self.places), kernel.PLACE)
-        places["capacity"] = [place.capacity for place in self.places]
-        places["first"] = NONE
+        places["cores"] = [place.cores for place in self.places]
+        for name, chance in asdict(self._scheduling).items():
+            places[name] = chance
+        places["first"] = places["last"] = places["over"] = NONE
         places["next"] = math.inf
         count = len(self.processes)
         processes = np.zeros(count, kernel.PROCESS)
@@ -122,6 +125,6 @@ class Machines:
         for chain in ("head", "tail", "thread_head", "thread_tail", "deploys"):
             processes[chain] = NONE
         runners = np.zeros(count * (1 + THREADS), kernel.RUNNER)
-        runners["job"] = runners["place"] = NONE
+        runners["job"] = runners["place"] = runners["core"] = NONE
         runners["process"] = np.repeat(np.arange(count), 1 + THREADS)
         return places, processes, runners

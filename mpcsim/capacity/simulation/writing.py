@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import KINDS, Costs
+from mpcsim.capacity.costs import KINDS, LATER, Costs
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.simulation.shape import END_OF, Shape
@@ -74,8 +74,11 @@ def written(
         for k, message in enumerate(shape.messages):
             link, side, service = links.between(message.source, message.target)
             first_stage = len(stages)
-            for stage in costs.of(name, message.name) if message.costs else ():
-                stages.append((KINDS.index(stage.kind), len(tables)))
+            every = costs.of(name, message.name) if message.costs else ()
+            last_stage = first_stage + sum(stage.kind != LATER for stage in every)
+            for stage in every:
+                kind = kernel.LOOP if stage.kind == LATER else KINDS.index(stage.kind)
+                stages.append((kind, len(tables)))
                 tables.append(stage.quantiles_ms)
             senders = [first_step + n for n, step in enumerate(shape.steps) if k in step.sends]
             waiting = [first_step + n for n, step in enumerate(shape.steps) if k in step.needs]
@@ -90,7 +93,8 @@ def written(
                     "answers": message.answers,
                     "service": service,
                     "first_stage": first_stage,
-                    "last_stage": len(stages),
+                    "last_stage": last_stage,
+                    "end_stage": len(stages),
                     "first_needed": len(lists),
                     "last_needed": len(lists) + len(waiting),
                     "takes": message.takes,
