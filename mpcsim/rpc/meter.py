@@ -3,9 +3,9 @@
 Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``Metered`` has the
 server's tasks timed step by step, and a line is written at the end for each request (the file's
 name is the number of the process): its parts, one for its own arrival and one for each answer that
-it waited for, with the processor time of the event loop and of threads, and how long the disk took.
-What an event loop does outside of tasks (parsing, system calls) is in nobody's line; it is known
-from the whole process's processor time.
+it waited for, with the processor time of the event loop, turn by turn and after the last send, and
+of threads, and how long the disk took. What an event loop does outside of tasks (parsing, system
+calls) is in nobody's line; it is known from the whole process's processor time.
 
 With ``MPCSIM_METER_CURVES`` set, too, it is told how much of these times the libraries of curve
 arithmetic took. That slows Python down: the times are then good for this only.

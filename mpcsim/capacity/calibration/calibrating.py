@@ -347,12 +347,16 @@ def _observed(
     spent = {load: cpu[label] for label, load in loads.items()}
     slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if turns else 0.0
     medians = {loads[LIGHT]: slow} if turns else {}
-    per_s = {
+    per_s = _per_s(of, speed_us) if turns else {}
+    return Observed(operation, spent, metered_stages, turns, medians, per_s)
+
+
+def _per_s(of: _Of, speed_us: float) -> dict[Load, float]:
+    """Calls a second with so many at a time: medians of all rounds."""
+    return {
         Load(most): median(each.per_s * each.speed_us for each in of.plain[label]) / speed_us
         for label, most in AT_A_TIME.items()
-        if turns
     }
-    return Observed(operation, spent, metered_stages, turns, medians, per_s)
 
 
 def _pooled(each: Sequence[Samples]) -> Samples:

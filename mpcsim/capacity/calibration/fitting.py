@@ -7,7 +7,8 @@ come after a pause, each counted by how long it was. Both are taken from the twi
 (``twin.predict``). They depend on what is looked for: so both sides are worked out in turn, a few
 times. ``own`` is of the operation and the part, ``turn_ms`` and ``cold_ms`` are the part's alone:
 by least squares, none below 0, relative to what was measured. How long a pause has to be, the same
-for all parts, is the best of some.
+for all parts, is the best of some. How cores are handed out comes after that (``scheduling``), and
+what messages and turns cost is solved once more with it.
 
 What the meters found in the handling of each message is less than ``own``: what is left, which
 event loops do outside of tasks, is shared out evenly among the messages that a part handles, and
@@ -29,7 +30,7 @@ from mpcsim.capacity.calibration import twin
 from mpcsim.capacity.calibration.scheduling import scheduling
 from mpcsim.capacity.calibration.twin import Load, Pace, handled
 from mpcsim.capacity.costs import LATER, POINTS, Costs, Scheduling, Stage
-from mpcsim.capacity.operations import ANSWERED, Operation
+from mpcsim.capacity.operations import Operation
 from mpcsim.capacity.speed import Speed
 
 PASSES: Final = 3
@@ -245,14 +246,11 @@ def _least_squares(
 def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
     """What handling each message costs, so that each part's processor time is its ``own``."""
     operation = observed.operation
-    metered = {
-        message: _in_loop({**observed.stages, ANSWERED: (_nothing(),)}.get(message, ()))
-        for message in handled(operation)
-    }
     parts = handled(operation)
+    metered = {message: _told_apart(observed.stages.get(message, ())) for message in parts}
     spent, in_loop, comes = (dict.fromkeys(parts.values(), 0.0) for _ in range(3))
     for message, part in parts.items():
-        for stage, first in zip(metered[message], _first_turns(metered[message]), strict=True):
+        for stage, first in metered[message]:
             if not stage.kind.endswith("disk"):
                 spent[part] += stage.mean_ms
             if stage.kind in _LOOP:
@@ -269,19 +267,19 @@ def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
         return stage.plus(more / comes[part]) if first else stage
 
     return {
-        message: tuple(
-            whole(stage, first, part)
-            for stage, first in zip(metered[message], _first_turns(metered[message]), strict=True)
-        )
+        message: tuple(whole(stage, first, part) for stage, first in metered[message])
         for message, part in parts.items()
     }
 
 
-def _first_turns(stages: tuple[Stage, ...]) -> list[bool]:
-    """Whether something comes to the event loop with each: from outside, or from a thread."""
+def _told_apart(metered: tuple[Stage, ...]) -> list[tuple[Stage, bool]]:
+    """All stages, and whether something comes to the event loop with each: from outside, or from a
+    thread."""
+    stages = _in_loop(metered)
     before = [None, *(stage.kind for stage in stages)]
     return [
-        stage.kind == "loop" and kind != "loop" for stage, kind in zip(stages, before, strict=False)
+        (stage, stage.kind == "loop" and kind != "loop")
+        for stage, kind in zip(stages, before, strict=False)
     ]
 
 

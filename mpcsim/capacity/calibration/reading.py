@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import Kind, Stage
+from mpcsim.capacity.costs import LATER, Kind, Stage
 from mpcsim.capacity.operations import ASKED
 from mpcsim.rpc.meter import Part
 
@@ -29,7 +29,7 @@ _STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("free", "free thread", ""),
     ("thread_disk", "thread disk", ""),
     ("after", "loop", "loop_curve"),
-    ("later", "later loop", "loop_curve"),
+    ("later", LATER, "loop_curve"),
 )
 """In the order in which a message is handled: columns, kinds, the columns of their curve
 arithmetic."""

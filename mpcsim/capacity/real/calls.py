@@ -38,7 +38,7 @@ class Message(NamedTuple):
     first_stage: int
     last_stage: int
     end_stage: int
-    """Of its handling."""
+    """Of its handling; from ``last_stage`` on, of what is done about it later."""
     refusal: int = NONE
     """The place of the answer that says no to it."""
 
