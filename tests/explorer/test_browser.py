@@ -362,6 +362,7 @@ def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
     assert page.explorer.trace.finished_ms > page.explorer.view.at_first_ms
 
 
+@pytest.mark.slow
 def test_a_page_that_nobody_answers_says_so(page):
     page.click("[data-tab=timing]")
     page.run(

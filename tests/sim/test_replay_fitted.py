@@ -99,6 +99,7 @@ def test_the_same_again() -> None:
     assert (one.finished_ms != other.finished_ms).any()
 
 
+@pytest.mark.slow
 def test_many_transfers_are_fitted_to_fewer_samples() -> None:
     ids = tuple(range(1, 21))
     steps = tuple(
