@@ -69,6 +69,7 @@ class Tag(Enum):
     SEAL_KEY = "mpcsim/statement/seal-key/v1"
     SUSPENDED = "mpcsim/statement/suspended/v1"
     ATTESTED = "mpcsim/statement/attested/v1"
+    TESTIMONY = "mpcsim/statement/testimony/v1"
     PUBLIC_SHARES = "mpcsim/key-record/shares/v1"
     EVENT = "mpcsim/event/v1"
 

@@ -24,8 +24,8 @@ from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import LinkFailed, NodeFailed, Refused, unintelligible
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Held, Standing
-from mpcsim.rpc.statements import Abort, RecordError, SignedRecord, signed_by
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
+from mpcsim.rpc.statements import Abort, Held, RecordError, SignedRecord, signed_by
 
 
 @dataclass(frozen=True)

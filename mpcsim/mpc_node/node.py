@@ -55,6 +55,7 @@ from mpcsim.mpc_node.events import Kind
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.presignatures import Allowances, Parts
 from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.mpc_node.testimonies import Testimonies
 from mpcsim.mpc_node.voting import Voting
 from mpcsim.mta.schemes import built_in_scheme, standard_scheme
 from mpcsim.party_events import Listener, silent
@@ -93,6 +94,7 @@ from mpcsim.rpc.statements import (
     SignedAttestation,
     SignedRecord,
     Suspended,
+    Testify,
 )
 from mpcsim.vault import VaultError, VaultUse, answer_tag, hashes, rewrap_half
 
@@ -170,6 +172,7 @@ class MpcNode:
         store.drop_orphans()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
+        self._testimonies = Testimonies(me, store, self._identity, self._voting)
         self._parts, self._allowances = Parts(), Allowances()
         self._start()
         self._sessions: dict[bytes, _Session] = {}
@@ -200,6 +203,7 @@ class MpcNode:
             "meet": self._meet,
             "attest": self._attest,
             "hear": self._hear,
+            "testify": self._testify,
             "reset": self._reset,
         }
 
@@ -256,6 +260,11 @@ class MpcNode:
     def _hear(self, grant: Grant, data: bytes) -> None:
         grant.check(Scope("hear"))
         self._attestations.hear(SignedAttestation.from_bytes(data))
+
+    def _testify(self, grant: Grant, data: bytes) -> wire.Body:
+        body = Testify.from_bytes(data)
+        grant.check(Scope("testify", body.user_id))
+        return self._testimonies.made(body)
 
     def _reset(self, grant: Grant, data: bytes) -> None:
         """From a gateway that has just been started. It knows of no session: none that is open here

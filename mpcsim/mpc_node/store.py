@@ -33,17 +33,19 @@ from mpcsim.vault import SealKey
 _SCHEMA = (
     """
 CREATE TABLE IF NOT EXISTS shares (
-    key_id      TEXT PRIMARY KEY,
-    user_id     TEXT NOT NULL,
-    curve       TEXT NOT NULL,
-    public_key  BLOB NOT NULL,
-    share       BLOB NOT NULL,
-    state       TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
-    suspended   TEXT,
-    recoveries  INTEGER NOT NULL DEFAULT 0,
-    predecessor TEXT,
-    record      BLOB,
-    legacy      INTEGER NOT NULL DEFAULT 1
+    key_id          TEXT PRIMARY KEY,
+    user_id         TEXT NOT NULL,
+    curve           TEXT NOT NULL,
+    public_key      BLOB NOT NULL,
+    share           BLOB NOT NULL,
+    state           TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
+    suspended       TEXT,
+    recoveries      INTEGER NOT NULL DEFAULT 0,
+    predecessor     TEXT,
+    record          BLOB,
+    legacy          INTEGER NOT NULL DEFAULT 1,
+    suspended_there INTEGER NOT NULL DEFAULT 0,
+    unmerged        INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
 CREATE UNIQUE INDEX IF NOT EXISTS one_voted ON shares (user_id, curve) WHERE state = 'voted';
@@ -64,10 +66,12 @@ _ADDED: Final = [
     ("shares", "predecessor", "TEXT"),
     ("shares", "record", "BLOB"),
     ("shares", "legacy", "INTEGER NOT NULL DEFAULT 1"),
+    ("shares", "suspended_there", "INTEGER NOT NULL DEFAULT 0"),
+    ("shares", "unmerged", "INTEGER NOT NULL DEFAULT 0"),
 ]
 _COLUMNS = (
     "key_id, user_id, curve, public_key, share, state, suspended, recoveries, predecessor, record,"
-    " legacy"
+    " legacy, suspended_there, unmerged"
 )
 _K = TypeVar("_K", SealKey, Identity)
 
@@ -97,6 +101,10 @@ class StoredShare:
     """``SignedRecord.to_bytes``: with this node's vote once voted, with both once active."""
     legacy: int = 0
     """1: made by a version without records, and without what a vault needs to be asked with."""
+    suspended_there: int = 0
+    """1: the other node has once said that it is suspended there."""
+    unmerged: int = 0
+    """1: it was in a store that was put back, and the other node has not been heard since."""
 
 
 class ShareStore:
@@ -227,6 +235,22 @@ class ShareStore:
             curve,
         )
         return None if row is None else StoredShare(*row)
+
+    def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
+        """All shares of a user's key on a curve, as they were at one moment."""
+        query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
+        return [StoredShare(*row) for row in self._database.rows(query, user_id, curve)]
+
+    def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
+        """Epochs for which this node has signed an abort, the newest first, up to a number."""
+        rows = self._database.rows(
+            "SELECT key_id FROM signed WHERE user_id = ? AND curve = ? AND what = 'abort'"
+            " ORDER BY rowid DESC LIMIT ?",
+            user_id,
+            curve,
+            limit,
+        )
+        return [key_id for (key_id,) in rows]
 
     # ------------------------------------------------------------------ a share is made
 

@@ -21,9 +21,10 @@ from mpcsim.keyshare import PublicKeyRecord
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc.errors import BAD_REQUEST, CONFLICT, NodeFailed, Refused, store_failed
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Held, Standing
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
 from mpcsim.rpc.statements import (
     Abort,
+    Held,
     KeyRecord,
     LogHead,
     RecordError,
@@ -128,7 +129,7 @@ class Voting:
     def standing(self, ask: Ask) -> Standing:
         """What is in force, and what has been voted for."""
         at = ask.user_id, ask.curve_name
-        return Standing(self._held(self._store.active(*at)), self._held(self._store.voted(*at)))
+        return Standing(self.held(self._store.active(*at)), self.held(self._store.voted(*at)))
 
     def abort(self, body: End) -> Ended:
         """Never vote for an epoch; or say that this node has.
@@ -142,7 +143,7 @@ class Voting:
             found = self._store.abort(
                 abort.user_id, abort.curve_name, abort.epoch.hex(), voted_for=voted_for
             )
-        return Ended(None if found else self._identity.sign(abort), self._held(found))
+        return Ended(None if found else self._identity.sign(abort), self.held(found))
 
     def _voted_for(self, body: End) -> bool:
         """Whether the other node's vote for what is to be aborted is shown."""
@@ -167,7 +168,12 @@ class Voting:
     def _identities(self) -> dict[PartyId, bytes]:
         return {self._me: self._identity.public, self._other: self._peer()}
 
-    def _held(self, share: StoredShare | None) -> Held | None:
+    def held(self, share: StoredShare | None) -> Held | None:
+        """A share, without the share.
+
+        Raises:
+            NodeFailed: what is stored of it is damaged.
+        """
         if share is None:
             return None
         record = self._record(share)

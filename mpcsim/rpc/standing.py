@@ -11,24 +11,11 @@ from typing import Annotated, Final
 
 from mpcsim.encoding import BYTES32, U32, Bytes, Fixed, Nested, Optional, Seq, Text, wire
 from mpcsim.rpc.holdings import Holding
-from mpcsim.rpc.statements import Abort, SignedRecord
+from mpcsim.rpc.statements import Abort, Held, SignedRecord
 from mpcsim.rpc.wire import SIGNATURE_BYTES, Body
 
 PAGE: Final = 500
 """Most shares in a reply to ``holdings``."""
-
-
-@wire
-class Held(Body):
-    """A share in an MPC node's store, without the share."""
-
-    epoch: Annotated[bytes, BYTES32]
-    public_key: Annotated[bytes, Bytes(64)]
-    number: Annotated[int, U32]
-    """Epochs of the key before this one."""
-    record: Annotated[SignedRecord | None, Optional(Nested(SignedRecord))]
-    """With this node's vote once it has voted, and with both once the share is in force. None: the
-    share was made by an earlier version, and no record of it has been signed."""
 
 
 @wire

@@ -17,6 +17,7 @@ from nacl.exceptions import CryptoError
 from mpcsim.algebra.curves import curve
 from mpcsim.encoding import (
     BYTES32,
+    U8,
     U16,
     U32,
     U64,
@@ -32,7 +33,7 @@ from mpcsim.encoding import (
 )
 from mpcsim.errors import MpcError
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import ExtendedKey, extended_key
 from mpcsim.rpc.wire import SIGNATURE_BYTES, Body, Hello
 
@@ -190,6 +191,19 @@ class Abort(Statement):
 
 
 @wire
+class Held(Body):
+    """A share in an MPC node's store, without the share."""
+
+    epoch: Annotated[bytes, BYTES32]
+    public_key: Annotated[bytes, Bytes(64)]
+    number: Annotated[int, U32]
+    """Epochs of the key before this one."""
+    record: Annotated[SignedRecord | None, Optional(Nested(SignedRecord))]
+    """With this node's vote once it has voted, and with both once the share is in force. None: the
+    share was made by an earlier version, and no record of it has been signed."""
+
+
+@wire
 class SealKeyStatement(Statement):
     """Halves of secret stores for this node are to be sealed to this X25519 key."""
 
@@ -253,3 +267,47 @@ class Suspended(Statement):
     """Hash of what this node was sent."""
     opened: Annotated[int, U16]
     """1: it opened, and the epoch is suspended for good; 0: nobody with a share sealed it."""
+
+
+MAX_EPOCHS: Final = 64
+"""Epochs of one key that a testimony names, of each kind."""
+
+
+@wire
+class Testimony(Statement):
+    """What a node knows of a user's key on a curve: what the other must know before it serves that
+    key from a store that was put back (``mpc_node.testimonies``), and what anybody may who sees
+    whether the stores fit together."""
+
+    TAG: ClassVar[Tag] = Tag.TESTIMONY
+
+    party: Annotated[int, U16]
+    nonce: Annotated[bytes, Fixed(BOOT_BYTES)]
+    """Of whoever asks; the other MPC node acts on nothing but its own present boot."""
+    user_id: Annotated[str, Text(64)]
+    curve_name: Annotated[str, Text(16)]
+    active: Annotated[Held | None, Optional(Nested(Held))]
+    voted: Annotated[Held | None, Optional(Nested(Held))]
+    suspended: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
+    """Epochs that are held here and suspended here, or at the other node, as that one once said."""
+    aborted: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
+    """Epochs for which this node has signed an abort, the newest first, as far as it remembers."""
+    restored: Annotated[int, U8]
+    """1: its store was put back, and has not heard of this key from the other node since."""
+
+
+@wire
+class SignedTestimony(Body):
+    """What carries it."""
+
+    statement: Annotated[Testimony, Nested(Testimony)]
+    signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
+
+
+@wire
+class Testify(Body):
+    """``testify``: asks for it."""
+
+    user_id: Annotated[str, Text(64)]
+    curve_name: Annotated[str, Text(16)]
+    nonce: Annotated[bytes, Fixed(BOOT_BYTES)]

@@ -18,8 +18,8 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused, timed_out
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Held, Standing
-from mpcsim.rpc.statements import Abort, KeyRecord, LogHead, SignedRecord, Vote
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
+from mpcsim.rpc.statements import Abort, Held, KeyRecord, LogHead, SignedRecord, Vote
 
 USER, CURVE = "user", "ed25519"
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}

@@ -13,7 +13,8 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rpc.errors import LinkFailed, Refused
 from mpcsim.rpc.holdings import ACTIVE, VOTED, Holding
 from mpcsim.rpc.refusals import to_json
-from mpcsim.rpc.standing import PAGE, Held, Holdings, ListHoldings, Standing
+from mpcsim.rpc.standing import PAGE, Holdings, ListHoldings, Standing
+from mpcsim.rpc.statements import Held
 from mpcsim.rpc.transport import Reply
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client

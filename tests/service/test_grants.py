@@ -15,7 +15,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantIssuer, Scope
 from mpcsim.rpc.standing import Ask, Drop, End, Endorse, ListHoldings
-from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Vote
+from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     REPLY_KEY,
@@ -108,6 +108,7 @@ def about_shares(gateway, party, user_id, curve):
         "drop": Drop(abort, other._identity.sign(abort)),
         "attest": Attest(),
         "hear": other._attestations.made(),
+        "testify": Testify(user_id, curve, bytes(16)),
     }
 
 
@@ -167,7 +168,17 @@ OTHERS = {
     "message": {"message": b"another"},
 }
 VERBS = ["open", "sign", "presigned", "suspend", "generate", "recover", "exchange", "vote", "close"]
-ABOUT_SHARES = ["holdings", "standing", "endorse", "activate", "abort", "drop", "attest", "hear"]
+ABOUT_SHARES = [
+    "holdings",
+    "standing",
+    "endorse",
+    "activate",
+    "abort",
+    "drop",
+    "attest",
+    "hear",
+    "testify",
+]
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -194,7 +205,7 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
             **about_shares(gateway, OPERATOR, user_id, share.record.curve_name),
         }[verb]
         user_id = "" if verb in OF_NO_USER else user_id
-        no_key = ("generate", "standing", *OF_NO_USER)
+        no_key = ("generate", "standing", "testify", *OF_NO_USER)
         right = granted(verb, user_id, body, None if verb in no_key else epoch)
         if (verb, what) != ("generate", "user"):  # they may have one, too
             wrong, before = link.grant(right._replace(**OTHERS[what])), shares_of(gateway)

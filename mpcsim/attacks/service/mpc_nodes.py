@@ -37,8 +37,8 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import CONFLICT, Refused
 from mpcsim.rpc.holdings import Holding
-from mpcsim.rpc.standing import End, Ended, Held, Holdings, Standing
-from mpcsim.rpc.statements import LogHead, SealKeyStatement, SignedRecord, Vote
+from mpcsim.rpc.standing import End, Ended, Holdings, Standing
+from mpcsim.rpc.statements import Held, LogHead, SealKeyStatement, SignedRecord, Vote
 from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
 from mpcsim.vault.strings import KEY_BYTES
 

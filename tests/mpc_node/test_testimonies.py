@@ -1,0 +1,71 @@
+"""What an MPC node says of a key, and has signed."""
+
+import asyncio
+import os
+from contextlib import closing
+
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.rpc.standing import End
+from mpcsim.rpc.statements import Abort, SignedTestimony, Testify, signed_by
+from tests.helpers.gateway import Client, ask_node, delivered, open_with
+
+
+def run(work, **options):
+    """Run ``work(gateway, client)`` with a gateway in memory."""
+
+    async def whole():
+        with closing(open_with(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
+def said_by(gateway, party, user_id, curve="ed25519", nonce=bytes(16)):
+    """Its genuine statement."""
+    link = gateway.links[party]
+    reply = ask_node(link, "testify", user_id, Testify(user_id, curve, nonce))
+    said = SignedTestimony.from_bytes(reply)
+    assert signed_by(link.node.hello().identity, said.statement, said.signature)
+    assert (said.statement.party, said.statement.nonce) == (party, nonce)
+    assert (said.statement.user_id, said.statement.curve_name) == (user_id, curve)
+    return said.statement
+
+
+def test_a_key_s_life_in_testimonies():
+    async def work(gateway, client):
+        user_id, nonce = await client.user_id(), os.urandom(16)
+        nothing = said_by(gateway, OPERATOR, user_id, nonce=nonce)
+        assert (nothing.active, nothing.voted, nothing.suspended) == (None, None, ())
+        share = await client.generate("ed25519")
+        epoch = share.record.epoch
+        for party in MPC_NODES:
+            said = said_by(gateway, party, user_id)
+            assert (said.active.epoch, said.active.number) == (epoch, 0)
+            assert set(said.active.record.signatures) == set(MPC_NODES)
+            assert (said.voted, said.suspended, said.aborted, said.restored) == (None, (), (), 0)
+            assert said_by(gateway, party, user_id, "secp256k1").active is None
+        await client.ask("suspend", await client.suspension(share))
+        await delivered(gateway)
+        assert said_by(gateway, OPERATOR, user_id).suspended == (epoch,)
+        new = await client.recover("ed25519")
+        said = said_by(gateway, INSTITUTION, user_id)
+        assert (said.active.epoch, said.active.number) == (new.record.epoch, 1)
+        assert said.suspended == ()
+
+    run(work)
+
+
+def test_a_vote_that_stayed_alone_and_what_became_of_it():
+    async def work(gateway, client):
+        user_id = await client.user_id()
+        await client.generate("ed25519")
+        _, share = await client.begin_recover("ed25519")
+        node, epoch = gateway.links[OPERATOR].node, share.record.epoch
+        vote = node._voting.vote(epoch.hex())
+        said = said_by(gateway, OPERATOR, user_id)
+        assert (said.voted.epoch, said.voted.record) == (epoch, vote)
+        end = End(Abort(user_id, "ed25519", epoch), vote)
+        ask_node(gateway.links[INSTITUTION], "abort", user_id, end)
+        assert said_by(gateway, INSTITUTION, user_id).aborted == (epoch,)
+
+    run(work)
