@@ -4,13 +4,16 @@ What is asked, and what it comes to, is ``decision``'s; here it is carried out, 
 just been made (``activate``), and to bring to its end what was interrupted (``resolve``): at the
 start, before a key is made, and when a node does not know a registered key. The registry remembers
 what was decided before either node acts on it.
+
+An MPC node whose store was put back serves no key before it has heard of it from the other one:
+then, and at the start for keys that do not simply fit, it is brought the other's testimony.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Final
@@ -33,6 +36,7 @@ from mpcsim.rpc.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    Unmerged,
     do_not_fit,
     failed,
     key_exists,
@@ -44,7 +48,7 @@ from mpcsim.rpc.errors import (
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import Holding
 from mpcsim.rpc.standing import PAGE, Holdings, ListHoldings
-from mpcsim.rpc.statements import SignedRecord
+from mpcsim.rpc.statements import SignedRecord, SignedTestimony, Testify
 from mpcsim.rpc.threads import in_thread, to_the_end
 
 LOG = logging.getLogger(__name__)
@@ -153,14 +157,87 @@ class Activation:
         fit = fitting.compare(self._registry, held)
         for at in fit.odd:
             async with self.decision(*at):
-                decision = await self._begin(*at, aborting=False)
-                await self._carry_out(decision)
+                decision = await self._interrupted(*at)
+                if await self._merge_put_back(*at):
+                    decision = await self._interrupted(*at)
             if decision.unanswered is not None:
                 raise decision.unanswered
             for failure in decision.failures:  # one user's trouble; the others' keys work
                 LOG.error("%s key of user %s: %s", at[1], at[0], failure)
             fit.resolved(at, self._registry.key(*at), decision.fits, decision.alone)
         fit.report()
+
+    async def _interrupted(self, user_id: str, curve: str, times: Times | None = None) -> Decision:
+        """What came of what has been voted for."""
+        decision = await self._begin(user_id, curve, aborting=False)
+        await self._carry_out(decision, times)
+        return decision
+
+    # ------------------------------------------------------------------ stores that were put back
+
+    async def merging(
+        self,
+        party: PartyId,
+        user_id: str,
+        curve: str,
+        times: Times,
+        ask: Callable[[], Awaitable[bytes]],
+    ) -> bytes:
+        """Ask an MPC node for something about a key; if it has to hear of that key first, once
+        more."""
+        try:
+            return await ask()
+        except Unmerged:
+            await self.merge(party, user_id, curve, times)
+        return await ask()
+
+    async def merge(self, party: PartyId, user_id: str, curve: str, times: Times) -> None:
+        """Have an MPC node whose store was put back hear of a key.
+
+        Raises:
+            Refused: the other node cannot be reached, or what it knows does not do.
+        """
+        async with self.decision(user_id, curve):
+            await self._interrupted(user_id, curve, times)
+            await self._merge(party, user_id, curve, times)
+
+    async def _merge(
+        self, party: PartyId, user_id: str, curve: str, times: Times | None = None
+    ) -> None:
+        """Bring an MPC node what the other one says of a key; under the decision's lock."""
+        (other,) = self._links.keys() - {party}
+        said = await self._testimony(other, party, user_id, curve, times)
+        await self._said(party, Scope("merge", user_id), said, times)
+
+    async def _testimony(
+        self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
+    ) -> SignedTestimony:
+        """What an MPC node says of a key, to the other one as that one is since its last start."""
+        boot = (await self._links[to].hello(fresh=True)).boot
+        scope, body = Scope("testify", user_id), Testify(user_id, curve, boot)
+        return answered(SignedTestimony, by, await self._said(by, scope, body, times))
+
+    async def _merge_put_back(self, user_id: str, curve: str, times: Times | None = None) -> bool:
+        """Have MPC nodes whose stores were put back hear of a key, if they have not; whether there
+        was one. Under the decision's lock.
+
+        Raises:
+            LinkFailed: one cannot be reached.
+        """
+        one, other = self._links
+        found = False
+        for party, witness in ((one, other), (other, one)):
+            try:
+                said = await self._testimony(party, witness, user_id, curve, times)
+                if not said.statement.restored:
+                    continue
+                found = True
+                await self._merge(party, user_id, curve, times)
+            except LinkFailed:
+                raise
+            except Refused as refused:
+                LOG.error("%s key of user %s: %s", curve, user_id, refused)
+        return found
 
     async def signed(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None
@@ -225,16 +302,19 @@ class Activation:
                 )
 
     async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
-        link = self._links[request.party]
         try:
-            if times is None:
-                return await link.ask(request.scope, request.body)
-            return await link.call(request.scope, request.body, times)
+            return await self._said(request.party, request.scope, request.body, times)
         except Refused as refused:
             return refused
         except Exception as error:  # what it has done by then is not known
             LOG.error("%s %s: %s", ROLES[request.party], request.scope.verb, type(error).__name__)
             return failed(request.party)
+
+    async def _said(
+        self, party: PartyId, scope: Scope, body: wire.Body, times: Times | None
+    ) -> bytes:
+        link = self._links[party]
+        return await (link.ask(scope, body) if times is None else link.call(scope, body, times))
 
     def decision(self, user_id: str, curve: str) -> asyncio.Lock:
         """Held while it is decided which key of a user and curve is in force."""
@@ -253,17 +333,19 @@ class Activation:
     ) -> bytes:
         """Ask for something a node does with a registered key; if it has not heard of it, tell it
         what is in force."""
-        link = self._links[party]
+        link, user_id = self._links[party], asking.claims.user_id
         try:
             return await link.call(scope, body, asking.times)
+        except Unmerged:
+            await self.merge(party, user_id, curve, asking.times)
         except Refused as refused:
             if refused.status != NOT_FOUND:
                 raise
-        user_id = asking.claims.user_id
-        async with self.decision(user_id, curve):
-            if not self._registry.owns(user_id, key_id):
-                raise no_such_key()
-            await self.resolve(user_id, curve, asking.times, aborting=False)
+            async with self.decision(user_id, curve):
+                if not self._registry.owns(user_id, key_id):
+                    raise no_such_key() from None
+                await self._merge_put_back(user_id, curve, asking.times)
+                await self.resolve(user_id, curve, asking.times, aborting=False)
         return await link.call(scope, body, asking.times)
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.rpc.errors import FAILED_DEPENDENCY, Refused
+from mpcsim.rpc.errors import FAILED_DEPENDENCY, Refused, Unmerged
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import Attest, SignedAttestation
 
@@ -57,7 +57,7 @@ class Attestations:
         try:
             return await ask()
         except Refused as refused:
-            if refused.status != FAILED_DEPENDENCY:
+            if refused.status != FAILED_DEPENDENCY or isinstance(refused, Unmerged):
                 raise
             await asyncio.wait([self._begin(party)])
         return await ask()

@@ -169,7 +169,11 @@ class Gateway:
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             request = replace(body, messages=messages)
-            return self.links[party].call(session.scope("generate"), request, asking.times)
+
+            def ask() -> Awaitable[bytes]:
+                return self.links[party].call(session.scope("generate"), request, asking.times)
+
+            return self.activation.merging(party, user_id, curve, asking.times, ask)
 
         mail, _ = await self._waves.carry(asking, session, body.messages, opening)
         return wire.Mail(mail)
@@ -194,7 +198,10 @@ class Gateway:
             raise recovered_meanwhile()
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            return self.links[party].call(session.scope("recover"), body, asking.times)
+            def ask() -> Awaitable[bytes]:
+                return self.links[party].call(session.scope("recover"), body, asking.times)
+
+            return self.activation.merging(party, user_id, curve, asking.times, ask)
 
         mail, begun = await self._waves.carry(asking, session, (), opening)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}

@@ -32,7 +32,8 @@ from mpcsim.rpc.statements import (
 
 
 class Attestations:
-    """One MPC node's. What the other has said is kept in memory. Any thread may call."""
+    """One MPC node's. That a key is suspended at the other one is kept for good, when that was said
+    last in memory. Any thread may call."""
 
     def __init__(
         self,
@@ -52,6 +53,8 @@ class Attestations:
         self._peer = peer
         self._now = now
         self._heard: Attested | None = None
+        self._noted: set[str] = set()
+        """Epochs of which the store knows that they are suspended there, if it knows them."""
         self._lock = threading.Lock()
 
     def made(self) -> SignedAttestation:
@@ -81,6 +84,10 @@ class Attestations:
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
         if self._early(statement):
             raise Refused(BAD_REQUEST, f"the {ROLES[other]}'s statement is from the future")
+        suspended = {epoch.hex() for epoch in statement.suspended}
+        if new := suspended - self._noted:
+            self._store.heard_suspended(new)
+            self._noted = suspended
         with self._lock:
             if (
                 self._heard is None
@@ -95,13 +102,14 @@ class Attestations:
         Raises:
             Refused: it is suspended there; ``NodeFailed``: nothing is known, or nothing recent.
         """
+        stored = self._store.find(key_id.hex())
+        if stored is not None and stored.suspended_there:
+            it = ROLES[self._peer.party]
+            raise Refused(CONFLICT, f"this key is suspended at the {it}; recover it")
         heard = self._heard
         earliest_ms = (self._now() - ATTESTED_S) * 1000
         if heard is None or heard.at_ms < earliest_ms or self._early(heard):
             raise not_attested(self._me, self._peer.party)
-        if key_id in heard.suspended:
-            it = ROLES[self._peer.party]
-            raise Refused(CONFLICT, f"this key is suspended at the {it}; recover it")
 
     def _early(self, statement: Attested) -> bool:
         """Whether it is from the future: a clock was ahead."""

@@ -54,6 +54,8 @@ class Kind(Enum):
     """Shares that were replaced, or voted for and never in force: they are gone."""
     SUSPENDED = "suspended"
     REFUSED = "refused"
+    RESTORED = "restored"
+    """The store was put back from a backup: what had been written down since is not in this log."""
 
 
 SEES_PEER: Final = frozenset({Kind.MADE, Kind.RECOVERED, Kind.ENDORSED})

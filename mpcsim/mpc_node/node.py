@@ -82,6 +82,7 @@ from mpcsim.rpc.errors import (
     no_such_session,
     not_authentic,
     store_failed,
+    unmerged,
 )
 from mpcsim.rpc.grants import Grant, GrantReader, Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
@@ -93,6 +94,7 @@ from mpcsim.rpc.statements import (
     SealKeyStatement,
     SignedAttestation,
     SignedRecord,
+    SignedTestimony,
     Suspended,
     Testify,
 )
@@ -172,7 +174,9 @@ class MpcNode:
         store.drop_orphans()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
-        self._testimonies = Testimonies(me, store, self._identity, self._voting)
+        self._testimonies = Testimonies(
+            me, store, self._identity, self._peer, self._voting, self._decode
+        )
         self._parts, self._allowances = Parts(), Allowances()
         self._start()
         self._sessions: dict[bytes, _Session] = {}
@@ -204,6 +208,7 @@ class MpcNode:
             "attest": self._attest,
             "hear": self._hear,
             "testify": self._testify,
+            "merge": self._merge,
             "reset": self._reset,
         }
 
@@ -265,6 +270,23 @@ class MpcNode:
         body = Testify.from_bytes(data)
         grant.check(Scope("testify", body.user_id))
         return self._testimonies.made(body)
+
+    def _merge(self, grant: Grant, data: bytes) -> None:
+        body = SignedTestimony.from_bytes(data)
+        at = body.statement.user_id, body.statement.curve_name
+        grant.check(Scope("merge", at[0]))
+        with self._settling:
+            before = self._store.of_key(*at)
+            try:
+                self._testimonies.hear(body, self._hello.boot)
+            finally:  # it may have gone, but not been forgotten by the disk
+                self._let_go(*at)
+                for share in before:
+                    if self._state(share.key_id) != ACTIVE:
+                        self._forget_presignatures(share.key_id)
+                active = self._store.active(*at)
+                if active is not None and active.suspended is not None:
+                    self._stop_using(active, active.suspended)
 
     def _reset(self, grant: Grant, data: bytes) -> None:
         """From a gateway that has just been started. It knows of no session: none that is open here
@@ -393,6 +415,7 @@ class MpcNode:
             peers = {self._peer.party: self._peer.identity()}
             self.sweep()
             with self._lock:
+                self._check_merged(*self._store.of_key(grant.user_id, curve))
                 if self._store.active(grant.user_id, curve):
                     raise key_exists(curve)
                 party = dkg.party(
@@ -419,6 +442,7 @@ class MpcNode:
                     raise no_such_key()
                 key_id = bytes.fromhex(stored.key_id)
                 grant.check(Scope("recover", user_id, key_id, body.session_id))
+                self._check_merged(stored)
                 share = self._share(stored)
                 agreed = reshare.setup(
                     share.record, MPC_NODES, share=share, receivers=HOLDERS, scheme=scheme
@@ -908,12 +932,22 @@ class MpcNode:
 
     def _usable(self, user_id: str, key_id: str) -> StoredShare:
         stored = self._mine(user_id, key_id)
+        self._check_merged(stored)
         if stored.suspended is not None:
             raise Refused(
                 CONFLICT,
                 f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it",
             )
         return stored
+
+    def _check_merged(self, *shares: StoredShare) -> None:
+        """See that shares are not from a store that was put back, and unheard of since.
+
+        Raises:
+            Unmerged: they are.
+        """
+        if any(share.unmerged for share in shares):
+            raise unmerged(self.me, self._peer.party)
 
     def _share(self, stored: StoredShare) -> KeyShare:
         """The share in decoded form; decoding checks it against its record.

@@ -7,6 +7,10 @@ that drops it. For an epoch this node signs a vote or an abort, never both; at m
 user and curve is outstanding. A prepared share goes with its session, a voted one only when the
 other node has signed that it never votes for it.
 
+A store that was put back from a backup (``put_back``) has forgotten what it signed since. Until the
+other node has been heard about a key (``merge``) its shares are *unmerged*, and used for nothing.
+``mpcsim.mpc_node.testimonies`` says why the rules are as they are.
+
 What is dropped has left all files when the method returns. Shares that are here lie as they are:
 at rest they are as safe as the disk.
 """
@@ -17,6 +21,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection
 from dataclasses import astuple, dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -57,6 +62,12 @@ CREATE TABLE IF NOT EXISTS signed (
     what    TEXT NOT NULL CHECK (what IN ('vote', 'abort')),
     PRIMARY KEY (user_id, curve, key_id)
 );
+CREATE TABLE IF NOT EXISTS put_back (
+    both INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS made_since (
+    key_id TEXT PRIMARY KEY
+);
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
     + events.SCHEMA
@@ -78,6 +89,47 @@ _K = TypeVar("_K", SealKey, Identity)
 
 class OutOfStep(MpcError):
     """A change that does not follow from what is in the store; nothing has changed."""
+
+
+class Forgotten(OutOfStep):
+    """This node may have signed the contrary, before its store was put back."""
+
+
+@dataclass(frozen=True)
+class InForce:
+    """Shares for which both nodes have voted, as their signatures prove."""
+
+    key_id: str
+    public_key: bytes
+    number: int
+    """Epochs of the key before this one."""
+    record: bytes
+    """``SignedRecord.to_bytes``."""
+    head: LogHead
+    """Of the other node's log, from its vote."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the other node says of a user's key on a curve; but for ``in_force``, its word."""
+
+    user_id: str
+    curve: str
+    in_force: InForce | None
+    active: str | None
+    """Epochs, that is key_ids."""
+    voted: str | None
+    suspended: frozenset[str]
+    restored: bool
+    """Its store was put back, too, and has not heard of this key since."""
+
+
+class Open(Enum):
+    """Why a key that was put back is still not served, after the other node has been heard."""
+
+    BOTH_RESTORED = "both stores were put back"
+    UNKNOWN = "the other node does not know these shares"
+    DOUBTFUL = "the other node has voted for shares that this one may have voted for"
 
 
 @dataclass(frozen=True)
@@ -263,6 +315,10 @@ class ShareStore:
         with self._database.transaction() as cursor:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
+            cursor.execute(
+                "INSERT INTO made_since SELECT ? WHERE EXISTS (SELECT 1 FROM put_back)",
+                (share.key_id,),
+            )
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
@@ -366,48 +422,66 @@ class ShareStore:
             share = self._row(cursor, key_id)
             if share is None or share.record is None:
                 raise OutOfStep("this share has not been voted for")
-            at = share.user_id, share.curve
-            gone: list[tuple[str, str]] = []
-            if share.state != ACTIVE or (share.legacy and share.record != record):
-                if share.state == ACTIVE:
-                    kind = Kind.ENDORSED
-                else:
-                    kind = Kind.RECOVERED if share.predecessor else Kind.MADE
-                    _check_follows(cursor, share)
-                    gone = cursor.execute(
-                        "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
-                        " RETURNING key_id, state",
-                        (*at, key_id),
-                    ).fetchall()
-                cursor.execute(
-                    "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
-                    (record, key_id),
-                )
-                seen = events.seen(other)
-                self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
-                for old, state in gone:
-                    if state == ACTIVE:
-                        self._log.write(
-                            cursor, Kind.RETIRED, *at, key_id=old, outcome=f"replaced by {key_id}"
-                        )
+            gone = self._put_in_force(cursor, share, record, other, session)
         self._database.forget()
+        return gone
+
+    def _put_in_force(
+        self,
+        cursor: sqlite3.Cursor,
+        share: StoredShare,
+        record: bytes,
+        other: LogHead,
+        session: str,
+    ) -> list[str]:
+        """As ``activate``, of a share that has been voted for."""
+        if share.state == ACTIVE and not (share.legacy and share.record != record):
+            return []
+        at, key_id = (share.user_id, share.curve), share.key_id
+        gone: list[tuple[str, str]] = []
+        if share.state == ACTIVE:
+            kind = Kind.ENDORSED
+        else:
+            kind = Kind.RECOVERED if share.predecessor else Kind.MADE
+            _check_follows(cursor, share)
+            gone = cursor.execute(
+                "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
+                " RETURNING key_id, state",
+                (*at, key_id),
+            ).fetchall()
+        cursor.execute(
+            "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?", (record, key_id)
+        )
+        seen = events.seen(other)
+        self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
+        for old, state in gone:
+            if state == ACTIVE:
+                why = f"replaced by {key_id}"
+                self._log.write(cursor, Kind.RETIRED, *at, key_id=old, outcome=why)
         return [old for old, _ in gone]
 
     def abort(
-        self, user_id: str, curve: str, key_id: str, *, voted_for: bool = False
+        self,
+        user_id: str,
+        curve: str,
+        key_id: str,
+        *,
+        voted_for: bool = False,
+        replaces: str | None = None,
     ) -> StoredShare | None:
         """Never vote for an epoch; a prepared share of it goes.
 
         Args:
             voted_for: whether the other node has voted for it; unless it has, this node must hold
                 a share of it, or have aborted it before.
+            replaces: the key_id that it replaces, as that vote says.
 
         Returns:
             None, or the share, if this node has voted for it.
 
         Raises:
             OutOfStep: this node has voted for it, and has no such share any more; or it is of no
-                concern to either node.
+                concern to either node. ``Forgotten``: it may have, before its store was put back.
         """
         with self._database.transaction() as cursor:
             share = self._row(cursor, key_id)
@@ -418,6 +492,8 @@ class ShareStore:
             signed = _signed(cursor, key_id, user_id, curve)
             if share is None and signed is None and not voted_for:
                 raise OutOfStep("neither node has such a share, as far as it can tell")
+            if share is None and signed is None:
+                _check_remembered(cursor, user_id, curve, key_id, replaces)
             _sign_once(cursor, key_id, user_id, curve, "abort")
             if share is not None:
                 cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
@@ -443,6 +519,92 @@ class ShareStore:
                     why = "never in force"
                     self._log.write(cursor, Kind.RETIRED, *at, key_id=key_id, outcome=why)
         self._database.forget()
+
+    # ------------------------------------------------------------------ after a restore
+
+    def put_back(self, taken: str, *, both: bool) -> None:
+        """The store is from a backup: what nobody has voted for goes, and the rest waits to be
+        merged.
+
+        Args:
+            taken: when the backup was, for the log of events.
+            both: the other node's was put back, too, or so says whoever runs this one: go on from
+                what is here, though nobody remembers what has been retired or suspended since.
+        """
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM shares WHERE state = 'prepared'")
+            cursor.execute("UPDATE shares SET unmerged = 1")
+            cursor.execute("DELETE FROM made_since")
+            cursor.execute("DELETE FROM put_back")
+            cursor.execute("INSERT INTO put_back VALUES (?)", (int(both),))
+            self._log.write(cursor, Kind.RESTORED, "", "", outcome=f"from a backup of {taken}")
+        self._database.forget()
+
+    def merge(self, said: Heard, stripped: Callable[[StoredShare], bytes | None]) -> Open | None:
+        """Do what follows from what the other node knows of a key.
+
+        Args:
+            stripped: a share without multiplication state; None if it has none.
+
+        Returns:
+            Why the key must not be served yet, if it was put back; what follows otherwise has been
+            done all the same.
+        """
+        at = said.user_id, said.curve
+        with self._database.transaction() as cursor:
+            changed = self._retire(cursor, said)
+            rows = self._rows(cursor, *at)
+            active = next((share for share in rows if share.state == ACTIVE), None)
+            if active and active.key_id in said.suspended and not active.suspended_there:
+                changed |= self._suspended_there(cursor, active, stripped(active))
+            why = None
+            if any(share.unmerged for share in rows):
+                why = _still_open(cursor, said, rows, active)
+                if why is None:
+                    cursor.execute(
+                        "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
+                    )
+        if changed or self._database.remembers:
+            self._database.forget()
+        return why
+
+    def _retire(self, cursor: sqlite3.Cursor, said: Heard) -> bool:
+        """Put in force what both nodes have voted for, and drop what that has replaced; whether
+        there was anything to do."""
+        if (new := said.in_force) is None:
+            return False
+        rows = self._rows(cursor, said.user_id, said.curve)
+        mine = next((share for share in rows if share.key_id == new.key_id), None)
+        if mine is not None and mine.state == VOTED:
+            self._put_in_force(cursor, mine, new.record, new.head, "")
+            return True
+        gone = [share for share in rows if _outdated(share, new)]
+        for share in gone:
+            cursor.execute("DELETE FROM shares WHERE key_id = ?", (share.key_id,))
+            why = f"replaced by {new.key_id}, as both MPC nodes have signed"
+            at = share.user_id, share.curve
+            self._log.write(cursor, Kind.RETIRED, *at, key_id=share.key_id, outcome=why)
+        return bool(gone)
+
+    def _suspended_there(
+        self, cursor: sqlite3.Cursor, active: StoredShare, kept: bytes | None
+    ) -> bool:
+        why = active.suspended or "the other MPC node says that it is suspended"
+        cursor.execute(
+            "UPDATE shares SET suspended = ?, suspended_there = 1, share = ? WHERE key_id = ?",
+            (why, active.share if kept is None else kept, active.key_id),
+        )
+        if active.suspended is None:
+            at = active.user_id, active.curve
+            self._log.write(cursor, Kind.SUSPENDED, *at, key_id=active.key_id, outcome=why)
+        return kept is not None
+
+    def heard_suspended(self, key_ids: Collection[str]) -> None:
+        """Remember of shares that are here that the other node says they are suspended there."""
+        with self._database.transaction() as cursor:
+            cursor.executemany(
+                "UPDATE shares SET suspended_there = 1 WHERE key_id = ?", [(i,) for i in key_ids]
+            )
 
     # ------------------------------------------------------------------ otherwise
 
@@ -500,6 +662,11 @@ class ShareStore:
             )
 
     @staticmethod
+    def _rows(cursor: sqlite3.Cursor, user_id: str, curve: str) -> list[StoredShare]:
+        query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
+        return [StoredShare(*row) for row in cursor.execute(query, (user_id, curve))]
+
+    @staticmethod
     def _row(cursor: sqlite3.Cursor, key_id: str) -> StoredShare | None:
         row = cursor.execute(
             f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", (key_id,)
@@ -544,3 +711,55 @@ def _signed(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) -> st
         (user_id, curve, key_id),
     ).fetchone()
     return None if row is None else row[0]
+
+
+def _outdated(share: StoredShare, new: InForce) -> bool:
+    """Whether a share is of an epoch that another one has replaced, or never comes into force
+    because of it."""
+    if share.key_id == new.key_id or share.public_key != new.public_key:
+        return False
+    in_force = share.state == ACTIVE
+    return share.recoveries < new.number or (not in_force and share.recoveries == new.number)
+
+
+def _still_open(
+    cursor: sqlite3.Cursor, said: Heard, rows: Collection[StoredShare], active: StoredShare | None
+) -> Open | None:
+    """Why what the other node says does not do for a key to be served."""
+    both = cursor.execute("SELECT both FROM put_back").fetchone()
+    if both and both[0]:
+        return None
+    if said.restored:
+        return Open.BOTH_RESTORED
+    if active is not None and active.key_id not in (said.active, said.voted):
+        return Open.UNKNOWN
+    known = {share.key_id for share in rows}
+    if said.voted is not None and said.voted not in known and not _since(cursor, said.voted):
+        return Open.DOUBTFUL
+    return None
+
+
+def _check_remembered(
+    cursor: sqlite3.Cursor, user_id: str, curve: str, key_id: str, replaces: str | None
+) -> None:
+    """See that an abort of what is not here contradicts no vote that has been forgotten, or does no
+    harm: what the epoch would have replaced is in force here.
+
+    Raises:
+        Forgotten: neither is so.
+    """
+    both = cursor.execute("SELECT both FROM put_back").fetchone()
+    if both is None or both[0] or _since(cursor, key_id):
+        return
+    active = cursor.execute(
+        "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
+        (user_id, curve),
+    ).fetchone()
+    if active is None or active[0] != replaces:
+        raise Forgotten("it may have voted for this epoch before its store was put back")
+
+
+def _since(cursor: sqlite3.Cursor, key_id: str) -> bool:
+    """Whether an epoch was made here after the store was put back."""
+    row = cursor.execute("SELECT 1 FROM made_since WHERE key_id = ?", (key_id,)).fetchone()
+    return row is not None

@@ -1,23 +1,106 @@
-"""What an MPC node says of a user's key to the other one, or to whoever asks, and has signed."""
+"""What an MPC node says, and has signed, of a user's key; and how a store that was put back from a
+backup is brought to know again what it has forgotten.
+
+A backup is an older state: since then its shares may have been replaced or suspended, and this node
+may have signed votes and aborts of which the backup knows nothing. So every share in a store that
+is put back is *unmerged*: nothing is signed, opened, recovered or made with it until the other node
+has told, under its signature and about this node's present boot, what it knows of the key (a
+``Testimony``). Then, in one transaction:
+
+* What both nodes have voted for is in force, whoever tells: this node's own signature is among the
+  two. If its share is here, it comes into force; older ones have been replaced, and go.
+* What is suspended there is suspended here, without its multiplication state.
+* The key is served again, if nothing is left open (``store.Open``).
+
+Until then the node still says what it holds (``standing``, ``holdings``, ``testify``), takes what
+makes it stricter (``suspend``, ``hear``), and signs for, or acts on, what needs no memory, so that
+what was interrupted comes to its end: ``activate`` and ``drop`` go by the signatures that are
+brought, ``endorse`` signs what it would have signed then. A vote takes a session, and none outlives
+a start: so no epoch is voted for whose abort has been forgotten.
+
+The other way round there is a choice. Asked for an abort of an epoch that it does not know, with
+the other node's vote for it, it may be one that it has itself voted for and forgotten:
+
+* It signs if what that epoch would replace is in force here. Nothing is lost then, whatever it had
+  signed: the other node drops the epoch only if it has not put it in force, and goes on with the
+  same shares as this one. As long as the other one still has that vote, the key stays unmerged
+  (``DOUBTFUL``), so that whoever has kept this node's forgotten vote cannot put the epoch in force
+  there and have the replaced share served here. What is left to a corrupt gateway: to undo, after a
+  restore, a recovery that it had told the client of and not the other node. An honest one asks for
+  no such abort, as its registry remembers both votes before anybody acts on them.
+* It does not sign otherwise (``Forgotten``): the epoch may be the only one of this key, and the
+  abort would have the other node drop it. So a user whose first key was cut off between the votes
+  cannot make one on that curve until a newer backup is put back, or this store is put back with
+  ``--other-restored-too``.
+
+Of a key that was made after the backup nothing is here: it is no key here, nobody makes a second
+one, since the other node holds the first and votes for no other, and no abort of it is signed.
+
+If both stores were put back, neither node can tell what both have forgotten. Then a key stays
+refused, unless one of them was put back with ``--other-restored-too``: whoever runs it has decided
+that what is in the two backups counts, and that what was retired or suspended after the newer of
+them may come back.
+
+What nobody knows comes back all the same: a suspension of which the other node had not heard. The
+gateway carries each at once (``gateway.attestations``).
+"""
 
 from __future__ import annotations
 
-from mpcsim.ids import PartyId
+from collections.abc import Callable
+from typing import Final
+
+from mpcsim.ids import ROLES, PartyId
+from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.identity import Identity
-from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.mpc_node.peer import Peer
+from mpcsim.mpc_node.store import Heard, InForce, Open, ShareStore, StoredShare
 from mpcsim.mpc_node.voting import Voting
+from mpcsim.rpc.errors import BAD_REQUEST, Refused, another_boot, not_merged
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.statements import MAX_EPOCHS, SignedTestimony, Testify, Testimony
+from mpcsim.rpc.statements import (
+    MAX_EPOCHS,
+    Held,
+    RecordError,
+    SignedTestimony,
+    Testify,
+    Testimony,
+    signed_by,
+)
+
+WHY: Final = {
+    Open.BOTH_RESTORED: "so has the {}'s: neither knows what has been retired or suspended since; "
+    "restore one of the two once more, with --other-restored-too, to go on from what is here",
+    Open.UNKNOWN: "the {} does not know its share of this key: restore the backup that belongs to "
+    "it, or, with --other-restored-too, go on from what is here",
+    Open.DOUBTFUL: "the {} has voted for newer shares of this key, as this one may have, too: "
+    "recover the key",
+}
+"""What is said of a key that is still not served: after "has been restored and"."""
 
 
 class Testimonies:
     """One MPC node's. Any thread may call."""
 
-    def __init__(self, me: PartyId, store: ShareStore, identity: Identity, voting: Voting) -> None:
+    def __init__(
+        self,
+        me: PartyId,
+        store: ShareStore,
+        identity: Identity,
+        peer: Peer,
+        voting: Voting,
+        decoded: Callable[[StoredShare], KeyShare],
+    ) -> None:
+        """
+        Args:
+            decoded: a share; raises ``NodeFailed`` if it is damaged.
+        """
         self._me = me
         self._store = store
         self._identity = identity
+        self._peer = peer
         self._voting = voting
+        self._decoded = decoded
 
     def made(self, ask: Testify) -> SignedTestimony:
         """This node's, as of one moment.
@@ -40,6 +123,60 @@ class Testimonies:
             int(any(share.unmerged for share in held)),
         )
         return SignedTestimony(statement, self._identity.sign(statement))
+
+    def hear(self, signed: SignedTestimony, boot: bytes) -> None:
+        """Merge what the other node says of a key.
+
+        Args:
+            boot: this node's present one.
+
+        Raises:
+            Refused: it is not the other's, or said to somebody else, or before this start.
+            Unmerged: something is left open, and the key is not served; what else follows has been
+                done.
+        """
+        said, other = signed.statement, self._peer.party
+        if said.party != other or not signed_by(self._peer.identity(), said, signed.signature):
+            raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
+        if said.nonce != boot:
+            raise another_boot(self._me)
+        heard = Heard(
+            said.user_id,
+            said.curve_name,
+            self._in_force(said),
+            said.active.epoch.hex() if said.active else None,
+            said.voted.epoch.hex() if said.voted else None,
+            frozenset(epoch.hex() for epoch in said.suspended),
+            bool(said.restored),
+        )
+        left = self._store.merge(heard, self._stripped)
+        if left is not None:
+            raise not_merged(self._me, WHY[left].format(ROLES[other]))
+
+    def _in_force(self, said: Testimony) -> InForce | None:
+        """What the other holds in force, if this node has voted for it, too."""
+        held: Held | None = said.active
+        if held is None or held.record is None:
+            return None
+        try:
+            record = held.record.check(self._voting.identities())
+        except RecordError:
+            return None
+        at = record.user_id, record.curve_name
+        if at != (said.user_id, said.curve_name):
+            return None
+        head = held.record.heads[self._peer.party]
+        return InForce(
+            record.key_id, bytes(record.public_key), record.number, held.record.to_bytes(), head
+        )
+
+    def _stripped(self, stored: StoredShare) -> bytes | None:
+        share = self._decoded(stored)
+        for peer, state in share.peers.items():
+            if state.multiplication is not None:
+                share = share.without_multiplication(peer)
+        found = share.to_bytes()
+        return None if found == stored.share else found
 
 
 def _in_state(state: str, shares: list[StoredShare]) -> StoredShare | None:

@@ -19,8 +19,15 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.keyshare import PublicKeyRecord
 from mpcsim.mpc_node.identity import Identity
-from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
-from mpcsim.rpc.errors import BAD_REQUEST, CONFLICT, NodeFailed, Refused, store_failed
+from mpcsim.mpc_node.store import Forgotten, OutOfStep, ShareStore, StoredShare
+from mpcsim.rpc.errors import (
+    BAD_REQUEST,
+    CONFLICT,
+    NodeFailed,
+    Refused,
+    not_merged,
+    store_failed,
+)
 from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
 from mpcsim.rpc.statements import (
     Abort,
@@ -87,7 +94,7 @@ class Voting:
         it takes besides is known before."""
         if found is None:
             raise OutOfStep("there is no such share to vote for")
-        public, identities = self._public_record(found), self._identities()
+        public, identities = self._public_record(found), self.identities()
         public_shares = shares_hash(public.to_bytes())
 
         def sign(share: StoredShare, head: LogHead) -> bytes:
@@ -115,7 +122,7 @@ class Voting:
             Refused: this node has not voted for this record, or the other one has not.
         """
         try:
-            agreed = record.check(self._identities())
+            agreed = record.check(self.identities())
         except RecordError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
         with self._in_step():
@@ -141,7 +148,11 @@ class Voting:
         abort, voted_for = body.abort, self._voted_for(body)
         with self._in_step():
             found = self._store.abort(
-                abort.user_id, abort.curve_name, abort.epoch.hex(), voted_for=voted_for
+                abort.user_id,
+                abort.curve_name,
+                abort.epoch.hex(),
+                voted_for=voted_for,
+                replaces=_replaced(body.vote),
             )
         return Ended(None if found else self._identity.sign(abort), self.held(found))
 
@@ -165,7 +176,12 @@ class Voting:
         with self._in_step():
             self._store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
 
-    def _identities(self) -> dict[PartyId, bytes]:
+    def identities(self) -> dict[PartyId, bytes]:
+        """Of both MPC nodes, as far as this one knows them.
+
+        Raises:
+            NodeFailed: the other one has not been met.
+        """
         return {self._me: self._identity.public, self._other: self._peer()}
 
     def held(self, share: StoredShare | None) -> Held | None:
@@ -208,5 +224,14 @@ class Voting:
     def _in_step(self) -> Iterator[None]:
         try:
             yield
+        except Forgotten:
+            why = "may have voted for these shares of this key before: restore a newer backup"
+            raise not_merged(self._me, why) from None
         except OutOfStep as error:
             raise Refused(CONFLICT, f"the {ROLES[self._me]} refuses: {error}") from None
+
+
+def _replaced(vote: SignedRecord | None) -> str | None:
+    """The key_id of the shares that those voted for replace."""
+    predecessor = None if vote is None else vote.record.predecessor
+    return None if predecessor is None else predecessor.hex()

@@ -27,6 +27,10 @@ BUSY_S: Final = 5.0
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
+LAYOUT: Final = 1
+"""Of all stores, in SQLite's ``user_version``; 0 in those of versions that did not write it. A
+change that earlier versions cannot read raises it: they refuse what they do not know."""
+
 REGISTRY: Final = "gateway"
 """The role of the gateway's store, beside those of the MPC nodes."""
 
@@ -44,6 +48,7 @@ class StoreTrouble(Enum):
     LOCKED = "another process keeps it locked"
     READ_ONLY = "it may not be written to"
     DAMAGED = "it is damaged, or not a store of this kind; put a whole one in its place"
+    NEWER = "it was written by a newer version of mpcsim, which alone can read it"
     OUT_OF_REACH = "it cannot be opened, read or written"
 
 
@@ -124,11 +129,16 @@ class Database:
         # Not the quick one, which leaves out whether indexes say what the tables say.
         if self._writer.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise self.damaged()
+        (layout,) = self._writer.execute("PRAGMA user_version").fetchone()
+        if layout > LAYOUT:
+            raise StoreFailed(self._path, StoreTrouble.NEWER)
         self._writer.executescript(_DEPLOYMENT + schema)
         for table, name, declaration in added:
             columns = self._writer.execute(f"SELECT name FROM pragma_table_info('{table}')")
             if (name,) not in columns.fetchall():
                 self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {name} {declaration}")
+        if layout < LAYOUT:
+            self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
         self._empty_log()  # a process that was killed may have left what it had deleted
         # What is in memory belongs to its connection.
         self._reader = self._writer if in_memory else _connect(self._path)

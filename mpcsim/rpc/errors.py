@@ -62,6 +62,11 @@ class NodeFailed(Refused):
         self.party = party
 
 
+class Unmerged(NodeFailed):
+    """An MPC node's store was put back from a backup, and what the other node knows of this key has
+    not reached it since, or does not do."""
+
+
 class LinkFailed(NodeFailed):
     """An MPC node did not answer. What it did before is not known."""
 
@@ -113,6 +118,19 @@ def not_attested(me: PartyId, other: PartyId) -> NodeFailed:
         "suspended"
     )
     return NodeFailed(FAILED_DEPENDENCY, text, other)
+
+
+def unmerged(me: PartyId, other: PartyId) -> Unmerged:
+    return not_merged(me, f"has not heard from the {ROLES[other]} about this key yet")
+
+
+def not_merged(me: PartyId, why: str) -> Unmerged:
+    """
+    Args:
+        why: what has not happened, after "has been restored and".
+    """
+    text = f"the {ROLES[me]}'s store has been restored and {why}"
+    return Unmerged(FAILED_DEPENDENCY, text, me)
 
 
 def suspended() -> Refused:

@@ -7,7 +7,7 @@ from typing import Any
 from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
-from mpcsim.rpc.errors import NodeFailed, Refused, failed
+from mpcsim.rpc.errors import NodeFailed, Refused, Unmerged, failed
 from mpcsim.rpc.grants import AnotherBoot, GrantRefused
 
 
@@ -22,6 +22,8 @@ def to_json(refused: Refused, me: PartyId) -> dict[str, Any]:
             said["kind"] = "boot"
         case GrantRefused():
             said["kind"] = "grant"
+        case Unmerged():
+            said["kind"] = "unmerged"
         case NodeFailed():
             said["kind"] = "node"
     if refused.retry_after_s is not None:
@@ -49,6 +51,8 @@ def from_json(status: int, body: bytes, party: PartyId) -> Refused:
             return AnotherBoot(text)
         case "grant":
             return GrantRefused(text)
+        case "unmerged":
+            return Unmerged(status, text, party)
         case "node":
             return NodeFailed(status, text, party)
         case _:

@@ -293,7 +293,7 @@ def found(path, share):
 def crowded(path):
     """A store with shares of others, and a key in force."""
     with closing(ShareStore(path)) as store:
-        marks = ", ".join("?" * 11)
+        marks = ", ".join("?" * len(astuple(stored("any"))))
         with store._database.transaction() as cursor:
             for n in range(20):
                 other = stored(f"other {n}", user=f"other {n}", share=os.urandom(500 * n))
