@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     # Here, because they import what is not on every platform.
     from mpcsim.cli import (
         attacks,
+        backup,
         bench,
         calibrate,
         capacity,
@@ -65,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
         calibrate,
         attacks,
         events,
+        backup,
     ):
         command.add(subparsers)
     return parser

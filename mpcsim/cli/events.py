@@ -50,7 +50,7 @@ def _line(event: Event) -> str:
     """Number, time and kind, and what else there is to it."""
     session = f"session {event.session}" if event.session else ""
     key = f"key {event.key_id}" if event.key_id else ""
-    who = f"user {event.user_id}"
+    who = f"user {event.user_id}" if event.user_id else ""
     parts = (str(event.number), event.time, event.event, who, event.curve, key, session)
     text = " ".join(filter(None, parts))
     return f"{text}: {event.outcome}" if event.outcome else text

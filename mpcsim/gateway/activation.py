@@ -207,7 +207,7 @@ class Activation:
         """Bring an MPC node what the other one says of a key; under the decision's lock."""
         (other,) = self._links.keys() - {party}
         said = await self._testimony(other, party, user_id, curve, times)
-        await self._said(party, Scope("merge", user_id), said, times)
+        await self._links[party].asked(Scope("merge", user_id), said, times)
 
     async def _testimony(
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
@@ -215,7 +215,7 @@ class Activation:
         """What an MPC node says of a key, to the other one as that one is since its last start."""
         boot = (await self._links[to].hello(fresh=True)).boot
         scope, body = Scope("testify", user_id), Testify(user_id, curve, boot)
-        return answered(SignedTestimony, by, await self._said(by, scope, body, times))
+        return answered(SignedTestimony, by, await self._links[by].asked(scope, body, times))
 
     async def _merge_put_back(self, user_id: str, curve: str, times: Times | None = None) -> bool:
         """Have MPC nodes whose stores were put back hear of a key, if they have not; whether there
@@ -303,18 +303,12 @@ class Activation:
 
     async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
         try:
-            return await self._said(request.party, request.scope, request.body, times)
+            return await self._links[request.party].asked(request.scope, request.body, times)
         except Refused as refused:
             return refused
         except Exception as error:  # what it has done by then is not known
             LOG.error("%s %s: %s", ROLES[request.party], request.scope.verb, type(error).__name__)
             return failed(request.party)
-
-    async def _said(
-        self, party: PartyId, scope: Scope, body: wire.Body, times: Times | None
-    ) -> bytes:
-        link = self._links[party]
-        return await (link.ask(scope, body) if times is None else link.call(scope, body, times))
 
     def decision(self, user_id: str, curve: str) -> asyncio.Lock:
         """Held while it is decided which key of a user and curve is in force."""

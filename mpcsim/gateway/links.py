@@ -219,6 +219,10 @@ class Link:
         """
         return await self._ask(scope, body.to_bytes())
 
+    async def asked(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
+        """As ``call``; or as ``ask``, where there are no times."""
+        return await (self.ask(scope, body) if times is None else self.call(scope, body, times))
+
     @property
     def known(self) -> wire.Hello | None:
         """Who the node is, as it last said; None: it has not been heard of yet."""

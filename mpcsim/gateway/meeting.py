@@ -1,9 +1,9 @@
 """The MPC nodes hear of each other, and what the gateway's start has to see to.
 
 At the start, or as soon as both can be reached: they end the sessions that the gateway's last run
-has left open, hear who the other is, and what was left undecided comes to its end. They hear of
-each other again when one of them says something else than it did, or was refused: nothing that is
-said once stays.
+has left open, hear who the other is and what is suspended there, and what was left undecided comes
+to its end. They hear of each other again when one of them says something else than it did, or was
+refused: nothing that is said once stays.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import permutations
 from typing import Final
 
 from mpcsim.gateway.activation import Activation
+from mpcsim.gateway.attestations import Attestations
 from mpcsim.gateway.links import Link
 from mpcsim.ids import PartyId
 from mpcsim.rpc import pins, wire
@@ -35,7 +36,11 @@ class Meeting:
     """Of both MPC nodes."""
 
     def __init__(
-        self, links: Mapping[PartyId, Link], activation: Activation, clock: Callable[[], float]
+        self,
+        links: Mapping[PartyId, Link],
+        activation: Activation,
+        attestations: Attestations,
+        clock: Callable[[], float],
     ) -> None:
         """
         Args:
@@ -43,6 +48,7 @@ class Meeting:
         """
         self._links = links
         self._activation = activation
+        self._attestations = attestations
         self._clock = clock
         self._reset: set[PartyId] = set()
         """Those that have ended the sessions of an earlier gateway: once, the others are ours."""
@@ -65,6 +71,7 @@ class Meeting:
         if self._strange:
             await self._introduce()
         if not self._over:
+            await self._attestations.at_start()
             await self._activation.resolve_at_start()
             self._over = True
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from starlette.requests import ClientDisconnect
@@ -109,15 +109,18 @@ class Streaming:
         sessions: Sessions,
         links: Mapping[PartyId, Link],
         carrier: Carrier,
+        aborted: Callable[[PartyId], Awaitable[None]],
         forwarding: str | None = None,
     ) -> None:
         """
         Args:
+            aborted: as of ``Waves``.
             forwarding: ``store`` or ``stream``; None: as the carrier has it.
         """
         self._sessions = sessions
         self._links = links
         self._carrier = carrier
+        self._aborted = aborted
         self._forwarding = forwarding
         self._under_way: set[asyncio.Task[bool]] = set()
 
@@ -217,8 +220,11 @@ class Streaming:
             check_header(session, CLIENT, envelope)
             sent.append(envelope)
 
+        said: list[Envelope] = []
+
         def to_client(envelope: Envelope) -> None:
             check_header(session, party, envelope)
+            said.append(envelope)
 
         def going_on() -> None:
             if not self._sessions.is_open(session):
@@ -241,6 +247,8 @@ class Streaming:
         upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on)
         await link.stream(scope, upward, body.size, asking.times, take)
         last = kept + _said(party, lambda _: answer.finish(), b"")
+        if any(envelope.kind == ABORT_KIND for envelope in said):
+            await self._aborted(party)
         if not answer.open and session.to_come <= 0:
             session.open_at.discard(party)
         return any(envelope.kind == ABORT_KIND for envelope in sent), last

@@ -50,7 +50,18 @@ Letter = tuple[Envelope, bytes]
 class Waves:
     """Carries messages."""
 
-    def __init__(self, sessions: Sessions, links: Mapping[PartyId, Link], carrier: Carrier) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        links: Mapping[PartyId, Link],
+        carrier: Carrier,
+        aborted: Callable[[PartyId], Awaitable[None]],
+    ) -> None:
+        """
+        Args:
+            aborted: told of an MPC node that has aborted a signature, before the client is.
+        """
+        self._aborted = aborted
         self._sessions = sessions
         self._links = links
         self._carrier = carrier
@@ -126,6 +137,8 @@ class Waves:
                     LOG.error("the %s says more than any protocol has it say", ROLES[party])
                     raise unintelligible(party)
                 under_way += letters
+                if not session.making and any(e.kind == ABORT_KIND for e, _ in letters):
+                    await self._aborted(party)
                 if opening:
                     begun[party] = answer
                 if not answer.open and session.to_come <= 0:

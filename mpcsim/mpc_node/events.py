@@ -201,14 +201,19 @@ def _parted(name: str, log: Sequence[Event], witness: str, seen_by: Iterable[Eve
         count, _, digest = event.outcome.partition(" ")
         if not count.isdecimal():
             return [f"{witness}: event {event.number} does not say what it has seen"]
+        its = f"(its event {event.number}, {event.time}){_restored(name, log)}"
         if (present := hashes.get(int(count))) is None:
             return [
-                f"{name}: it ends at event {len(log)}, but {witness} has seen event {count}"
-                f" (its event {event.number}, {event.time})"
+                f"{name}: it ends at event {len(log)}, but {witness} has seen event {count} {its}"
             ]
         if present.hex() != digest:
             return [
-                f"{name}: event {count}, or one before it, is not what {witness} has seen"
-                f" (its event {event.number}, {event.time})"
+                f"{name}: event {count}, or one before it, is not what {witness} has seen {its}"
             ]
     return []
+
+
+def _restored(name: str, log: Iterable[Event]) -> str:
+    """What may explain it."""
+    numbers = [e.number for e in log if e.event == Kind.RESTORED.value]
+    return f"; {name} was put back from a backup at event {numbers[-1]}" if numbers else ""

@@ -132,21 +132,22 @@ def open_gateway(
             making_wait_s=options.making_wait_s,
         )
         activation = Activation(registry, links, sessions)
-        meeting = Meeting(links, activation, options.clock)
+        attestations = Attestations(links, options.clock)
+        meeting = Meeting(links, activation, attestations, options.clock)
         if options.mpc_nodes is None:
             _at_once(meeting.hold())
-        waves = Waves(sessions, links, carrier)
+        waves = Waves(sessions, links, carrier, attestations.aborted)
         suspensions = Suspensions(registry, links, sessions)
         gateway = Gateway(
             registry,
             links,
             sessions,
             waves=waves,
-            streaming=Streaming(sessions, links, carrier, options.forwarding),
+            streaming=Streaming(sessions, links, carrier, attestations.aborted, options.forwarding),
             activation=activation,
             suspensions=suspensions,
             meeting=meeting,
-            attestations=Attestations(links, options.clock),
+            attestations=attestations,
         )
         issuer = TokenIssuer(registry.signing_key(), now)
         verifier = TokenVerifier(issuer.jwks(), "gateway", now)

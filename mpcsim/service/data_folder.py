@@ -171,8 +171,8 @@ def _move(data: Path, claims: ExitStack) -> None:
             with suppress(FileNotFoundError):
                 os.rename(f"{old}{suffix}", f"{new}{suffix}")
             # Never the database before its log is safely there.
-            _sync(new.parent)
-            _sync(data)
+            sync(new.parent)
+            sync(data)
     LOG.info("moved in %s: %s", data, ", ".join(f"{file_of(r)} to {r}/" for r in found))
 
 
@@ -199,6 +199,17 @@ def _deployment(data: Path, roles: Iterable[str], rng: Rng) -> str:
 
 
 # ---------------------------------------------------------------------- links
+
+
+def deployments(data: Path, role: str) -> set[str]:
+    """The deployments that a service is part of, as the links in its own folder say: none or one.
+
+    Raises:
+        UsageError: a link cannot be read.
+    """
+    ends = MPC_NODES if role == REGISTRY else [p for p in MPC_NODES if ROLES[p] == role]
+    found = [_read(link_file(data, role, party)) for party in ends]
+    return {secret.deployment for secret in found if secret is not None}
 
 
 def _links(data: Path, party: PartyId) -> list[LinkSecret]:
@@ -237,10 +248,10 @@ def _write(path: Path, secret: LinkSecret) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(new, path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """Make renamings in a folder durable."""
     opened = os.open(folder, os.O_RDONLY)
     try:

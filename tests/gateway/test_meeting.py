@@ -38,7 +38,9 @@ def run(work):
 
 def anew(gateway, clock):
     """The meeting of a gateway that has been started anew, while its MPC nodes have not."""
-    gateway.gateway.meeting = Meeting(gateway.links, gateway.gateway.activation, clock)
+    gateway.gateway.meeting = Meeting(
+        gateway.links, gateway.gateway.activation, gateway.gateway.attestations, clock
+    )
     return gateway.gateway.meeting
 
 

@@ -137,7 +137,7 @@ class Stage:
         """Start the gateway anew, as far as the MPC nodes hear of that."""
         gateway = self.service.gateway.gateway
         gateway.meeting = type(gateway.meeting)(
-            gateway.links, gateway.activation, gateway.meeting._clock
+            gateway.links, gateway.activation, gateway.attestations, gateway.meeting._clock
         )
         self.run(gateway.meeting.hold())
 

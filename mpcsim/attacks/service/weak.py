@@ -572,7 +572,9 @@ class _MeetsOnce(Meeting):
 
 def _meets_once(service: LocalService) -> None:
     gateway = service.gateway.gateway
-    gateway.meeting = _MeetsOnce(gateway.links, gateway.activation, gateway.meeting._clock)
+    gateway.meeting = _MeetsOnce(
+        gateway.links, gateway.activation, gateway.attestations, gateway.meeting._clock
+    )
 
 
 TURNS_ON_ITS_WORD: Final = Part(
