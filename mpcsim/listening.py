@@ -26,6 +26,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from mpcsim.error_codes import Code, of_framework
 from mpcsim.errors import UsageError
 from mpcsim.settings import seconds, setting, whole
 
@@ -370,10 +371,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def _answer(self, status: HTTPStatus, message: str) -> None:
         body = json.dumps({"error": message}).encode()
+        # The server is at its limit of connections, not out of reach.
+        full = status is HTTPStatus.SERVICE_UNAVAILABLE
+        code = Code.BUSY if full else of_framework(status)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in code.headers().items())
         self.transport.write(
-            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\n"
+            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\n%b"
             b"content-length: %d\r\nconnection: close\r\n\r\n%b"
-            % (status, status.phrase.encode(), len(body), body)
+            % (status, status.phrase.encode(), fields.lower().encode(), len(body), body)
         )
 
     def _is_due(self) -> bool:

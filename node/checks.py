@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
+from mpcsim.error_codes import Code
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta.schemes import built_in_scheme
 from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
+from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import Signing
 from mpcsim.vault import (
@@ -25,7 +27,7 @@ from mpcsim.vault import (
     answer_tag,
     open_share,
 )
-from node.errors import ApiError, BadRequest
+from node.errors import ApiError, BadRequest, UntrustedNode
 from node.models import StoredShare
 
 MAX_SHARE_BYTES: Final[Mapping[str, int]] = {"secp256k1": 1 << 15, "ed25519": 1 << 10}
@@ -158,12 +160,13 @@ def check_answer(
     expected = answer_tag(share.peers[signer].pair_secret, signer, session_id, mac)
     if not hmac.compare_digest(expected, reply.answers or b""):
         text = f"The {ROLES[signer]} has answered another request than this one; try again"
-        raise ApiError(500, text)
+        raise UntrustedNode(text)
 
 
 def cannot_begin(why: object) -> ApiError:
     """500: a session that is not even begun."""
-    return ApiError(500, f"MPC session cannot begin: {why}")
+    code = why.code if isinstance(why, Refused) else Code.ABORTED
+    return ApiError(500, f"MPC session cannot begin: {why}", code)
 
 
 def agreed_record(records: Mapping[PartyId, bytes], key: KeyRecord) -> PublicKeyRecord:
@@ -176,17 +179,17 @@ def agreed_record(records: Mapping[PartyId, bytes], key: KeyRecord) -> PublicKey
         ApiError: they do not, or it is of another key.
     """
     if set(records) != set(MPC_NODES) or len(set(records.values())) != 1:
-        raise ApiError(500, "The MPC nodes do not agree on the key to recover")
+        raise UntrustedNode("The MPC nodes do not agree on the key to recover")
     try:
         record = PublicKeyRecord.from_bytes(next(iter(records.values())))
     except InvalidEncoding:
-        raise ApiError(500, "The MPC nodes' record of the key is damaged") from None
+        raise UntrustedNode("The MPC nodes' record of the key is damaged") from None
     if (record.curve_name, record.threshold, record.holders) != (
         key.curve_name,
         THRESHOLD,
         HOLDERS,
     ):
-        raise ApiError(500, "The MPC nodes hold a key of another kind")
+        raise UntrustedNode("The MPC nodes hold a key of another kind")
     check_named(record, key)
     return record
 
@@ -199,7 +202,7 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
     """
     found = record.epoch, record.public_key.encode(), record.chain_code
     if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
-        raise ApiError(500, "The MPC nodes have signed a record of other shares than these")
+        raise UntrustedNode("The MPC nodes have signed a record of other shares than these")
 
 
 def child_key(record: PublicKeyRecord | KeyRecord, path: Path) -> ExtendedKey:

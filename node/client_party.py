@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
 from mpcsim.encoding import NO_CONTEXT
+from mpcsim.error_codes import Code
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, Reason
 from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.protocol import Done, Output, Party, Send, Waiting
@@ -29,8 +30,8 @@ from mpcsim.rpc.mail import opened
 from node.errors import (
     ApiError,
     BadRequest,
-    Busy,
     Conflict,
+    Limited,
     NotFound,
     Unauthorized,
     Upstream,
@@ -65,7 +66,12 @@ class SessionAborted(ApiError):
         Args:
             suspended: whether the gateway refuses the key from now on; None if it need not.
         """
-        super().__init__(500, _abort_text(aborted, suspended))
+        recover = (
+            aborted.consequence is Consequence.BAN_AND_DISCARD_OT
+            or aborted.reason is Reason.SETUP_DISCARDED
+        )
+        code = Code.SUSPENDED if recover else Code.ABORTED
+        super().__init__(500, _abort_text(aborted, suspended), code)
         self.aborted = aborted
 
 
@@ -73,7 +79,7 @@ class SessionStuck(ApiError):
     """500: the client waits for messages, and the gateway has none."""
 
     def __init__(self, waiting: Waiting | None) -> None:
-        super().__init__(500, _waiting_text(waiting))
+        super().__init__(500, _waiting_text(waiting), Code.ABORTED)
 
 
 class ClientParty(Generic[R]):
@@ -236,7 +242,7 @@ def leaves_open(error: BaseException) -> bool:
     """Whether a session may be open at the gateway after this came of a request for it."""
     if isinstance(error, Upstream):
         return not 400 <= error.upstream_status < 500
-    return not isinstance(error, (BadRequest, Unauthorized, NotFound, Conflict, Busy))
+    return not isinstance(error, (BadRequest, Unauthorized, NotFound, Conflict, Limited))
 
 
 async def give_up(

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from mpcsim import __version__
+from mpcsim.error_codes import header_references, header_schemas, table
 
 TITLE: Final = "MPC key-share node"
 SUMMARY: Final = "Generates, recovers and uses key shares of threshold wallets."
@@ -17,9 +18,13 @@ A key is split between the caller, the service operator's MPC node and an indepe
 Two of the three sign; the private key exists nowhere. This node stores nothing: each call carries
 the caller's share, encrypted.
 
-Fields that a request has beyond those listed are ignored. Every error is `{"error": "..."}`.
-Answers carry `Server-Timing` (where the time went) and `X-Request-Id` (what the logs call this
-request; send one to choose it).
+Fields that a request has beyond those listed are ignored. Answers carry `Server-Timing` (where the
+time went) and `X-Request-Id` (what the logs call this request; send one to choose it).
+
+Every error is `{"error": "..."}`, which is for people. For programs there is `X-Error-Code`, whose
+values stay what they are, though there may be more of them one day; and `Retry-After` where it is
+a matter of time.
+
 """
 
 SECURITY: Final = "accessToken"
@@ -34,15 +39,19 @@ def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         title=TITLE,
         version=__version__,
         summary=SUMMARY,
-        description=DESCRIPTION,
+        description=DESCRIPTION + table("node"),
         routes=routes,
         separate_input_output_schemas=False,
     )
     for operations in document["paths"].values():
         for operation in operations.values():
             operation["responses"].pop("422", None)
+            for status, response in operation["responses"].items():
+                if status != "200":
+                    response["headers"] = header_references()
     document["security"] = [{SECURITY: []}]
     components = document["components"]
+    components["headers"] = header_schemas("node")
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
     components["securitySchemes"] = {

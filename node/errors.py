@@ -1,6 +1,7 @@
 """Every way in which a call to the node can fail, with the status and the text the caller gets.
 
 An error's answer is always ``{"error": "<message>"}``. Messages name fields, never their values.
+What a program is to do about it is in the headers (``mpcsim.error_codes``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from mpcsim.error_codes import Code, of_status
 from mpcsim.ids import PartyId
 
 OUTCOME_UNKNOWN: Final = (
@@ -16,18 +18,35 @@ OUTCOME_UNKNOWN: Final = (
     "recover it"
 )
 """Said where a key may have been made although no share could be returned."""
+_OF_NODES: Final = frozenset({Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED})
+"""Of a gateway's refusals, those that are about what the node says, not its caller."""
 MAX_DETAIL: Final = 400
 """Characters of an upstream's own text that are passed on."""
 
 
 class ApiError(Exception):
-    """A call that fails for a known reason: an HTTP status and a message for the caller."""
+    """A call that fails for a known reason: an HTTP status and a message for the caller.
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+    Args:
+        code: by default what the status says of itself.
+        retry_after: seconds after which the same call may succeed, where somebody says so.
+        headers: further ones.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: Code | None = None,
+        *,
+        retry_after: str | None = None,
+        headers: Mapping[str, str] = {},
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        self.headers = dict(headers or {})
+        self.code = code or of_status(status)
+        self.headers = {**self.code.headers(_seconds(retry_after)), **headers}
 
     def body(self) -> bytes:
         """The answer's body."""
@@ -37,8 +56,8 @@ class ApiError(Exception):
 class BadRequest(ApiError):
     """400: a parameter that is missing, malformed or does not fit the others."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(400, message)
+    def __init__(self, message: str, code: Code = Code.BAD_REQUEST) -> None:
+        super().__init__(400, message, code)
 
 
 class Unauthorized(ApiError):
@@ -55,7 +74,8 @@ class Unauthorized(ApiError):
         text = json.dumps(known, separators=(",", ":"))
         # RFC 6750, section 3.1: no error code for a request that carried no token.
         challenge = "Bearer" if detail.get("code") == 755 else 'Bearer error="invalid_token"'
-        super().__init__(401, f"Authentication failed: {text}", {"WWW-Authenticate": challenge})
+        message = f"Authentication failed: {text}"
+        super().__init__(401, message, headers={"WWW-Authenticate": challenge})
         self.why = why
 
 
@@ -67,32 +87,32 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the user's keys do not allow this, e.g. there is one of this curve already.
+    """409: the user's keys do not allow this, e.g. there is one of this curve already."""
 
-    Args:
-        retry_after: seconds after which it may be otherwise, where that is known.
-    """
-
-    def __init__(self, message: str, retry_after: str | None = None) -> None:
-        super().__init__(409, message, _retry(retry_after))
+    def __init__(
+        self, message: str, code: Code = Code.CONFLICT, retry_after: str | None = None
+    ) -> None:
+        super().__init__(409, message, code, retry_after=retry_after)
 
 
-class Busy(ApiError):
-    """429: as many keys are being made as the gateway makes at a time, and enough wait already.
-
-    Args:
-        retry_after: seconds after which it may be otherwise.
-    """
+class Limited(ApiError):
+    """429: more than the gateway does at a time, or within a while."""
 
     def __init__(self, message: str, retry_after: str | None = None) -> None:
-        super().__init__(429, message, _retry(retry_after))
+        super().__init__(429, message, retry_after=retry_after)
+
+
+class InForce(Conflict):
+    """409 of the gateway: the key that an Idempotency-Key was given for has been made. No caller
+    sees it: the key is recovered."""
 
 
 class NotConfigured(ApiError):
     """500: the node was started without the address of its gateway."""
 
     def __init__(self) -> None:
-        super().__init__(500, "WAAS_API_URL is not set: this node has no gateway to call")
+        message = "WAAS_API_URL is not set: this node has no gateway to call"
+        super().__init__(500, message, Code.NOT_CONFIGURED)
 
 
 class Upstream(ApiError):
@@ -102,6 +122,8 @@ class Upstream(ApiError):
         status: the upstream's HTTP status.
         reason: its reason phrase.
         detail: its own text; shortened, and printable on one line.
+        code: its own, or by its status. Where it says that it was asked wrongly, the caller of the
+            node has no part in that.
         party: the MPC node that failed, where the gateway says so.
         retry_after: seconds after which the same call may succeed, where the gateway says so.
         final: whether this is the gateway's own word on what has happened: not if something before
@@ -115,11 +137,14 @@ class Upstream(ApiError):
         detail: str,
         party: PartyId | None = None,
         *,
+        code: Code | None = None,
         retry_after: str | None = None,
         final: bool = True,
     ) -> None:
         text = f"Upstream returned {status} {reason}: {_one_line(detail)}"
-        super().__init__(500, text, _retry(retry_after))
+        said = code or of_status(status)
+        found = Code.INTERNAL if said in _OF_NODES else said
+        super().__init__(500, text, found, retry_after=retry_after)
         self.upstream_status = status
         self.party = party
         self.final = final
@@ -134,7 +159,7 @@ class UntrustedNode(ApiError):
     """500: behind the gateway is an MPC node that this node does not trust."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(500, message)
+        super().__init__(500, message, Code.UNTRUSTED_NODE)
 
 
 class Unreachable(ApiError):
@@ -160,7 +185,8 @@ class OutcomeUnknown(ApiError):
 
     def __init__(self, failure: ApiError) -> None:
         late = isinstance(failure, UpstreamTimeout)
-        super().__init__(504 if late else 502, f"{failure.message}. {OUTCOME_UNKNOWN}")
+        message = f"{failure.message}. {OUTCOME_UNKNOWN}"
+        super().__init__(504 if late else 502, message, Code.OUTCOME_UNKNOWN)
 
 
 def error_body(message: str) -> bytes:
@@ -170,9 +196,9 @@ def error_body(message: str) -> bytes:
     )
 
 
-def _retry(after: str | None) -> dict[str, str]:
-    """A Retry-After header (RFC 9110, section 10.2.3), if there is something to put into it."""
-    return {"Retry-After": after} if after and after.isdecimal() and len(after) <= 6 else {}
+def _seconds(after: str | None) -> str | None:
+    """What may be passed on of a Retry-After header (RFC 9110, section 10.2.3)."""
+    return after if after and after.isdecimal() and len(after) <= 6 else None
 
 
 def _one_line(text: str) -> str:

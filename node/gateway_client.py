@@ -12,27 +12,14 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from mpcsim import strict_json
-from mpcsim.algebra.curves import CURVES
 from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.error_codes import Code, told
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import Path, path_text
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
-from mpcsim.rpc.errors import (
-    ANOTHER_BOOT,
-    BAD_REQUEST,
-    CONFLICT,
-    GENERATION,
-    NOT_FOUND,
-    RECOVERY,
-    TOO_MANY,
-    TOO_MANY_MAKINGS,
-    UNPROCESSABLE,
-    busy,
-    key_exists,
-    recovered_meanwhile,
-)
+from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, CONFLICT, UNAUTHORIZED, UNPROCESSABLE
 from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
 from mpcsim.rpc.transport import (
     ConnectionLost,
@@ -48,8 +35,9 @@ from node.errors import (
     AnotherBoot,
     ApiError,
     BadRequest,
-    Busy,
     Conflict,
+    InForce,
+    Limited,
     NotFound,
     Unauthorized,
     Unreachable,
@@ -83,16 +71,8 @@ _HELLO: Final = {
     "boot": BOOT_BYTES,
 }
 """Members of what the gateway says of an MPC node, in hex; with their sizes."""
-_CONFLICTS: Final = frozenset(
-    str(refused)
-    for refused in (
-        *(key_exists(curve) for curve in CURVES),
-        busy(GENERATION),
-        busy(RECOVERY),
-        recovered_meanwhile(),
-    )
-)
-"""Refusals that tell a caller about the user's keys, and are passed on as they are."""
+_MAKING: Final = frozenset(wire.PREFIX + verb for verb in ("generate", "recover", "activate"))
+"""Where a key is made: what another call is at with it may be told."""
 
 _Record = Annotated[bytes, BeforeValidator(_from_base64)]
 
@@ -352,7 +332,7 @@ class GatewayClient:
         except TransportFailed as failed:
             raise _no_answer(failed) from None
         if not 200 <= reply.status < 300:
-            raise _refusal(reply)
+            raise _refusal(reply, making=path in _MAKING)
         return reply.body
 
 
@@ -382,23 +362,36 @@ def _no_answer(failed: TransportFailed) -> ApiError:
             return Unreachable()
 
 
-def _refusal(reply: Reply) -> ApiError:
-    """What an error of the gateway is to a caller of the node."""
+def _refusal(reply: Reply, making: bool) -> ApiError:
+    """What an error of the gateway is to a caller of the node.
+
+    Args:
+        making: of a request that makes a key.
+    """
     # Of an answer that is not the gateway's, nothing is passed on: who knows what is in it.
     said = _members(reply.body) or {}
-    if reply.status == 401 and {"code", "message"} <= said.keys():
+    if reply.status == UNAUTHORIZED and {"code", "message"} <= said.keys():
         return Unauthorized(said)
     text = said.get("error")
     if not isinstance(text, str):
         return Upstream(reply.status, reply.reason, "no explanation", final=False)
-    if reply.status == NOT_FOUND:
-        return NotFound(text)
-    if reply.status == UNPROCESSABLE:
+    code, after = told(reply.code, reply.status), reply.retry_after
+    match code:
+        case Code.NOT_FOUND:
+            return NotFound(text)
+        case Code.IDEMPOTENCY_KEY_USED:
+            return BadRequest(text, code)
+        case Code.IN_FORCE if making:
+            return InForce(text, code)
+        case Code.KEY_EXISTS | Code.KEY_CHANGED | Code.BUSY if making:
+            return Conflict(text, code, after)
+        case Code.LIMITED:
+            return Limited(text, after)
+    if reply.status == UNPROCESSABLE:  # at the end of the path is no key
         return BadRequest(text)
-    if reply.status == CONFLICT and text in _CONFLICTS:
-        return Conflict(text, reply.retry_after)
-    if reply.status == TOO_MANY and text == TOO_MANY_MAKINGS:
-        return Busy(text, reply.retry_after)
+    if making and reply.status == CONFLICT and reply.code is None:
+        # A gateway of an earlier version: which of the above it is stands in its text alone.
+        return Conflict(text, code, after)
     party = said.get("party")
     kind = AnotherBoot if reply.status == ANOTHER_BOOT else Upstream
     return kind(
@@ -406,7 +399,8 @@ def _refusal(reply: Reply) -> ApiError:
         reply.reason,
         text,
         party if party in MPC_NODES else None,
-        retry_after=reply.retry_after,
+        code=code,
+        retry_after=after,
         final=said.get("undecided") is not True,
     )
 

@@ -45,6 +45,7 @@ from mpcsim.capacity.simulation.driving import Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.simulation.shape import CALLER, NODE
 from mpcsim.capacity.workload import OPERATIONS
+from mpcsim.error_codes import HEADER, Code
 from mpcsim.errors import MpcError, UsageError, unknown
 from mpcsim.sim.run.clock import VirtualLoop
 from mpcsim.vault import Argon2Cost
@@ -330,10 +331,11 @@ class _Asking:
     """Is given the answer of a call that has succeeded; False: it is a refusal all the same."""
 
     def outcome(self, answer: httpx.Response) -> int:
-        """What an answer is to its caller. A refusal says so, or when to come again."""
+        """What an answer is to its caller. A refusal says so, or that somebody else is at it."""
         if answer.is_success:
             return kernel.DONE if self.take(answer.json()) else kernel.REFUSED
-        refused = answer.is_client_error or "retry-after" in answer.headers
+        busy = answer.headers.get(HEADER) == Code.BUSY.value
+        refused = answer.is_client_error or busy
         return kernel.REFUSED if refused else kernel.BROKEN
 
 

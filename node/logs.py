@@ -16,6 +16,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mpcsim.error_codes import Code
 from mpcsim.rpc import request_ids
 from mpcsim.rpc.logs import describe, formatter
 from node.errors import error_body
@@ -128,9 +129,8 @@ def configure(level: str, log_format: str) -> None:
 
 async def _answer_500(send: Send) -> None:
     body = error_body(INTERNAL_ERROR)
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-    ]
+    fields = {"content-type": "application/json", "content-length": str(len(body))}
+    fields |= Code.INTERNAL.headers()
+    headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": 500, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -36,7 +36,7 @@ from mpcsim.vault import (
 from node.checks import SealedShare, check_answer, check_identities
 from node.client_party import ClientParty
 from node.early import Asked, EarlySessions, vault_of
-from node.errors import AnotherBoot, ApiError, BadRequest, Upstream
+from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
 from node.gateway_client import GatewayClient
 from node.sessions import Caller, Sessions, boots, identities, seal_keys
 from node.suspensions import Report, Suspensions
@@ -151,7 +151,7 @@ class Presigner:
         made: tuple[Presignature, ...] = await begun.result()
         allowance = begun.reply.vault.allowance if begun.reply.vault else None
         if allowance is None:
-            raise ApiError(500, "The MPC nodes do not agree on the presignatures")
+            raise UntrustedNode("The MPC nodes do not agree on the presignatures")
         epoch, user_id = begun.share.record.epoch, caller.claims.user_id
         with timing.span("vault"):
             return [

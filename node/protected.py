@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from mpcsim import strict_json
+from mpcsim.error_codes import Code, of_framework
 from mpcsim.errors import InvalidEncoding
 from mpcsim.strict_json import DuplicateMember
 from node.auth import Authenticator
@@ -129,10 +130,10 @@ def error_answer(request: Request, error: Exception) -> Response:
         case ApiError():
             status, message, headers = error.status, error.message, error.headers
         case RequestValidationError():
-            status, message = 400, explain(error)
+            status, message, headers = 400, explain(error), Code.BAD_REQUEST.headers()
         case HTTPException():
             status, message = error.status_code, _framework_message(error)
-            headers = dict(error.headers or {})
+            headers = of_framework(status).headers() | dict(error.headers or {})
         case _:
             raise error
     record = record_of(request)

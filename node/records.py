@@ -10,17 +10,17 @@ from typing import Final
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
 from mpcsim.rpc.statements import KeyRecord, RecordError, SignedRecord
-from node.errors import ApiError
+from node.errors import UntrustedNode
 
 REMEMBERED: Final = 1024
 """Records whose signatures are not verified again; some 700 bytes each."""
 
 
-class UnsignedRecord(ApiError):
+class UnsignedRecord(UntrustedNode):
     """500: a key record that is not this user's, or that the MPC nodes have not both signed."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(500, f"The gateway's record of the key cannot be believed: {reason}")
+        super().__init__(f"The gateway's record of the key cannot be believed: {reason}")
 
 
 class Records:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from mpcsim import __version__
 from mpcsim.primitives.bip32 import parse_path
-from mpcsim.rpc.errors import TOO_MANY_MAKINGS
+from mpcsim.rpc.errors import too_many_makings
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
@@ -48,7 +48,7 @@ ERROR_EXAMPLES: Final[Mapping[int, str]] = {
     409: "secp256k1 key already exists for this user",
     413: "The body has more than 262144 bytes",
     415: "The content type must be application/json",
-    429: TOO_MANY_MAKINGS,
+    429: str(too_many_makings(1)),
     500: "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached",
     502: Unreachable().message,
     504: UpstreamTimeout().message,

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mpcsim.error_codes import Code
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import KeyShare
@@ -208,5 +209,6 @@ def _verified(share: KeyShare, message: bytes, signature: bytes, timing: Timing,
     """A signature in hex, if it is one."""
     with timing.span("compute"):
         if not signing.verifies(share.record, message, signature, path=path):
-            raise ApiError(500, "MPC session ended with a signature that does not verify")
+            text = "MPC session ended with a signature that does not verify"
+            raise ApiError(500, text, Code.ABORTED)
     return signature.hex()

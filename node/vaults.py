@@ -14,7 +14,7 @@ from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import OpenVault, UseProof, VaultOpened
 from mpcsim.vault import ReplyKey, SecretStore, VaultKey, VaultUse, WrongKey, share_key
 from node.checks import SealedShare, check_identities, check_named, opened_share
-from node.errors import AnotherBoot, ApiError, Upstream, UpstreamTimeout
+from node.errors import AnotherBoot, ApiError, UntrustedNode, Upstream, UpstreamTimeout
 from node.gateway_client import GatewayClient
 from node.sessions import Caller, Nodes, identities, seal_keys
 from node.suspensions import Suspensions
@@ -137,7 +137,7 @@ class Vaults:
         parties: Sequence[PartyId],
     ) -> tuple[VaultKey, KeyRecord]:
         """What these MPC nodes have opened, as ``open`` returns it."""
-        damaged = ApiError(500, "The MPC nodes' parts of the vault key are damaged")
+        damaged = UntrustedNode("The MPC nodes' parts of the vault key are damaged")
         if opened is None:
             raise damaged
         record = await self._gateway.record(opened.record, caller.claims.user_id, key_id=key_id)

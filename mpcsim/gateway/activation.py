@@ -37,6 +37,7 @@ from mpcsim.rpc.errors import (
     NodeFailed,
     Refused,
     Unmerged,
+    disagreement,
     do_not_fit,
     failed,
     key_exists,
@@ -120,7 +121,7 @@ class Activation:
             for failure in decision.failures:
                 LOG.warning("a new key is in force, but not everywhere: %s", failure)
             return decision.record
-        at_odds = Refused(CONFLICT, "the MPC nodes do not vote for the same record")
+        at_odds = disagreement("the MPC nodes do not vote for the same record")
         failure = decision.failures[0] if decision.failures else at_odds
         raise undecided(failure) if decision.open(body.key_id) else failure
 

@@ -2,7 +2,8 @@
 
 ``/auth`` and ``/member``: access tokens and users. ``/wallet/v1``: what is registered. ``/mpc/v1``:
 the MPC verbs, with binary bodies (``wire``). ``/api/docs``: the page that describes all of them
-(``openapi``). Every error is JSON with an ``error`` member; a 401 is ``{"code", "message"}``.
+(``openapi``). Every error is JSON with an ``error`` member, a 401 ``{"code", "message"}``; its code
+for programs is in a header (``mpcsim.error_codes``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from starlette.routing import Route
 
 from mpcsim import strict_json
 from mpcsim.algebra.curves import CURVES
+from mpcsim.error_codes import Code
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway.gateway import Gateway
 from mpcsim.gateway.links import Times
@@ -38,6 +40,7 @@ from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
+    UNAUTHORIZED,
     UNAVAILABLE,
     NodeFailed,
     Refused,
@@ -176,8 +179,7 @@ class _Api:
     async def login(self, request: Request) -> Response:
         """An access token for a user, to whoever has the API key and secret (HTTP Basic)."""
         if not self._registry.credentials().match(*_basic(request)):
-            challenge = {"WWW-Authenticate": "Basic"}
-            return JSONResponse({"error": "unknown API key or secret"}, 401, challenge)
+            return _challenged({"error": "unknown API key or secret"}, "Basic")
         form = _form(await read_body(request, MAX_FORM_BYTES))
         if form.get("grant_type") != "client_credentials":
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
@@ -368,18 +370,22 @@ def _refused(request: Request, error: Exception) -> Response:
         document["party"] = error.party
     if isinstance(error, Undecided):
         document["undecided"] = True
-    after = error.retry_after_s
-    return JSONResponse(document, error.status, {"Retry-After": str(after)} if after else None)
+    return JSONResponse(document, error.status, error.headers())
 
 
 def _store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return JSONResponse({"error": error.told}, UNAVAILABLE)
+    return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
 
 
 def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
     if isinstance(error, UnknownSigningKey):  # somebody has mixed something up
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
-    return JSONResponse(error.detail(), 401, {"WWW-Authenticate": "Bearer"})
+    return _challenged(error.detail(), "Bearer")
+
+
+def _challenged(document: dict[str, Any], scheme: str) -> Response:
+    headers = Code.UNAUTHORIZED.headers() | {"WWW-Authenticate": scheme}
+    return JSONResponse(document, UNAUTHORIZED, headers)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from itertools import permutations
 from typing import Final
 
+from mpcsim.error_codes import Code
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.attestations import Attestations
 from mpcsim.gateway.links import Link
@@ -112,7 +113,7 @@ class Meeting:
             NodeFailed: one of them took the other for somebody else when last asked.
         """
         for text, party in self._refused:
-            raise NodeFailed(UNAVAILABLE, text, party)
+            raise NodeFailed(UNAVAILABLE, text, party, code=Code.UNTRUSTED_NODE)
 
     async def begin(self) -> None:
         """At the start: wait a little for MPC nodes that are not up yet, then go on trying: what

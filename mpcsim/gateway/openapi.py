@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mpcsim import __version__
 from mpcsim.algebra.curves import CURVES
+from mpcsim.error_codes import header_references, header_schemas, table
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
@@ -34,8 +35,12 @@ that has a lock below, as `Authorization: Bearer <token>`, and to the REST node 
 Keys are made and used at the REST node, whose page is at its own `/api/docs`. It asks the gateway
 for that at `/mpc/v1/...`: **internal** endpoints with binary bodies, for nodes alone.
 
-Every error is `{"error": "..."}`, but for a 401 of a token: `{"code": ..., "message": ...}`.
 Answers carry `X-Request-Id`: what the logs call this request; send one to choose it.
+
+Every error is `{"error": "..."}`, but for a 401 of a token: `{"code": ..., "message": ...}`. For
+programs there is `X-Error-Code`, whose values stay what they are, though there may be more of them
+one day; and `Retry-After` where it is a matter of time.
+
 """
 
 TOKEN: Final = "accessToken"
@@ -248,19 +253,26 @@ def openapi_document(title: str, verbs: Iterable[str]) -> dict[str, Any]:
     for operations in accounts.values():
         for operation in operations.values():
             operation["responses"][str(UNAUTHORIZED)] = _unauthorized()
+    paths = {**_paths(), **accounts, **_internal(sorted(verbs))}
+    for operations in paths.values():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if not status.startswith("2"):
+                    response["headers"] = header_references()
     return {
         "openapi": "3.1.0",
         "info": {
             "title": title,
             "version": __version__,
             "summary": SUMMARY,
-            "description": DESCRIPTION,
+            "description": DESCRIPTION + table("gateway"),
         },
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
-        "paths": {**_paths(), **accounts, **_internal(sorted(verbs))},
+        "paths": paths,
         "security": [{TOKEN: []}],
         "components": {
             "schemas": {**_SCHEMAS, **smart_account.schemas()},
+            "headers": header_schemas("gateway"),
             "securitySchemes": {
                 TOKEN: {
                     "type": "http",

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from mpcsim.error_codes import Code
 from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.gateway.registry import Notice, Registry
 from mpcsim.gateway.sessions import Sessions
@@ -132,7 +133,8 @@ class Suspensions:
             return False
         self._refused[key_id] += 1
         asyncio.get_running_loop().call_later(FULL_S, self._release, key_id)
-        raise Refused(UNAVAILABLE, "too many suspensions of this key", round(FULL_S / 2))
+        text = "too many suspensions of this key"
+        raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
     async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         """First in memory, where it counts at once. It stays there unless the registry fails:

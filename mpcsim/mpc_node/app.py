@@ -42,7 +42,7 @@ def create_app(node: MpcNode) -> App:
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
-        return JSONResponse(to_json(error, node.me), error.status)
+        return JSONResponse(to_json(error, node.me), error.status, error.headers())
 
     return App(
         routes=[

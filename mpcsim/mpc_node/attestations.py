@@ -9,17 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from mpcsim.error_codes import Code
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.peer import Peer
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
-    CONFLICT,
     UNAVAILABLE,
     NodeFailed,
     Refused,
     not_attested,
+    suspended,
 )
 from mpcsim.rpc.statements import (
     ATTESTED_S,
@@ -67,7 +68,7 @@ class Attestations:
         suspended = self._store.suspended(MAX_ATTESTED + 1)
         if len(suspended) > MAX_ATTESTED:
             text = f"the {ROLES[self._me]} has more suspended keys than it can list"
-            raise NodeFailed(UNAVAILABLE, text, self._me)
+            raise NodeFailed(UNAVAILABLE, text, self._me, code=Code.BUSY)
         statement = Attested(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
         return SignedAttestation(statement, self._identity.sign(statement))
 
@@ -105,7 +106,7 @@ class Attestations:
         stored = self._store.find(key_id.hex())
         if stored is not None and stored.suspended_there:
             it = ROLES[self._peer.party]
-            raise Refused(CONFLICT, f"this key is suspended at the {it}; recover it")
+            raise suspended(f"this key is suspended at the {it}; recover it")
         heard = self._heard
         earliest_ms = (self._now() - ATTESTED_S) * 1000
         if heard is None or heard.at_ms < earliest_ms or self._early(heard):

@@ -38,6 +38,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mpcsim.encoding import NO_CONTEXT
+from mpcsim.error_codes import Code
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
 from mpcsim.ids import (
     BOOT_BYTES,
@@ -82,6 +83,7 @@ from mpcsim.rpc.errors import (
     no_such_session,
     not_authentic,
     store_failed,
+    suspended,
     unmerged,
 )
 from mpcsim.rpc.grants import Grant, GrantReader, Scope
@@ -314,7 +316,7 @@ class MpcNode:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         except StoreFailed as error:
             LOG.error("%s %s: %s", ROLES[self.me], verb, error)
-            raise store_failed(error.told, self.me) from None
+            raise store_failed(error.told, self.me, error.code) from None
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:
@@ -513,7 +515,7 @@ class MpcNode:
 
     def _signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
         if share.mta is not None and not share.usable(CLIENT):
-            raise Refused(CONFLICT, "this key was attacked; recover it")
+            raise suspended("this key was attacked; recover it")
         signers, session_id = (CLIENT, self.me), body.session_id
         try:
             if body.count:
@@ -601,7 +603,7 @@ class MpcNode:
             if party.session_id in self._sessions:
                 raise Refused(CONFLICT, "a session of this id is open")
             if len(self._sessions) >= MAX_SESSIONS:
-                raise Refused(CONFLICT, "too many sessions are open")
+                raise Refused(CONFLICT, "too many sessions are open", code=Code.BUSY)
             if alone and key_id:
                 if (alone, key_id) in self._busy:
                     raise busy(alone)
@@ -934,9 +936,8 @@ class MpcNode:
         stored = self._mine(user_id, key_id)
         self._check_merged(stored)
         if stored.suspended is not None:
-            raise Refused(
-                CONFLICT,
-                f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it",
+            raise suspended(
+                f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it"
             )
         return stored
 

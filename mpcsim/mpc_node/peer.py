@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from mpcsim.error_codes import Code
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rpc.database import file_of
@@ -53,6 +54,7 @@ class Peer:
                 f"the {it} has another identity than when the {self._me} first met it: put the "
                 f"right {file_of(it)} back",
                 self.party,
+                code=Code.UNTRUSTED_NODE,
             )
 
     def identity(self) -> bytes:

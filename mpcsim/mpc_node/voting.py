@@ -22,9 +22,9 @@ from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import Forgotten, OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
-    CONFLICT,
     NodeFailed,
     Refused,
+    disagreement,
     not_merged,
     store_failed,
 )
@@ -228,7 +228,7 @@ class Voting:
             why = "may have voted for these shares of this key before: restore a newer backup"
             raise not_merged(self._me, why) from None
         except OutOfStep as error:
-            raise Refused(CONFLICT, f"the {ROLES[self._me]} refuses: {error}") from None
+            raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None
 
 
 def _replaced(vote: SignedRecord | None) -> str | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, TypeVar
 
+from mpcsim.error_codes import Code
 from mpcsim.errors import MpcError
 from mpcsim.rpc import meter
 
@@ -62,6 +63,8 @@ class StoreFailed(MpcError):
         """
         super().__init__(f"{path}: {trouble.value}" + (f" ({detail})" if detail else ""))
         self.trouble = trouble
+        full = trouble is StoreTrouble.FULL
+        self.code = Code.DISK_FULL if full else Code.STORE_FAILED
         self.told = f"{Path(path).name}: {trouble.value}"
         """What may be told to anyone."""
 

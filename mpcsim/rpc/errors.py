@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mpcsim.error_codes import Code, of_status
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.ids import ROLES, PartyId
 
@@ -27,7 +28,6 @@ UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
 
 
-TOO_MANY_MAKINGS: Final = "too many keys are being made; try again later"
 SIGNING: Final = "signing session"
 GENERATION: Final = "generation"
 RECOVERY: Final = "recovery"
@@ -41,12 +41,28 @@ class Refused(MpcError):
     that node did is not known.
     """
 
-    def __init__(self, status: int, text: str, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        retry_after_s: int | None = None,
+        *,
+        code: Code | None = None,
+    ) -> None:
+        """
+        Args:
+            code: by default what the status says of itself.
+        """
         super().__init__(text)
         self.status = status
         """As in HTTP."""
+        self.code = code or of_status(status)
         self.retry_after_s = retry_after_s
-        """When the same request may succeed."""
+        """When the same request may succeed; None: ``code`` has to do."""
+
+    def headers(self) -> dict[str, str]:
+        """Of an answer that says this."""
+        return self.code.headers(self.retry_after_s)
 
 
 class Undecided(Refused):
@@ -57,8 +73,16 @@ class Undecided(Refused):
 class NodeFailed(Refused):
     """An MPC node cannot do its part, which is no fault of the caller's."""
 
-    def __init__(self, status: int, text: str, party: PartyId) -> None:
-        super().__init__(status, text)
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        party: PartyId,
+        retry_after_s: int | None = None,
+        *,
+        code: Code | None = None,
+    ) -> None:
+        super().__init__(status, text, retry_after_s, code=code)
         self.party = party
 
 
@@ -79,13 +103,13 @@ def timed_out(party: PartyId) -> LinkFailed:
     return LinkFailed(TIMED_OUT, f"the {ROLES[party]}'s MPC node did not answer in time", party)
 
 
-def store_failed(text: str, party: PartyId) -> NodeFailed:
-    return NodeFailed(UNAVAILABLE, text, party)
+def store_failed(text: str, party: PartyId, code: Code = Code.STORE_FAILED) -> NodeFailed:
+    return NodeFailed(UNAVAILABLE, text, party, code=code)
 
 
 def at_odds(party: PartyId) -> NodeFailed:
     text = f"the gateway and the {ROLES[party]}'s MPC node are at odds about what may be asked"
-    return NodeFailed(INTERNAL_ERROR, text, party)
+    return NodeFailed(INTERNAL_ERROR, text, party, code=Code.NOT_CONFIGURED)
 
 
 def do_not_fit() -> Refused:
@@ -93,6 +117,7 @@ def do_not_fit() -> Refused:
         UNAVAILABLE,
         "the stores of the gateway and the MPC nodes do not fit together for this key; nothing is "
         "dropped, and the gateway's log says what to do",
+        code=Code.STORES_APART,
     )
 
 
@@ -130,13 +155,13 @@ def not_merged(me: PartyId, why: str) -> Unmerged:
         why: what has not happened, after "has been restored and".
     """
     text = f"the {ROLES[me]}'s store has been restored and {why}"
-    return Unmerged(FAILED_DEPENDENCY, text, me)
+    return Unmerged(FAILED_DEPENDENCY, text, me, code=Code.RESTORED)
 
 
-def suspended() -> Refused:
-    return Refused(
-        CONFLICT, "this key is suspended: an MPC node was caught cheating with it; recover it"
-    )
+def suspended(
+    text: str = "this key is suspended: an MPC node was caught cheating with it; recover it",
+) -> Refused:
+    return Refused(CONFLICT, text, code=Code.SUSPENDED)
 
 
 def no_such_child(why: UsageError) -> Refused:
@@ -148,7 +173,7 @@ def no_such_user() -> Refused:
 
 
 def undecided(why: Refused) -> Undecided:
-    return Undecided(why.status, str(why))
+    return Undecided(why.status, str(why), code=Code.OUTCOME_UNKNOWN)
 
 
 def failed(party: PartyId) -> LinkFailed:
@@ -158,7 +183,7 @@ def failed(party: PartyId) -> LinkFailed:
 
 def unintelligible(party: PartyId) -> LinkFailed:
     text = f"the {ROLES[party]}'s MPC node answers something else than it was asked"
-    return LinkFailed(BAD_GATEWAY, text, party)
+    return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
 
 
 def no_such_session() -> Refused:
@@ -171,18 +196,24 @@ def no_such_presignature() -> Refused:
 
 
 def key_exists(curve: str) -> Refused:
-    return Refused(CONFLICT, f"{curve} key already exists for this user")
+    return Refused(CONFLICT, f"{curve} key already exists for this user", code=Code.KEY_EXISTS)
 
 
 def recovered_meanwhile() -> Refused:
-    return Refused(CONFLICT, "the key has been recovered meanwhile")
+    return Refused(CONFLICT, "the key has been recovered meanwhile", code=Code.KEY_CHANGED)
+
+
+def disagreement(text: str) -> Refused:
+    """What is in one store, or signed by one MPC node, does not let this happen."""
+    return Refused(CONFLICT, text, code=Code.STORES_APART)
 
 
 def too_many_makings(retry_after_s: int) -> Refused:
     """The gateway makes no more keys at a time, and enough wait already."""
-    return Refused(TOO_MANY, TOO_MANY_MAKINGS, retry_after_s)
+    return Refused(TOO_MANY, "too many keys are being made; try again later", retry_after_s)
 
 
 def busy(what: str, retry_after_s: int | None = None) -> Refused:
     """Somebody else is at it; they are not disturbed."""
-    return Refused(CONFLICT, f"a {what} for this key is in progress", retry_after_s)
+    text = f"a {what} for this key is in progress"
+    return Refused(CONFLICT, text, retry_after_s, code=Code.BUSY)

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mpcsim.error_codes import Code, of_framework
 from mpcsim.rpc import meter
 from mpcsim.rpc.carrier import Pieces
 from mpcsim.rpc.errors import TOO_LARGE, Refused
@@ -140,18 +141,19 @@ def _declared(request: Request, limit: int) -> int | None:
 def http_error(request: Request, error: Exception) -> Response:
     """For what Starlette refuses."""
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    headers = of_framework(error.status_code).headers() | dict(error.headers or {})
+    return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
 def gone(request: Request, error: Exception) -> Response:
     """For a caller who does not wait for the answer."""
-    return Response(status_code=400)
+    return Response(status_code=400, headers=Code.BAD_REQUEST.headers())
 
 
 def bug(request: Request, error: Exception) -> Response:
     """For what nobody foresaw. Its message may quote anything, so it is not logged."""
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
-    return JSONResponse({"error": "internal error"}, 500)
+    return JSONResponse({"error": "internal error"}, 500, Code.INTERNAL.headers())
 
 
 HANDLERS = {HTTPException: http_error, ClientDisconnect: gone, Exception: bug}

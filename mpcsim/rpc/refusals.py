@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpcsim import strict_json
+from mpcsim.error_codes import told
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
 from mpcsim.rpc.errors import NodeFailed, Refused, Unmerged, failed
@@ -16,7 +17,7 @@ def to_json(refused: Refused, me: PartyId) -> dict[str, Any]:
     Args:
         me: the MPC node that refuses; answers without it are not an MPC node's.
     """
-    said: dict[str, Any] = {"error": str(refused), "party": me}
+    said: dict[str, Any] = {"error": str(refused), "party": me, "code": refused.code.value}
     match refused:
         case AnotherBoot():
             said["kind"] = "boot"
@@ -46,14 +47,15 @@ def from_json(status: int, body: bytes, party: PartyId) -> Refused:
     text, after = said.get("error"), said.get("retry_after_s")
     if not isinstance(text, str) or not (after is None or isinstance(after, int)):
         return failed(party)
+    code = told(said.get("code"), status)
     match said.get("kind"):
         case "boot":
             return AnotherBoot(text)
         case "grant":
             return GrantRefused(text)
         case "unmerged":
-            return Unmerged(status, text, party)
+            return Unmerged(status, text, party, after, code=code)
         case "node":
-            return NodeFailed(status, text, party)
+            return NodeFailed(status, text, party, after, code=code)
         case _:
-            return Refused(status, text, after)
+            return Refused(status, text, after, code=code)

@@ -7,17 +7,18 @@ that never came is an error.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
 from yarl import URL
 
+from mpcsim.error_codes import HEADER, RETRY_AFTER
 from mpcsim.errors import MpcError
 from mpcsim.rpc import meter, request_ids
 from mpcsim.rpc.carrier import Pieces
@@ -48,8 +49,17 @@ class Reply:
 
     status: int
     body: bytes = field(repr=False)
+    code: str | None = None
+    """Of an error: its ``X-Error-Code`` header."""
     retry_after: str | None = None
     """Its ``Retry-After`` header."""
+
+    @classmethod
+    def of(cls, status: int, body: bytes, headers: Mapping[str, str]) -> Self:
+        """With what is in its headers; of a success, nothing."""
+        if status < 300:
+            return cls(status, body)
+        return cls(status, body, headers.get(HEADER), headers.get(RETRY_AFTER))
 
     @property
     def reason(self) -> str:
@@ -164,8 +174,8 @@ class HttpTransport:
                 headers=_headers(token, body),
                 allow_redirects=False,
             ) as response:
-                after = response.headers.get("Retry-After")
-                reply = Reply(response.status, await self._read(response), after)
+                data = await self._read(response)
+                reply = Reply.of(response.status, data, response.headers)
                 meter.arrived(self._base + path)
                 return reply
         except _FAILURES as error:
@@ -316,8 +326,7 @@ class AsgiTransport:
         response = await asgi.handle_async_request(request)
         if watched.broken_off:
             raise ConnectionLost
-        after = response.headers.get("Retry-After")
-        return Reply(response.status_code, await response.aread(), after)
+        return Reply.of(response.status_code, await response.aread(), response.headers)
 
 
 class _Watched:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from mpcsim.error_codes import Code
 from mpcsim.errors import MpcError
 
 
@@ -11,6 +12,7 @@ class SmartAccountError(MpcError):
     """Base of every refusal; the message is safe to show to the caller."""
 
     status: ClassVar[int] = 400
+    error_code: ClassVar[Code] = Code.BAD_REQUEST
 
 
 class BadRequest(SmartAccountError):
@@ -21,12 +23,14 @@ class UnknownOperation(SmartAccountError):
     """No operation of that identifier, or none at that step."""
 
     status = 404
+    error_code = Code.NOT_FOUND
 
 
 class Inconsistent(SmartAccountError):
     """Data that differ from those of an earlier step; the message names field and both values."""
 
     status = 409
+    error_code = Code.CONFLICT
 
 
 class Refused(SmartAccountError):
@@ -36,18 +40,21 @@ class Refused(SmartAccountError):
     """
 
     status = 422
+    error_code = Code.REVERTED
 
 
 class ChainUnavailable(SmartAccountError):
     """The chain's node cannot be reached, or answers with an error of its own."""
 
     status = 502
+    error_code = Code.UPSTREAM_DOWN
 
 
 class ChainTimeout(ChainUnavailable):
     """The chain's node does not answer in time."""
 
     status = 504
+    error_code = Code.UPSTREAM_LATE
 
 
 class NoContract(ChainUnavailable):

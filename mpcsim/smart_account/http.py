@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mpcsim import strict_json
+from mpcsim.error_codes import Code
 from mpcsim.errors import InvalidEncoding
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import BadRequest, SmartAccountError
@@ -34,6 +35,7 @@ class TooLarge(SmartAccountError):
     """The body is longer than any valid request."""
 
     status = 413
+    error_code = Code.UNSUPPORTED
 
 
 def routes(answer: Answer, authorize: Authorize) -> list[Route]:
@@ -57,7 +59,7 @@ def _route(endpoint: Endpoint, answer: Answer, authorize: Authorize) -> Route:
         except SmartAccountError as refused:
             # The chain's own words may hold half of a surrogate pair: UTF-8 has none.
             text = str(refused).encode(errors="backslashreplace").decode()
-            return JSONResponse({"error": text}, refused.status)
+            return JSONResponse({"error": text}, refused.status, refused.error_code.headers())
         return JSONResponse(reply)
 
     return Route(endpoint.path, handle, methods=[endpoint.method], name=endpoint.name.lower())

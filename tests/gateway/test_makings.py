@@ -14,7 +14,7 @@ from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.sessions import Sessions
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import TOO_MANY_MAKINGS
+from mpcsim.rpc.errors import too_many_makings
 from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
 from mpcsim.service import GatewayOptions
 from mpcsim.sim.network.topology import Network
@@ -23,7 +23,7 @@ from tests.gateway.test_sessions import nothing_open, refusal, run
 from tests.helpers.gateway import Client, Clock, Failed, open_with, reopen
 from tests.node.wallets import CHEAP
 
-TOO_MANY = (429, TOO_MANY_MAKINGS)
+TOO_MANY = (429, str(too_many_makings(1)))
 
 
 async def until(met):
@@ -407,7 +407,7 @@ def test_they_wait_in_virtual_time_and_signing_takes_as_long_as_alone():
     refused = [answer for answer in made if answer.status_code == 429]
     assert refused
     for answer in refused:
-        assert answer.json() == {"error": TOO_MANY_MAKINGS}
+        assert answer.json() == {"error": TOO_MANY[1]}
         assert answer.headers["Retry-After"] == "2"
         assert 1.25 < answer.elapsed.total_seconds() < 2.0
 

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 from jsonschema_rs import Draft202012Validator
 
+from mpcsim.error_codes import HEADER
+
 
 class Documented:
     """What an interface says of itself, and whether an answer is as it says."""
@@ -34,6 +36,8 @@ class Documented:
             if known[0] == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", known[1]), path)
         )
         self.seen.add(at)
+        if answer.is_error:
+            assert HEADER in answer.headers
         responses = self.operations()[at]["responses"]
         schema = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
         whole = {**schema, "components": self.document["components"]}

@@ -16,6 +16,7 @@ from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
 from mpcsim.encoding import NO_CONTEXT
+from mpcsim.error_codes import HEADER, Code
 from mpcsim.errors import Aborted
 from mpcsim.gateway.links import Link
 from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
@@ -115,6 +116,10 @@ class Client:
         response = await self.request("POST", wire.PREFIX + verb, content=content, headers=headers)
         self.sizes += [len(content), len(response.content)]
         self.statuses.append(response.status_code)
+        if response.is_error:
+            code = Code(response.headers[HEADER])
+            assert response.status_code in code.gateway, (response.status_code, code)
+            assert code.wait_s is None or response.headers["Retry-After"].isdecimal()
         return response
 
     async def ask(self, verb: str, body: wire.Body | bytes) -> bytes:

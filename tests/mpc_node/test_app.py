@@ -251,6 +251,7 @@ def test_the_grant_is_looked_for_in_its_header():
                 assert answer.json() == {
                     "error": "the request bears no grant",
                     "party": OPERATOR,
+                    "code": "unauthorized",
                     "kind": "grant",
                 }
             headers = {"authorization": f"bearer {text}", HEADER: "order-1"}

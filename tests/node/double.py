@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from mpcsim.error_codes import Code
 from mpcsim.primitives.bip32 import Path
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from node.errors import Conflict, NotFound
@@ -95,7 +96,7 @@ class WalletDouble:
         self, caller: Caller, curve: str, password: str, timing: Timing
     ) -> KeyShareRecord:
         if await self._enter(caller) and curve == "secp256k1":
-            raise Conflict(f"{curve} key already exists for this user")
+            raise Conflict(f"{curve} key already exists for this user", Code.KEY_EXISTS)
         with timing.span("argon2"):
             await asyncio.sleep(0)
         return await self._record(caller, curve)

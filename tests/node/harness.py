@@ -15,6 +15,7 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
+from mpcsim.error_codes import HEADER, Code
 from mpcsim.listening import ConnectionLimits, listen, options
 from mpcsim.rpc.transport import AsgiTransport, HttpTransport, Limits, Transport
 from mpcsim.service import OpenGateway, open_gateway
@@ -190,5 +191,8 @@ def answer(response: httpx.Response, status: int = 200) -> Any:
     assert response.headers["content-type"] == "application/json"
     if status != 200:
         assert list(response.json()) == ["error"]
+        code = Code(response.headers[HEADER])
+        assert status in code.node, (status, code)
+        assert code.wait_s is None or response.headers["Retry-After"].isdecimal()
         return response.json()["error"]
     return response.json()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from mpcsim.error_codes import HEADER, Code
 from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
@@ -31,6 +32,8 @@ from node.errors import (
     ApiError,
     BadRequest,
     Conflict,
+    InForce,
+    Limited,
     NotFound,
     Unauthorized,
     Unreachable,
@@ -82,10 +85,17 @@ def ask(reply: Reply | Exception, call: Callable[[GatewayClient], Awaitable[Any]
     return asyncio.run(run())  # type: ignore[arg-type]
 
 
-def refusal(status: int, body: object, call: Any = sign) -> ApiError:
+def refusal(
+    status: int,
+    body: object,
+    call: Any = sign,
+    *,
+    code: str | None = None,
+    after: str | None = None,
+) -> ApiError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(ApiError) as caught:
-        ask(Reply(status, data), call)
+        ask(Reply(status, data, code, after), call)
     return caught.value
 
 
@@ -100,13 +110,6 @@ def refusal(status: int, body: object, call: Any = sign) -> ApiError:
             'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
         ),
         (404, {"error": "no such key"}, NotFound, 404, "no such key"),
-        (
-            409,
-            {"error": "secp256k1 key already exists for this user"},
-            Conflict,
-            409,
-            "secp256k1 key already exists for this user",
-        ),
         (409, {"error": "busy"}, Upstream, 500, "Upstream returned 409 Conflict: busy"),
         (410, {"error": "expired"}, Upstream, 500, "Upstream returned 410 Gone: expired"),
         (400, {"error": "bad"}, Upstream, 500, "Upstream returned 400 Bad Request: bad"),
@@ -128,6 +131,75 @@ def test_errors_of_the_gateway(status, body, kind, answer, message):
     if isinstance(error, Upstream):
         assert error.upstream_status == status
         assert error.party == body.get("party")
+
+
+def generate(client: GatewayClient) -> Awaitable[object]:
+    return client.generate("token", KEY_ID, "ed25519", (), 1)
+
+
+MAKING_ALONE = [Code.KEY_EXISTS, Code.KEY_CHANGED, Code.BUSY]
+
+
+@pytest.mark.parametrize("code", Code)
+def test_what_its_codes_are_to_a_caller(code: Code) -> None:
+    """Of a signature, and of a new key."""
+    kinds: dict[Code, Any] = {
+        Code.NOT_FOUND: NotFound,
+        Code.LIMITED: Limited,
+        Code.IDEMPOTENCY_KEY_USED: BadRequest,
+    }
+    of_makers: dict[Code, Any] = dict.fromkeys(MAKING_ALONE, Conflict)
+    of_makers |= {Code.IN_FORCE: InForce}
+    status = 403 if code is Code.UNAUTHORIZED else 409
+    for call, known in ((sign, kinds), (generate, kinds | of_makers)):
+        error = refusal(status, {"error": "why"}, call, code=code.value)
+        assert type(error) is known.get(code, Upstream), call
+        of_the_node = (Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED)
+        seen = Code.INTERNAL if code in of_the_node else code
+        assert error.headers[HEADER] == seen.value
+        if type(error) in known.values() and code is not Code.IN_FORCE:
+            assert error.status in seen.node
+        assert error.headers.get("Retry-After") == (code.wait_s and str(code.wait_s))
+        after = refusal(status, {"error": "why"}, call, code=code.value, after="7")
+        given = type(error) in (Conflict, InForce, Limited, Upstream)
+        assert after.headers.get("Retry-After", "7") == "7" or not given
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, Code.INTERNAL),
+        (404, Code.NOT_FOUND),
+        (409, Code.CONFLICT),
+        (410, Code.SESSION_GONE),
+        (429, Code.LIMITED),
+        (500, Code.INTERNAL),
+        (502, Code.UPSTREAM_DOWN),
+        (503, Code.UPSTREAM_DOWN),
+        (504, Code.UPSTREAM_LATE),
+        (599, Code.INTERNAL),
+    ],
+)
+@pytest.mark.parametrize("said", [None, "", "of-a-later-day", "Busy"])
+def test_without_a_code_that_is_known_the_status_has_to_do(
+    status: int, code: Code, said: str | None
+) -> None:
+    assert refusal(status, {"error": "why"}, code=said).code is code
+
+
+def test_an_earlier_gateway_names_no_codes() -> None:
+    error = refusal(409, {"error": "ed25519 key already exists for this user"}, generate)
+    assert type(error) is Conflict
+    assert (error.status, error.message) == (409, "ed25519 key already exists for this user")
+    assert error.headers == {HEADER: "conflict"}
+    error = refusal(409, {"error": "a signing session for this key is in progress"}, sign)
+    assert type(error) is Upstream
+
+
+@pytest.mark.parametrize("after", ["", "soon", "-1", "1.5", "1234567", "7\r\nx: y"])
+def test_when_to_retry_is_a_number_of_seconds(after: str) -> None:
+    error = refusal(409, {"error": "why"}, code="conflict", after=after)
+    assert error.headers == {HEADER: "conflict"}
 
 
 @pytest.mark.parametrize("party", [1, 4, "2", None, True, [2]])

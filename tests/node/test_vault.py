@@ -16,7 +16,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from mpcsim.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_share
 from node.checks import SealedShare
-from node.errors import AnotherBoot, ApiError, BadRequest, Upstream
+from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
 from node.models import KeyShareRecord
 from node.settings import Settings
 from node.timing import Timing
@@ -252,7 +252,7 @@ def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early: bool) -> No
             return replace(reply, body=replace(begun, vault=damaged(begun.vault)).to_bytes())
 
         house.transport.hook = on("sign" if early else "open", damage)
-        said = await failing(ApiError, house.sign(record))
+        said = await failing(UntrustedNode, house.sign(record))
         assert said == "The MPC nodes' parts of the vault key are damaged"
 
     run(test, early=early)

@@ -41,6 +41,7 @@ from node.errors import (
     Conflict,
     NotFound,
     OutcomeUnknown,
+    UntrustedNode,
     Upstream,
     UpstreamTimeout,
 )
@@ -573,7 +574,7 @@ def test_records_that_differ():
             lambda r: dict.fromkeys(r, b"?"),
         ):
             house.transport.hook = on("recover", altering(change))
-            texts.add(await failing(ApiError, house.recover("ed25519")))
+            texts.add(await failing(UntrustedNode, house.recover("ed25519")))
             await settled(house)
         assert texts == {
             "The MPC nodes do not agree on the key to recover",

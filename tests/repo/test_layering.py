@@ -12,7 +12,7 @@ from tests.helpers.repo import ROOT
 # Lowest first. A module may import from its own package and from lower layers.
 LAYERS: list[list[str]] = [
     [
-        *("errors", "ids", "hashing", "rng", "params", "platforms", "processes"),
+        *("errors", "error_codes", "ids", "hashing", "rng", "params", "platforms", "processes"),
         *("settings", "strict_json"),
         "party_events",
     ],
