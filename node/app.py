@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -45,7 +45,13 @@ class NoGateway:
     """The transport of a node that was not told where its gateway is."""
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
     ) -> Reply:
         raise NotConfigured
 

@@ -20,6 +20,7 @@ from mpcsim.primitives.bip32 import Path, path_text
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, CONFLICT, UNAUTHORIZED, UNPROCESSABLE
+from mpcsim.rpc.idempotency import Name
 from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
 from mpcsim.rpc.transport import (
     ConnectionLost,
@@ -248,14 +249,28 @@ class GatewayClient:
     # ------------------------------------------------------------------ sessions
 
     async def generate(
-        self, token: str, session_id: bytes, curve: str, messages: tuple[bytes, ...], k: int
+        self,
+        token: str,
+        session_id: bytes,
+        curve: str,
+        messages: tuple[bytes, ...],
+        k: int,
+        name: Name | None = None,
     ) -> tuple[bytes, ...]:
-        """Begin a key generation with the client's first messages; those for the client."""
-        return await self._mail("generate", token, wire.Generate(session_id, curve, messages, k))
+        """Begin a key generation with the client's first messages; those for the client.
 
-    async def recover(self, token: str, session_id: bytes, curve: str, k: int) -> wire.Recovering:
+        Raises:
+            InForce: the key of an earlier call of that name has come into force.
+        """
+        body = wire.Generate(session_id, curve, messages, k)
+        data = await self._post("generate", token, body, name=name)
+        return _decode(wire.Mail, data).messages
+
+    async def recover(
+        self, token: str, session_id: bytes, curve: str, k: int, name: Name | None = None
+    ) -> wire.Recovering:
         """Begin a recovery: the key's record at each MPC node, and their first messages."""
-        data = await self._post("recover", token, wire.Recover(session_id, curve, k))
+        data = await self._post("recover", token, wire.Recover(session_id, curve, k), name=name)
         return _decode(wire.Recovering, data)
 
     async def sign(self, token: str, body: wire.Sign) -> wire.Signing:
@@ -288,7 +303,8 @@ class GatewayClient:
         self, token: str, session_id: bytes, messages: tuple[bytes, ...]
     ) -> tuple[bytes, ...]:
         """Send further messages of an open session; those for the client."""
-        return await self._mail("exchange", token, wire.Exchange(session_id, messages))
+        data = await self._post("exchange", token, wire.Exchange(session_id, messages))
+        return _decode(wire.Mail, data).messages
 
     async def activate(self, token: str, session_id: bytes, key_id: bytes) -> bytes:
         """Make the key of a finished session the user's key; its ``SignedRecord``."""
@@ -296,22 +312,29 @@ class GatewayClient:
 
     # ------------------------------------------------------------------ one request
 
-    async def _mail(self, verb: str, token: str, body: wire.Body) -> tuple[bytes, ...]:
-        return _decode(wire.Mail, await self._post(verb, token, body)).messages
-
     async def _get(self, path: str, token: str | None) -> bytes:
         return await self._request("GET", path, token)
 
     async def _post(
-        self, verb: str, token: str | None, body: wire.Body, *, again: bool = False
+        self,
+        verb: str,
+        token: str | None,
+        body: wire.Body,
+        *,
+        again: bool = False,
+        name: Name | None = None,
     ) -> bytes:
         """POST a body to a verb.
 
         Args:
             again: doing it twice changes nothing, so it is sent anew if the connection breaks: a
                 kept-alive one may have ended just then.
+            name: of the call that it is for.
         """
-        return await self._request("POST", wire.PREFIX + verb, token, body.to_bytes(), again=again)
+        options: dict[str, Any] = {} if name is None else {"headers": name.headers()}
+        return await self._request(
+            "POST", wire.PREFIX + verb, token, body.to_bytes(), again=again, **options
+        )
 
     async def _request(
         self,
@@ -321,10 +344,11 @@ class GatewayClient:
         body: bytes | None = None,
         *,
         again: bool = False,
+        **options: Any,
     ) -> bytes:
         self.requests[f"{method} {path.partition('?')[0]}"] += 1
         try:
-            reply = await self._transport.request(method, path, token=token, body=body)
+            reply = await self._transport.request(method, path, token=token, body=body, **options)
         except ConnectionLost as lost:
             if not again:
                 raise _no_answer(lost) from None

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from fastapi import Query
+from fastapi import Header, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from mpcsim.errors import UsageError
 from mpcsim.primitives.bip32 import MAX_STEPS, Path, check_curve, parse_path
+from mpcsim.rpc import idempotency
 from mpcsim.rpc.wire import MAX_MESSAGE_BYTES
 
 MAX_PASSWORD: Final = 256
@@ -53,6 +54,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "count": f"a number from 1 to {MAX_PRESIGNATURES}",
     "presignatures": f"a list of at most {MAX_PRESIGNATURES} strings that presign returned",
     "path": "text such as m/0/7",
+    idempotency.HEADER: idempotency.EXPECTED,
 }
 """What a request's field must be, for the message that refuses it."""
 
@@ -158,6 +160,18 @@ PathQuery = Annotated[
     str | SkipJsonSchema[None],
     AfterValidator(_path),
     Query(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
+]
+IdempotencyKey = Annotated[
+    str | SkipJsonSchema[None],
+    Header(
+        alias=idempotency.HEADER,
+        pattern=idempotency.PATTERN,
+        description=(
+            f"Names this call, so that it may be repeated: {idempotency.EXPECTED}, such as a fresh "
+            "UUID. It is remembered for a day, for this user, endpoint and curve."
+        ),
+        examples=["5f1c0d2e-6f1b-4a39-8e0c-0a7f2b9d4c11"],
+    ),
 ]
 Xpub = Annotated[
     str,

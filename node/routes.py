@@ -15,11 +15,13 @@ from starlette.responses import Response
 from mpcsim import __version__
 from mpcsim.primitives.bip32 import parse_path
 from mpcsim.rpc.errors import too_many_makings
+from mpcsim.rpc.idempotency import HEADER
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
     Error,
     Health,
+    IdempotencyKey,
     KeyShareRecord,
     KeyToken,
     NewKeyRequest,
@@ -37,7 +39,7 @@ from node.models import (
     ValidationResult,
     WalletInformation,
 )
-from node.protected import ProtectedRoute, json_answer, this_call
+from node.protected import ProtectedRoute, check_single, json_answer, this_call
 
 SERVICE: Final = "mpc-node"
 
@@ -133,7 +135,9 @@ async def health(request: Request) -> Response:
     responses=fails_with(409, 429, *WITH_BODY, makes_key=True),
     summary="Generate key share",
 )
-async def generate(body: NewKeyRequest, request: Request) -> Response:
+async def generate(
+    body: NewKeyRequest, request: Request, idempotency_key: IdempotencyKey = None
+) -> Response:
     """Make a key together with both MPC nodes and return the caller's share, encrypted.
 
     Keep `key_id`, `encrypted_share` and `secret_store` encrypted: the node keeps nothing. A user
@@ -142,10 +146,20 @@ async def generate(body: NewKeyRequest, request: Request) -> Response:
     have callers wait while it makes keys for others, and answer 429 if there are too many of them.
 
     After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if there is a key now,
-    `recover` it.
+    `recover` it. Or give the call an `Idempotency-Key`, and after whatever error repeat it with the
+    same one:
+
+    - If the first call came to nothing, this one makes the key.
+    - If its key came into force, the answer is 200 with the share of a fresh recovery of it. This
+      is so, too, if another call has recovered it since: that one's share is then of no use.
+    - While it still runs, or what came of it is not decided yet: 409 `busy` with `Retry-After`.
+    - Given with another endpoint, curve or user, it is refused: 400 `idempotency-key-used`.
     """
     call = this_call(request)
-    record = await call.wallet.generate(call.caller, body.curve, body.password, call.timing)
+    check_single(request, HEADER)
+    record = await call.wallet.generate(
+        call.caller, body.curve, body.password, call.timing, idempotency_key
+    )
     return json_answer(record)
 
 
@@ -155,17 +169,23 @@ async def generate(body: NewKeyRequest, request: Request) -> Response:
     responses=fails_with(404, 409, 429, *WITH_BODY, makes_key=True),
     summary="Recover key share",
 )
-async def recover(body: NewKeyRequest, request: Request) -> Response:
+async def recover(
+    body: NewKeyRequest, request: Request, idempotency_key: IdempotencyKey = None
+) -> Response:
     """Replace a lost share: same public key, new `key_id`, new shares for all holders.
 
     The old share no longer signs once this has succeeded. One recovery at a time: another one
     meanwhile is answered 409 with `Retry-After`. Waiting, and 429, are as for `generate`.
 
     After a 502 or 504 the outcome is unknown: ask `GET /v3/wallet/key`; if the key's `key_id` is
-    not the one you hold a share of, `recover` again.
+    not the one you hold a share of, `recover` again. With an `Idempotency-Key` it is as for
+    `generate`; a repeated call is a fresh recovery, whatever came of the first.
     """
     call = this_call(request)
-    record = await call.wallet.recover(call.caller, body.curve, body.password, call.timing)
+    check_single(request, HEADER)
+    record = await call.wallet.recover(
+        call.caller, body.curve, body.password, call.timing, idempotency_key
+    )
     return json_answer(record)
 
 

@@ -27,6 +27,7 @@ from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc.idempotency import GENERATE, RECOVER, Name
 from mpcsim.rpc.wire import (
     Recovering,
 )
@@ -55,6 +56,7 @@ from node.early import EarlySessions
 from node.errors import (
     ApiError,
     BadRequest,
+    InForce,
     NotFound,
     OutcomeUnknown,
     Unreachable,
@@ -139,9 +141,18 @@ class Wallet:
     # ------------------------------------------------------------------ making keys
 
     async def generate(
-        self, caller: Caller, curve: Curve, password: str, timing: Timing
+        self,
+        caller: Caller,
+        curve: Curve,
+        password: str,
+        timing: Timing,
+        idempotency_key: str | None = None,
     ) -> KeyShareRecord:
         """Generate a key with both MPC nodes.
+
+        Args:
+            idempotency_key: names the call. If the key of an earlier one of this name has come
+                into force, that is recovered.
 
         Raises:
             Conflict: the user has a key on that curve, or is about to get one.
@@ -149,6 +160,15 @@ class Wallet:
                 caller's share; it can be recovered.
             ApiError: it came to nothing; the user has no key on that curve.
         """
+        name = _named(idempotency_key, GENERATE)
+        try:
+            return await self._generate(caller, curve, password, timing, name)
+        except InForce:
+            return await self._recover(caller, curve, password, timing, name)
+
+    async def _generate(
+        self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
+    ) -> KeyShareRecord:
         async with _outcome_known(), self._password_key(password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, standard_scheme(curve, self._k))
@@ -156,7 +176,7 @@ class Wallet:
 
             async def begin(messages: Mail) -> Sequence[bytes]:
                 mail = await self._gateway.generate(
-                    caller.token, party.session_id, curve, messages, self._k
+                    caller.token, party.session_id, curve, messages, self._k, name
                 )
                 password_key.start()  # not for a user who has a key already
                 return mail
@@ -170,9 +190,17 @@ class Wallet:
                 )
 
     async def recover(
-        self, caller: Caller, curve: Curve, password: str, timing: Timing
+        self,
+        caller: Caller,
+        curve: Curve,
+        password: str,
+        timing: Timing,
+        idempotency_key: str | None = None,
     ) -> KeyShareRecord:
         """Have both MPC nodes deal new shares of the user's key; the old ones become useless.
+
+        Args:
+            idempotency_key: names the call; a repeated one is a new recovery.
 
         Raises:
             NotFound: the user has no key on that curve.
@@ -181,10 +209,16 @@ class Wallet:
                 which nobody has the caller's share; it can be recovered again.
             ApiError: it came to nothing; the old share works as before.
         """
+        name = _named(idempotency_key, RECOVER)
+        return await self._recover(caller, curve, password, timing, name)
+
+    async def _recover(
+        self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
+    ) -> KeyShareRecord:
         session_id = self._sessions.fresh_id()
         async with _outcome_known(), self._password_key(password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
-            party, mail = await self._begin_recovery(caller, session_id, curve, timing)
+            party, mail = await self._begin_recovery(caller, session_id, curve, timing, name)
             password_key.start()
             async with self._sessions.client(
                 caller, party, timing, nodes=nodes, threaded=True
@@ -195,14 +229,14 @@ class Wallet:
                 return await self._finish(caller, session_id, share, curve, nodes, password_key)
 
     async def _begin_recovery(
-        self, caller: Caller, session_id: bytes, curve: Curve, timing: Timing
+        self, caller: Caller, session_id: bytes, curve: Curve, timing: Timing, name: Name | None
     ) -> tuple[Party[Any, KeyShare | None], Sequence[bytes]]:
         """The client's party, and its first mail. Nothing stays open if this fails."""
         token, user_id = caller.token, caller.claims.user_id
         beginning: Recovering | None = None
         try:
             with timing.span("round1"):
-                beginning = await self._gateway.recover(token, session_id, curve, self._k)
+                beginning = await self._gateway.recover(token, session_id, curve, self._k, name)
             key = await self._gateway.record(beginning.record, user_id, curve=curve)
             record = agreed_record(beginning.records, key)
             agreed = reshare.setup(
@@ -433,6 +467,10 @@ class Wallet:
     async def key_token(self, caller: Caller, key_id: str) -> KeyToken:
         """A token for calls to the MPC nodes about one key."""
         return await self._gateway.key_token(caller.token, key_id)
+
+
+def _named(idempotency_key: str | None, verb: str) -> Name | None:
+    return None if idempotency_key is None else Name(idempotency_key, verb)
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.gateway import fitting
+from mpcsim.gateway.attempts import Attempts
 from mpcsim.gateway.decision import Decision, Request
 from mpcsim.gateway.links import Link, Times, answered
 from mpcsim.gateway.registry import KeyChanged, KeyExists, Registry
@@ -67,6 +68,7 @@ class Activation:
         self._registry = registry
         self._links = links
         self._sessions = sessions
+        self.attempts = Attempts(registry, sessions)
         self._deciding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     # ------------------------------------------------------------------ a key that has been made
@@ -110,6 +112,7 @@ class Activation:
             raise recovered_meanwhile()
         if present is not None and present.key_id == body.key_id.hex():
             raise Refused(CONFLICT, "this session has not made that key")
+        await self.attempts.remember(session.attempt, body.key_id)
         decision = await self._begin(user_id, curve, body)
         try:
             await self._carry_out(decision, asking.times)

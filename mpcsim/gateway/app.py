@@ -49,6 +49,7 @@ from mpcsim.rpc.errors import (
     no_such_user,
 )
 from mpcsim.rpc.http import HANDLERS, App, Incoming, Outgoing, read_body
+from mpcsim.rpc.idempotency import MEANT_BY, Name
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.tokens import (
     Claims,
@@ -285,7 +286,7 @@ class _Api:
             raise HTTPException(404)
         token = bearer(request.headers.get("authorization"))
         try:
-            asking = Asking(self._verifier.verify(token), gone=partial(_gone, request))
+            claims = self._verifier.verify(token)
         except TokenError as error:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.
@@ -293,6 +294,8 @@ class _Api:
                 await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
             raise
         _check_binary(request)
+        name = _name(request, verb) if verb in MEANT_BY else None
+        asking = Asking(claims, gone=partial(_gone, request), name=name)
         reply = await self._reply(verb, asking, request)
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):
@@ -316,6 +319,14 @@ async def _gone(request: Request) -> None:
     """Wait until the caller hangs up; once the body is read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _name(request: Request, verb: str) -> Name | None:
+    """What the caller has named a call that makes a key."""
+    try:
+        return Name.read(request.headers, verb)
+    except UsageError as error:
+        raise Refused(BAD_REQUEST, str(error)) from None
 
 
 @cache

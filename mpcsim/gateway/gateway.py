@@ -29,9 +29,11 @@ from mpcsim.rpc.errors import (
     NOT_FOUND,
     RECOVERY,
     SIGNING,
+    LinkFailed,
     Refused,
     do_not_fit,
     key_exists,
+    made_already,
     no_such_key,
     no_such_user,
     recovered_meanwhile,
@@ -159,12 +161,14 @@ class Gateway:
             raise Refused(BAD_REQUEST, "Invalid curve")
         if self.registry.user(user_id) is None:  # it is older than the token
             raise no_such_user()
+        attempt, attempts = asking.attempt(curve), self.activation.attempts
+        attempts.check(attempt, GENERATION)
         self.meeting.check()
         async with self.activation.decision(user_id, curve):
             if self.registry.key(user_id, curve) is None:
-                await self.activation.resolve(user_id, curve, asking.times)
+                await self._resolve(asking, curve)
             if self.registry.key(user_id, curve):
-                raise key_exists(curve)
+                raise made_already() if attempts.in_force(attempt) else key_exists(curve)
         session = await self.sessions.begin(asking, body.session_id, curve, GENERATION)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
@@ -184,11 +188,12 @@ class Gateway:
         _whole_wallet(asking.claims)
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
+        self.activation.attempts.check(asking.attempt(curve), RECOVERY)
         self.meeting.check()
         async with self.activation.decision(user_id, curve):
             if self.registry.key(user_id, curve) is None:
                 raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
-            await self.activation.resolve(user_id, curve, asking.times)
+            await self._resolve(asking, curve)
             key = self.registry.key(user_id, curve)
             if key is None or key.record is None:
                 raise do_not_fit()
@@ -206,6 +211,13 @@ class Gateway:
         mail, begun = await self._waves.carry(asking, session, (), opening)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
         return wire.Recovering(key.record, records, mail)
+
+    async def _resolve(self, asking: Asking, curve: str) -> None:
+        """Bring to its end what was interrupted, before another key is made."""
+        try:
+            await self.activation.resolve(asking.claims.user_id, curve, asking.times)
+        except LinkFailed as failure:
+            raise self.activation.attempts.undecided(asking.attempt(curve), failure) from None
 
     async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
         _whole_wallet(asking.claims)

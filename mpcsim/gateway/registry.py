@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -33,6 +34,11 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_USERNAME_CHARS: Final = 64
+ATTEMPTS_S: Final = 86_400.0
+"""How long a call's name is remembered after a key was last voted for under it."""
+MAX_ATTEMPTS: Final = 64
+"""Names of one user that are remembered at a time. A user has two keys: who names more calls a day
+is refused further names until the oldest has had its day, so that no promise is broken."""
 REMEMBERED: Final = 1024
 """Records whose signatures are not verified again."""
 
@@ -62,6 +68,17 @@ CREATE TABLE IF NOT EXISTS suspensions (
     signature  BLOB,
     PRIMARY KEY (user_id, key_id, session_id, party)
 );
+CREATE TABLE IF NOT EXISTS attempts (
+    name     TEXT PRIMARY KEY,
+    user_id  TEXT NOT NULL REFERENCES users,
+    verb     TEXT NOT NULL,
+    curve    TEXT NOT NULL,
+    key_id   TEXT NOT NULL,
+    in_force INTEGER NOT NULL DEFAULT 0,
+    at_s     REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS attempts_of_user ON attempts (user_id);
+CREATE INDEX IF NOT EXISTS attempts_at_key ON attempts (key_id);
 DROP TABLE IF EXISTS intended;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
@@ -115,6 +132,29 @@ class RegisteredKey:
     record: bytes | None = field(default=None, compare=False, repr=False)
     """``SignedRecord.to_bytes``; None: the key was made by an earlier version, or the record has
     been damaged."""
+
+
+class NameUsed(MpcError):
+    """The name is that of another call."""
+
+
+class TooManyAttempts(MpcError):
+    """The user has used so many names that one more is not remembered."""
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__("too many names")
+        self.wait_s = wait_s
+        """Until one of them is forgotten."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A call that makes a key, by the name that its caller gave it."""
+
+    name: str = field(repr=False)
+    user_id: str
+    verb: str
+    curve: str
 
 
 @dataclass(frozen=True)
@@ -285,7 +325,57 @@ class Registry:
                 " record = excluded.record",
                 astuple(key),
             )
+            cursor.execute("UPDATE attempts SET in_force = 1 WHERE key_id = ?", (key.key_id,))
         return key
+
+    # ------------------------------------------------------------------ calls with a name
+
+    def attempted(self, attempt: Attempt) -> bool | None:
+        """Whether a key has come into force under this name; None: none has been voted for."""
+        row = self._attempt(attempt.name)
+        return None if row is None or row[0] != attempt else row[1]
+
+    def check_attempt(self, attempt: Attempt) -> None:
+        """See that ``put_attempt`` would take it.
+
+        Raises:
+            NameUsed: the name is that of another call.
+            TooManyAttempts: it would be one name too many.
+        """
+        row = self._attempt(attempt.name)
+        if row is not None and row[0] != attempt:
+            raise NameUsed("this name is another call's")
+        if row is None:
+            query = "SELECT at_s FROM attempts WHERE user_id = ? AND at_s > ? ORDER BY at_s"
+            since = self._now() - ATTEMPTS_S
+            others = self._database.rows(query, attempt.user_id, since)
+            if len(others) >= MAX_ATTEMPTS:
+                raise TooManyAttempts(max(1, math.ceil(others[0][0] - since)))
+
+    def put_attempt(self, attempt: Attempt, key_id: str) -> None:
+        """Remember which key is about to be voted for under a name. Names whose time is over are
+        forgotten.
+
+        Raises:
+            NameUsed, TooManyAttempts: as from ``check_attempt``.
+        """
+        with self._database.transaction() as cursor:
+            self.check_attempt(attempt)
+            now = self._now()
+            cursor.execute("DELETE FROM attempts WHERE at_s <= ?", (now - ATTEMPTS_S,))
+            cursor.execute(
+                "INSERT INTO attempts (name, user_id, verb, curve, key_id, at_s)"
+                " VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET key_id = excluded.key_id, at_s = excluded.at_s",
+                (*astuple(attempt), key_id, now),
+            )
+
+    def _attempt(self, name: str) -> tuple[Attempt, bool] | None:
+        row = self._database.row(
+            "SELECT name, user_id, verb, curve, in_force FROM attempts WHERE name = ? AND at_s > ?",
+            *(name, self._now() - ATTEMPTS_S),
+        )
+        return None if row is None else (Attempt(*row[:4]), bool(row[4]))
 
     # ------------------------------------------------------------------ suspensions
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
+from mpcsim.gateway.registry import Attempt
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import (
@@ -32,10 +33,12 @@ from mpcsim.rpc.errors import (
     NodeFailed,
     Refused,
     busy,
+    named_otherwise,
     no_such_session,
     too_many_makings,
 )
 from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.idempotency import Name
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims
@@ -61,6 +64,14 @@ class Asking:
     times: Times = field(default_factory=Times)
     gone: Callable[[], Awaitable[None]] | None = None
     """Returns once nobody waits for the answer, where that can be told."""
+    name: Name | None = None
+    """Of a call that makes a key, if it has one."""
+
+    def attempt(self, curve: str) -> Attempt | None:
+        """The call that the name is of."""
+        if self.name is None:
+            return None
+        return Attempt(self.name.text, self.claims.user_id, self.name.verb, curve)
 
 
 @dataclass
@@ -85,6 +96,8 @@ class Session:
     """When the caller's last request was answered."""
     to_come: int
     """Requests that the caller has yet to make before the MPC nodes may end it."""
+    attempt: Attempt | None = None
+    """The call that it is part of, if that has a name."""
     serving: int = 0
     """Requests of the caller that are not answered yet."""
     open_at: set[PartyId] = field(default_factory=set)
@@ -179,9 +192,14 @@ class Sessions:
         leave = await self._take(self._making if making else self._signing, place, what)
         if making:
             leave = await self._take_part(asking, leave)
-        if session_id in self._sessions:
+        attempt = asking.attempt(curve) if making else None
+        try:
+            self.check_name(attempt)
+            if session_id in self._sessions:
+                raise Refused(CONFLICT, "a session of this id is open")
+        except Refused:
             leave()
-            raise Refused(CONFLICT, "a session of this id is open")
+            raise
         lifetime_s = self._making_s if making else self._signing_s
         now = self._clock()
         session = Session(
@@ -196,6 +214,7 @@ class Sessions:
             leave,
             heard_at=now,
             to_come=0 if making else SIGNING_REQUESTS[curve],
+            attempt=attempt,
         )
         self._sessions[session_id] = session
         # Those who wait for the key must not depend on the next request coming by.
@@ -216,12 +235,43 @@ class Sessions:
         try:
             return await queue.take(place)
         except TimeoutError:
-            holder = self._holder(queue, place)
-            left = self._lease_left(holder) if holder is not None else 0.0
-            raise busy(what, max(1, math.ceil(left))) from None
+            raise self._busy(queue, place, what) from None
         finally:
             if relief is not None:
                 relief.cancel()
+
+    def _busy(self, queue: KeyQueue, place: Hashable, what: str) -> Refused:
+        """A place is taken, and will be for as long as its caller is not silent."""
+        holder = self._holder(queue, place)
+        left = self._lease_left(holder) if holder is not None else 0.0
+        return busy(what, max(1, math.ceil(left)))
+
+    def check_idle(self, user_id: str, curve: str, what: str) -> None:
+        """See that no key of a user and curve is being made, but for one whose caller is silent.
+
+        Args:
+            what: is to be made.
+
+        Raises:
+            Refused: one is.
+        """
+        place = user_id, curve
+        if self._making.taken(place):
+            holder = self._holder(self._making, place)
+            if holder is None or self._lease_left(holder) > 0:
+                raise self._busy(self._making, place, what)
+
+    def check_name(self, attempt: Attempt | None) -> None:
+        """See that no session is part of another call of the same name.
+
+        Raises:
+            Refused: one is.
+        """
+        if attempt is not None:
+            for session in self._sessions.values():
+                other = session.attempt
+                if other is not None and other.name == attempt.name and other != attempt:
+                    raise named_otherwise()
 
     async def _take_part(self, asking: Asking, leave: Callable[[], None]) -> Callable[[], None]:
         """Wait until so few keys are being made that another may.

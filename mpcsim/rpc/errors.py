@@ -208,6 +208,29 @@ def disagreement(text: str) -> Refused:
     return Refused(CONFLICT, text, code=Code.STORES_APART)
 
 
+def made_already() -> Refused:
+    """To a node alone: the caller gets the share of a recovery."""
+    text = "the key that this Idempotency-Key was given for is in force; recover it"
+    return Refused(CONFLICT, text, code=Code.IN_FORCE)
+
+
+def named_otherwise() -> Refused:
+    """One text for another verb, curve and user: they cannot be told apart."""
+    text = "This Idempotency-Key has been used for another call"
+    return Refused(BAD_REQUEST, text, code=Code.IDEMPOTENCY_KEY_USED)
+
+
+def too_many_names(retry_after_s: int) -> Refused:
+    text = "too many Idempotency-Keys of this user within a day; try again later, or without one"
+    return Refused(TOO_MANY, text, retry_after_s)
+
+
+def undecided_yet(why: LinkFailed) -> Refused:
+    """Of a repeated call; it may be repeated again."""
+    text = f"what came of the first call with this Idempotency-Key is not decided yet: {why}"
+    return Refused(CONFLICT, text, why.code.wait_s, code=Code.BUSY)
+
+
 def too_many_makings(retry_after_s: int) -> Refused:
     """The gateway makes no more keys at a time, and enough wait already."""
     return Refused(TOO_MANY, "too many keys are being made; try again later", retry_after_s)

@@ -103,13 +103,20 @@ class Transport(Protocol):
     """Carries requests to one service."""
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
     ) -> Reply:
         """Send one request.
 
         Args:
             path: with its query, below the service's address.
             token: bearer token.
+            headers: further ones.
 
         Raises:
             TransportFailed: no reply came; its subclasses say why.
@@ -163,7 +170,13 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
     ) -> Reply:
         """See ``Transport``."""
         try:
@@ -171,7 +184,7 @@ class HttpTransport:
                 method,
                 URL(self._base + path, encoded=True),
                 data=body,
-                headers=_headers(token, body),
+                headers={**_headers(token, body), **headers},
                 allow_redirects=False,
             ) as response:
                 data = await self._read(response)
@@ -280,11 +293,18 @@ class AsgiTransport:
         self._running: set[asyncio.Task[Reply]] = set()
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
     ) -> Reply:
         """See ``Transport``."""
         left = asyncio.Event()
-        task = asyncio.create_task(self._request(method, path, token, body, left))
+        all_headers = {**_headers(token, body), **headers}
+        task = asyncio.create_task(self._request(method, path, all_headers, body, left))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
@@ -316,11 +336,14 @@ class AsgiTransport:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _request(
-        self, method: str, path: str, token: str | None, body: bytes | None, left: asyncio.Event
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        left: asyncio.Event,
     ) -> Reply:
-        request = httpx.Request(
-            method, "http://service" + path, headers=_headers(token, body), content=body
-        )
+        request = httpx.Request(method, "http://service" + path, headers=headers, content=body)
         watched = _Watched(self._app, left)
         asgi = httpx.ASGITransport(watched, raise_app_exceptions=False)
         response = await asgi.handle_async_request(request)

@@ -1,46 +1,11 @@
 """A crash before and after every durable write of a generation and of a recovery."""
 
 import asyncio
-from contextlib import contextmanager
 
 import pytest
 
-from mpcsim.rpc.database import Database
+from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
-
-NEVER = 10**9
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-@contextmanager
-def crashing(at, when):
-    """Crash before or after the commit of write number ``at`` (from 0); later writes never happen.
-
-    Yields:
-        The number of writes so far, in a list.
-    """
-    original = Database.transaction
-    count = [0]
-
-    @contextmanager
-    def transaction(database):
-        number = count[0]
-        count[0] += 1
-        if number > at or (number == at and when == "before"):
-            raise Crash
-        with original(database) as cursor:
-            yield cursor
-        if number == at:
-            raise Crash
-
-    Database.transaction = transaction
-    try:
-        yield count
-    finally:
-        Database.transaction = original
 
 
 async def attempt(client, work, curve):
@@ -53,15 +18,8 @@ async def attempt(client, work, curve):
 
 
 @pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    """What is written survives the end of a process; only a power cut would be another matter."""
-    original = Database.__init__
-
-    def opened(database, *arguments):
-        original(database, *arguments)
-        database._writer.execute("PRAGMA synchronous = OFF")
-
-    monkeypatch.setattr(Database, "__init__", opened)
+def quick(monkeypatch):
+    no_waiting_for_the_disk(monkeypatch)
 
 
 def crashed(folder, work, curve, at=NEVER, when="before"):
@@ -74,10 +32,10 @@ def crashed(folder, work, curve, at=NEVER, when="before"):
         nonlocal public_key
         if work == "recover":
             public_key = (await client.generate(curve)).public_key.encode()
-        with crashing(at, when) as count:
+        with crashing(at, when) as written:
             done = await attempt(client, work, curve)
         assert done == (at == NEVER)
-        return count[0]
+        return len(written)
 
     async def after():
         again = Client.of(gateway)

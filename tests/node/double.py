@@ -93,7 +93,7 @@ class WalletDouble:
         )
 
     async def generate(
-        self, caller: Caller, curve: str, password: str, timing: Timing
+        self, caller: Caller, curve: str, password: str, timing: Timing, name: str | None = None
     ) -> KeyShareRecord:
         if await self._enter(caller) and curve == "secp256k1":
             raise Conflict(f"{curve} key already exists for this user", Code.KEY_EXISTS)
@@ -102,7 +102,7 @@ class WalletDouble:
         return await self._record(caller, curve)
 
     async def recover(
-        self, caller: Caller, curve: str, password: str, timing: Timing
+        self, caller: Caller, curve: str, password: str, timing: Timing, name: str | None = None
     ) -> KeyShareRecord:
         if not await self._enter(caller) or curve != "secp256k1":
             raise NotFound("No such key")

@@ -46,13 +46,19 @@ class Meddler:
     seen: list[str] = field(default_factory=list)
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        **options: Any,
     ) -> Reply:
         name = path.removeprefix("/mpc/v1/")
         self.seen.append(name)
 
         async def go_on() -> Reply:
-            return await self.inner.request(method, path, token=token, body=body)
+            return await self.inner.request(method, path, token=token, body=body, **options)
 
         return await (go_on() if self.hook is None else self.hook(name, go_on))
 
@@ -84,11 +90,19 @@ class House:
             token, TokenVerifier(self.gateway.issuer.jwks(), "node", self.now).verify(token)
         )
 
-    async def generate(self, curve: Any, name: str = "alice") -> KeyShareRecord:
-        return await self.wallet.generate(self.caller(name), curve, PASSWORD, Timing())
+    async def generate(
+        self, curve: Any, name: str = "alice", key: str | None = None
+    ) -> KeyShareRecord:
+        """
+        Args:
+            key: ``Idempotency-Key``.
+        """
+        return await self.wallet.generate(self.caller(name), curve, PASSWORD, Timing(), key)
 
-    async def recover(self, curve: Any, name: str = "alice") -> KeyShareRecord:
-        return await self.wallet.recover(self.caller(name), curve, PASSWORD, Timing())
+    async def recover(
+        self, curve: Any, name: str = "alice", key: str | None = None
+    ) -> KeyShareRecord:
+        return await self.wallet.recover(self.caller(name), curve, PASSWORD, Timing(), key)
 
     async def sign(
         self,

@@ -1,0 +1,458 @@
+"""Calls that make a key and have a name: repeated, after whatever befell the first one, they end
+with a share that works. Node, gateway and MPC nodes in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nacl.signing import VerifyKey
+
+from mpcsim.error_codes import Code
+from mpcsim.gateway.registry import MAX_ATTEMPTS, Attempt
+from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
+from mpcsim.rpc.database import REGISTRY, StoreFailed, StoreTrouble
+from mpcsim.rpc.transport import Reply
+from node.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    Limited,
+    NotFound,
+    OutcomeUnknown,
+    Unreachable,
+    Upstream,
+    UpstreamTimeout,
+)
+from node.models import KeyShareRecord
+from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
+from tests.helpers.gateway import Clock, open_with, reopen, shares_of
+from tests.node.wallets import House, Pass, on, settled
+
+ED, HASH = "ed25519", b"\x5c" * 32
+KEY = 'order 4711: "first try", once'
+VERBS = ("generate", "recover")
+BOTH = [ROLES[party] for party in MPC_NODES]
+
+Test = Callable[[House], Coroutine[Any, Any, None]]
+
+
+def run(test: Test, **options: Any) -> None:
+    async def whole() -> None:
+        house = House(**options)
+        with closing(house.gateway):
+            async with house:
+                await test(house)
+
+    asyncio.run(whole())
+
+
+async def refused(error: type[ApiError], call: Coroutine[Any, Any, object]) -> ApiError:
+    with pytest.raises(error) as caught:
+        await call
+    assert type(caught.value) is error
+    return caught.value
+
+
+async def check_works(house: House, record: KeyShareRecord, name: str = "alice") -> None:
+    """It is the share in force: it signs, and is what is registered."""
+    signature = bytes.fromhex(await house.sign(record, HASH, name))
+    VerifyKey(bytes.fromhex(record.public_key[2:])).verify(HASH, signature)
+    (key,) = (await house.wallet.keys(house.caller(name))).keys
+    assert (key.key_id, key.public_key) == (record.key_id, record.public_key)
+
+
+async def check_waiting(call: Coroutine[Any, Any, object]) -> None:
+    error = await refused(Conflict, call)
+    assert error.code is Code.BUSY
+    assert 1 <= int(error.headers["Retry-After"]) <= 5
+
+
+async def prepared(house: House, verb: str) -> KeyShareRecord | None:
+    """What there has to be before."""
+    return await house.generate(ED) if verb == "recover" else None
+
+
+def again(house: House, verb: str, **options: Any) -> Coroutine[Any, Any, KeyShareRecord]:
+    """The call that is repeated."""
+    made: Coroutine[Any, Any, KeyShareRecord] = getattr(house, verb)(ED, key=KEY, **options)
+    return made
+
+
+async def lost(name: str, go_on: Pass) -> Reply:
+    """Done, but nobody hears of it, nor of anything that it is asked then."""
+    await go_on()
+    raise UpstreamTimeout
+
+
+# ---------------------------------------------------------------------- what came into force
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_repeated_call_ends_with_a_fresh_share(verb: str) -> None:
+    async def test(house: House) -> None:
+        before = await prepared(house, verb)
+        made = [await again(house, verb) for _ in range(3)]
+        assert len({record.key_id for record in made}) == 3
+        assert {record.public_key for record in [*made, before] if record} == {made[0].public_key}
+        for retired in made[:2]:
+            await refused(NotFound, house.sign(retired, HASH))
+        await check_works(house, made[2])
+
+    run(test)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("lost_at", ["activate", "generate or recover", "exchange"])
+def test_after_a_lost_answer(verb: str, lost_at: str) -> None:
+    """502 and 504: whether the call came to something, its caller does not know."""
+
+    async def test(house: House) -> None:
+        await prepared(house, verb)
+        at = verb if " " in lost_at else lost_at
+
+        async def losing(name: str, go_on: Pass) -> Reply:
+            if name == at:
+                return await lost(name, go_on)
+            if name == "/wallet/v1/keys":  # where the node would find out
+                raise Unreachable
+            return await go_on()
+
+        house.transport.hook = losing
+        error = await refused(OutcomeUnknown, again(house, verb))
+        assert error.code is Code.OUTCOME_UNKNOWN
+        await settled(house)
+        house.transport.hook = None
+        await check_works(house, await again(house, verb))
+
+    run(test)
+
+
+def test_a_key_that_has_been_recovered_since_by_another_call() -> None:
+    """Whoever repeats has no share: so it is recovered once more, and the other share goes."""
+
+    async def test(house: House) -> None:
+        first = await again(house, "generate")
+        other = await house.recover(ED)
+        made = await again(house, "generate")
+        assert made.public_key == first.public_key
+        await check_works(house, made)
+        await refused(NotFound, house.sign(other, HASH))
+
+    run(test)
+
+
+def test_a_key_of_another_call_is_none_of_its() -> None:
+    """What came to nothing is as if it had never been."""
+
+    async def test(house: House) -> None:
+        house.transport.hook = on("activate", refuse)
+        await refused(Upstream, again(house, "generate"))
+        await settled(house)
+        other = await house.generate(ED)
+        error = await refused(Conflict, again(house, "generate"))
+        assert error.code is Code.KEY_EXISTS
+        await check_works(house, other)
+
+    async def refuse(name: str, go_on: Pass) -> Reply:
+        return Reply(503, b'{"error": "the disk is full"}', "disk-full")
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- what still runs
+
+
+@pytest.mark.parametrize("at", ["generate", "exchange", "activate"])
+def test_while_the_first_call_runs_it_is_told_to_wait(at: str) -> None:
+    async def test(house: House) -> None:
+        begun, go_on_now = asyncio.Event(), asyncio.Event()
+
+        async def pause(name: str, go_on: Pass) -> Reply:
+            reply = await go_on() if at == "generate" else None
+            begun.set()
+            await go_on_now.wait()
+            return reply or await go_on()
+
+        house.transport.hook = on(at, pause)
+        first = asyncio.ensure_future(again(house, "generate"))
+        await begun.wait()
+        await check_waiting(again(house, "generate"))
+        go_on_now.set()
+        await check_works(house, await first)
+        await check_works(house, await again(house, "generate"))
+
+    run(test)
+
+
+def test_while_it_is_voted_it_is_told_to_wait() -> None:
+    async def test(house: House) -> None:
+        voting, vote_now = asyncio.Event(), asyncio.Event()
+        link = house.gateway.links[INSTITUTION]
+        original = link.call
+
+        async def slow(scope: Any, *rest: Any) -> bytes:
+            if scope.verb == "vote":
+                voting.set()
+                await vote_now.wait()
+            return await original(scope, *rest)
+
+        link.call = slow  # type: ignore[method-assign]
+        first = asyncio.ensure_future(again(house, "generate"))
+        await voting.wait()
+        await check_waiting(again(house, "generate"))
+        vote_now.set()
+        await check_works(house, await first)
+
+    run(test)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_of_two_repetitions_one_is_told_to_wait(verb: str) -> None:
+    async def test(house: House) -> None:
+        await prepared(house, verb)
+        await again(house, verb)
+        made = await asyncio.gather(*(again(house, verb) for _ in range(2)), return_exceptions=True)
+        (loser,) = [m for m in made if isinstance(m, Conflict)]
+        assert (loser.code, int(loser.headers["Retry-After"]) >= 1) == (Code.BUSY, True)
+        (won,) = [m for m in made if isinstance(m, KeyShareRecord)]
+        await check_works(house, won)
+
+    run(test)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("at", ["exchange", "activate"])
+def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
+    """It says no good-bye: its session is open until its lease is over."""
+    clock = Clock()
+
+    async def test(house: House) -> None:
+        await prepared(house, verb)
+        hanging = asyncio.Event()
+
+        async def hang(name: str, go_on: Pass) -> Reply:
+            hanging.set()
+            house.transport.hook = dead
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def dead(name: str, go_on: Pass) -> Reply:
+            raise Unreachable
+
+        house.transport.hook = on(at, hang)
+        first = asyncio.ensure_future(again(house, verb))
+        await hanging.wait()
+        first.cancel()
+        with suppress(asyncio.CancelledError):
+            await first
+        await settled(house)
+        other = House(house.gateway)
+        await check_waiting(again(other, verb))
+        clock.now += 10.0
+        await check_works(other, await again(other, verb))
+
+    run(test, clock=clock)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str) -> None:
+    async def test(house: House) -> None:
+        await prepared(house, verb)
+        link = house.gateway.links[INSTITUTION]
+        original = link.call
+
+        async def cut(scope: Any, *rest: Any) -> bytes:
+            link.down = link.down or scope.verb == "vote"
+            return await original(scope, *rest)
+
+        link.call = cut  # type: ignore[method-assign]
+        await refused(OutcomeUnknown, again(house, verb))
+        await settled(house)
+        error = await refused(Conflict, again(house, verb))
+        assert error.code is Code.BUSY
+        assert error.headers["Retry-After"] == "5"
+        assert error.message == (
+            "what came of the first call with this Idempotency-Key is not decided yet: "
+            "the institution's MPC node cannot be reached"
+        )
+        link.call, link.down = original, False  # type: ignore[method-assign]
+        await check_works(house, await again(house, verb))
+
+    run(test)
+
+
+# ---------------------------------------------------------------------- the gateway's own troubles
+
+
+def test_the_registry_cannot_be_written_once_it_is_decided() -> None:
+    async def test(house: House) -> None:
+        registry = house.gateway.gateway.registry
+        put = registry.put
+
+        def full(*_: object) -> Any:
+            raise StoreFailed("gateway.sqlite", StoreTrouble.FULL)
+
+        registry.put = full  # type: ignore[method-assign]
+        await refused(OutcomeUnknown, again(house, "generate"))
+        registry.put = put  # type: ignore[method-assign]
+        await check_works(house, await again(house, "generate"))
+
+    run(test)
+
+
+def test_a_name_that_cannot_be_written_down_makes_no_key() -> None:
+    async def test(house: House) -> None:
+        registry = house.gateway.gateway.registry
+        put = registry.put_attempt
+
+        def full(*_: object) -> Any:
+            raise StoreFailed("gateway.sqlite", StoreTrouble.FULL)
+
+        registry.put_attempt = full  # type: ignore[method-assign]
+        error = await refused(Upstream, again(house, "generate"))
+        assert error.code is Code.DISK_FULL
+        assert shares_of(house.gateway) == {party: [] for party in MPC_NODES}
+        registry.put_attempt = put  # type: ignore[method-assign]
+        await check_works(house, await again(house, "generate"))
+
+    run(test)
+
+
+def test_it_is_remembered_across_restarts(tmp_path: Path) -> None:
+    async def first(house: House) -> None:
+        house.transport.hook = on("activate", lost)
+        made.append(await again(house, "generate"))
+
+    async def second(house: House) -> None:
+        error = await refused(BadRequest, again(house, "recover"))
+        assert error.code is Code.IDEMPOTENCY_KEY_USED
+        record = await again(house, "generate")
+        assert record.public_key == made[0].public_key
+        await check_works(house, record)
+
+    made: list[KeyShareRecord] = []
+    run(first, gateway=open_with(tmp_path))
+    run(second, gateway=reopen(tmp_path))
+
+
+def crashed(folder: Path, verb: str, at: int = NEVER, when: str = "after") -> list[str]:
+    """Gateway and MPC nodes crash and start again, and the call is repeated; which stores the
+    first one wrote to."""
+    written: list[str] = []
+
+    async def until_the_crash(house: House) -> None:
+        house.caller()  # signs up
+        await prepared(house, verb)
+        with crashing(at, when) as stores, suppress(Crash, ApiError):
+            await again(house, verb)
+        written.extend(stores)
+
+    async def after(house: House) -> None:
+        await check_works(house, await again(house, verb))
+
+    for test in (until_the_crash, after):
+        house = House(reopen(folder))
+        with closing(house.gateway):
+            asyncio.run(test(house))
+    return written
+
+
+def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_waiting_for_the_disk(monkeypatch)
+    written = crashed(tmp_path / "whole", "generate")
+    first, last = (at for at, store in enumerate(written) if store == REGISTRY)
+    assert written[first + 1 : last] in (BOTH, BOTH[::-1]), "the votes"
+    for at in range(first, last + 1):
+        crashed(tmp_path / str(at), "generate", at)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_crash_at_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    no_waiting_for_the_disk(monkeypatch)
+    for at in range(len(crashed(tmp_path / "whole", verb))):
+        for when in ("before", "after"):
+            crashed(tmp_path / f"{at} {when}", verb, at, when)
+
+
+# ---------------------------------------------------------------------- the name of another call
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_the_name_of_another_call_is_refused_and_nothing_changes(finished: bool) -> None:
+    """One answer for another verb, curve and user; also while the first one runs."""
+
+    async def test(house: House) -> None:
+        await house.generate(ED, "bob")
+        others = [
+            lambda: house.recover(ED, key=KEY),
+            lambda: house.generate("secp256k1", key=KEY),
+            lambda: house.recover("secp256k1", key=KEY),
+            lambda: house.generate(ED, "carol", key=KEY),
+            lambda: house.recover(ED, "bob", key=KEY),
+        ]
+
+        async def look(name: str, go_on: Pass) -> Reply:
+            before = shares_of(house.gateway)
+            said = set()
+            for other in others:
+                error = await refused(BadRequest, other())
+                assert error.code is Code.IDEMPOTENCY_KEY_USED
+                said.add((error.status, error.message))
+            assert said == {(400, "This Idempotency-Key has been used for another call")}
+            assert shares_of(house.gateway) == before
+            return await go_on()
+
+        async def passing() -> Reply:
+            return Reply(204, b"")
+
+        if not finished:
+            house.transport.hook = on("activate", look)
+        record = await again(house, "generate")
+        if finished:
+            await look("", passing)
+        await check_works(house, record)
+
+    run(test)
+
+
+def test_two_calls_of_one_name_at_once() -> None:
+    """Neither has voted yet, so that only the gateway's books can tell."""
+
+    async def test(house: House) -> None:
+        made = await asyncio.gather(
+            house.generate(ED, key=KEY), house.generate(ED, "bob", key=KEY), return_exceptions=True
+        )
+        (error,) = [m for m in made if isinstance(m, BadRequest)]
+        assert error.code is Code.IDEMPOTENCY_KEY_USED
+        (won,) = [m for m in made if isinstance(m, KeyShareRecord)]
+        assert isinstance(won, KeyShareRecord)
+        shares = shares_of(house.gateway).values()
+        assert [[row[2] for row in rows] for rows in shares] == [[won.key_id]] * 2
+
+    run(test)
+
+
+def test_more_names_than_are_remembered() -> None:
+    """Refused before anything is done; without a name, and for others, all goes on."""
+
+    async def test(house: House) -> None:
+        record = await again(house, "generate")
+        user_id, registry = house.caller().claims.user_id, house.gateway.gateway.registry
+        for i in range(MAX_ATTEMPTS - 1):
+            registry.put_attempt(Attempt(f"filler {i}", user_id, "recover", ED), f"{i:064x}")
+        error = await refused(Limited, house.recover(ED, key="one more"))
+        assert 86_300 < int(error.headers["Retry-After"]) <= 86_400
+        await check_works(house, record)
+        await check_works(house, await again(house, "generate"))
+        await check_works(house, await house.recover(ED))
+        await check_works(house, await house.generate(ED, "bob", key="bob's"), "bob")
+
+    run(test)
