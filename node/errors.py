@@ -20,6 +20,7 @@ OUTCOME_UNKNOWN: Final = (
 """Said where a key may have been made although no share could be returned."""
 _OF_NODES: Final = frozenset({Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED})
 """Of a gateway's refusals, those that are about what the node says, not its caller."""
+TOO_MANY_PASSWORDS: Final = "too many passwords are being checked; try again later"
 MAX_DETAIL: Final = 400
 """Characters of an upstream's own text that are passed on."""
 
@@ -96,7 +97,7 @@ class Conflict(ApiError):
 
 
 class Limited(ApiError):
-    """429: more than the gateway does at a time, or within a while."""
+    """429: more than the gateway does at a time, or than a user may ask for within a while."""
 
     def __init__(self, message: str, retry_after: str | None = None) -> None:
         super().__init__(429, message, retry_after=retry_after)
@@ -105,6 +106,21 @@ class Limited(ApiError):
 class InForce(Conflict):
     """409 of the gateway: the key that an Idempotency-Key was given for has been made. No caller
     sees it: the key is recovered."""
+
+
+class PasswordsBusy(ApiError):
+    """429: as many computations of Argon2id wait as may, of all users or of this one."""
+
+    def __init__(self) -> None:
+        # A place is free as soon as one computation is done, which takes less.
+        super().__init__(429, TOO_MANY_PASSWORDS, retry_after="1")
+
+
+class CallerGone(ApiError):
+    """400: the caller has hung up; nobody reads this but the log."""
+
+    def __init__(self) -> None:
+        super().__init__(400, "The connection ended before the answer")
 
 
 class NotConfigured(ApiError):

@@ -6,8 +6,9 @@ import asyncio
 from typing import Self
 
 from mpcsim.vault import Argon2Cost, password_key, wipe
+from node.argon2_queue import Argon2Queue, Computation
+from node.sessions import Caller
 from node.timing import Timing
-from node.workers import Workers
 
 
 class PasswordKey:
@@ -15,41 +16,62 @@ class PasswordKey:
     or as soon as it is there, whichever is later."""
 
     def __init__(
-        self, password: str, salt: bytes, cost: Argon2Cost, workers: Workers, timing: Timing
+        self,
+        password: str,
+        salt: bytes,
+        cost: Argon2Cost,
+        *,
+        queue: Argon2Queue,
+        caller: Caller,
+        timing: Timing,
     ) -> None:
+        """
+        Args:
+            caller: whose turn it will be.
+
+        Raises:
+            PasswordsBusy: there is no room for another one to wait.
+        """
+        queue.check(caller.claims.user_id)
         self.salt = salt
         self.cost = cost
         self.timing = timing
         self._password = password
-        self._workers = workers
-        self._pw_key: asyncio.Future[bytearray] | None = None
+        self._queue = queue
+        self._caller = caller
+        self._computation: Computation[bytearray] | None = None
 
     def start(self) -> None:
-        """Begin; nothing is computed before."""
+        """Line up to be computed; not before.
+
+        Raises:
+            PasswordsBusy: there is no room any more.
+        """
 
         def work() -> bytearray:
             with self.timing.span("argon2"):
                 return password_key(self._password, self.salt, self.cost)
 
-        self._pw_key = self._workers.argon2(work)
+        self._computation = self._queue.submit(self._caller.claims.user_id, work, self._caller.gone)
 
     async def key(self) -> bytearray:
-        """pw_key."""
-        if self._pw_key is None:
+        """pw_key.
+
+        Raises:
+            CallerGone: the caller has hung up while it waited.
+        """
+        if self._computation is None:
             self.start()
-        assert self._pw_key is not None
-        return await asyncio.shield(self._pw_key)
+        assert self._computation is not None
+        return await self._computation.result()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._pw_key is None:
-            return
-        if self._pw_key.done():
-            _wipe_result(self._pw_key)
-        else:
-            self._pw_key.add_done_callback(_wipe_result)
+        if self._computation is not None:
+            self._computation.leave()
+            self._computation.future.add_done_callback(_wipe_result)
 
     def __repr__(self) -> str:
         return "PasswordKey(<redacted>)"

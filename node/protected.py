@@ -7,7 +7,8 @@ content type (415), size (413), JSON and fields (400), endpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -64,9 +65,10 @@ class ProtectedRoute(APIRoute):
                 authenticator: Authenticator = request.app.state.authenticator
                 caller = await authenticator.caller(request.headers.get("authorization"))
                 record_of(request).user_id = caller.claims.user_id
-                request.state.call = Call(request.app.state.wallet, caller, timing)
                 if takes_body:
                     request = JsonRequest(request.scope, request.receive, await read_body(request))
+                    caller = replace(caller, gone=partial(_gone, request.receive))
+                request.state.call = Call(request.app.state.wallet, caller, timing)
                 response = await handle(request)
             except (ApiError, HTTPException, RequestValidationError) as error:
                 response = error_answer(request, error)
@@ -97,6 +99,12 @@ async def read_body(request: Request) -> bytes:
     except ClientDisconnect:
         raise BadRequest("The connection ended before the body did") from None
     return bytes(received)
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the caller hangs up; once the body is read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class JsonRequest(Request):

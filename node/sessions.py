@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -32,6 +32,10 @@ class Caller:
 
     token: str = field(repr=False)
     claims: Claims
+    gone: Callable[[], Coroutine[Any, Any, None]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Returns once nobody waits for the answer, where that can be told."""
 
 
 def seal_keys(nodes: Nodes) -> dict[PartyId, bytes]:

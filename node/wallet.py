@@ -7,7 +7,6 @@ immutable objects goes when the memory is used again.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -41,6 +40,7 @@ from mpcsim.vault import (
     password_matches,
     seal_share,
 )
+from node.argon2_queue import Argon2Queue, at_a_time
 from node.checks import (
     SealedShare,
     agreed_record,
@@ -114,8 +114,8 @@ class Wallet:
             max(cost.operations, INTERACTIVE.operations),
             max(cost.memory_kib, INTERACTIVE.memory_kib),
         )
-        self._workers = workers or Workers()
         settings = settings or Settings()
+        self._workers = workers or Workers(Argon2Queue(at_a_time(settings.workers)))
         self._whole = settings.vault_policy == "signer"
         self._k = settings.ot_extension_k
         apart = settings.separate_messages
@@ -132,6 +132,11 @@ class Wallet:
             first_with_vault=settings.early_requests,
             **using,
         )
+
+    @property
+    def argon2(self) -> Argon2Queue:
+        """Who computes passwords, and who waits for it."""
+        return self._workers.argon2
 
     async def close(self) -> None:
         """Let what was begun come to an end. The gateway's client stays open."""
@@ -169,7 +174,7 @@ class Wallet:
     async def _generate(
         self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
     ) -> KeyShareRecord:
-        async with _outcome_known(), self._password_key(password, timing) as password_key:
+        async with _outcome_known(), self._password_key(caller, password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, standard_scheme(curve, self._k))
             party = dkg.party(agreed, CLIENT, session_id=self._sessions.fresh_id(), rng=self._rng)
@@ -216,10 +221,9 @@ class Wallet:
         self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
     ) -> KeyShareRecord:
         session_id = self._sessions.fresh_id()
-        async with _outcome_known(), self._password_key(password, timing) as password_key:
+        async with _outcome_known(), self._password_key(caller, password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
-            party, mail = await self._begin_recovery(caller, session_id, curve, timing, name)
-            password_key.start()
+            party, mail = await self._begin_recovery(caller, session_id, curve, password_key, name)
             async with self._sessions.client(
                 caller, party, timing, nodes=nodes, threaded=True
             ) as client:
@@ -229,13 +233,18 @@ class Wallet:
                 return await self._finish(caller, session_id, share, curve, nodes, password_key)
 
     async def _begin_recovery(
-        self, caller: Caller, session_id: bytes, curve: Curve, timing: Timing, name: Name | None
+        self,
+        caller: Caller,
+        session_id: bytes,
+        curve: Curve,
+        password_key: PasswordKey,
+        name: Name | None,
     ) -> tuple[Party[Any, KeyShare | None], Sequence[bytes]]:
         """The client's party, and its first mail. Nothing stays open if this fails."""
         token, user_id = caller.token, caller.claims.user_id
         beginning: Recovering | None = None
         try:
-            with timing.span("round1"):
+            with password_key.timing.span("round1"):
                 beginning = await self._gateway.recover(token, session_id, curve, self._k, name)
             key = await self._gateway.record(beginning.record, user_id, curve=curve)
             record = agreed_record(beginning.records, key)
@@ -247,6 +256,7 @@ class Wallet:
                 scheme=standard_scheme(curve, self._k),
             )
             party = reshare.party(agreed, CLIENT, session_id=session_id, rng=self._rng)
+            password_key.start()
         except BaseException as error:
             if beginning is not None or leaves_open(error):
                 exchange, others = (
@@ -326,8 +336,9 @@ class Wallet:
         except ApiError as error:
             raise OutcomeUnknown(error) from None
 
-    def _password_key(self, password: str, timing: Timing) -> PasswordKey:
-        return PasswordKey(password, new_salt(self._rng), self._cost, self._workers, timing)
+    def _password_key(self, caller: Caller, password: str, timing: Timing) -> PasswordKey:
+        salt, queue = new_salt(self._rng), self._workers.argon2
+        return PasswordKey(password, salt, self._cost, queue=queue, caller=caller, timing=timing)
 
     # ------------------------------------------------------------------ using keys
 
@@ -387,7 +398,7 @@ class Wallet:
         with key:
             with timing.span("vault"):
                 share = self._vaults.share(caller, sealed, key, record)
-            matches = await self._matches(sealed.secret_store, key, password, timing)
+            matches = await self._matches(caller, sealed.secret_store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
         if path is None:
@@ -407,7 +418,7 @@ class Wallet:
         try:
             key, _ = await self._vaults.open(caller, store.key_id, store, timing)
             with key:
-                return await self._matches(store, key, password, timing)
+                return await self._matches(caller, store, key, password, timing)
         except (BadRequest, NotFound):
             return False
 
@@ -427,18 +438,21 @@ class Wallet:
         return True
 
     async def _matches(
-        self, store: SecretStore, key: VaultKey, password: str, timing: Timing
+        self, caller: Caller, store: SecretStore, key: VaultKey, password: str, timing: Timing
     ) -> bool:
-        """Compute Argon2id in a thread and compare.
+        """Compute Argon2id in a thread, when it is the caller's turn, and compare.
 
         Raises:
             BadRequest: the store was altered.
+            PasswordsBusy: too many wait already.
         """
         check_cost(store, self._highest_cost)
         with timing.span("argon2"):
-            checking = self._workers.argon2(lambda: password_matches(store, key, password))
+            checking = self._workers.argon2.submit(
+                caller.claims.user_id, lambda: password_matches(store, key, password), caller.gone
+            )
             try:
-                return await asyncio.shield(checking)
+                return await checking.result()
             except WrongKey:
                 raise BadRequest("Invalid secret_store") from None
 

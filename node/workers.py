@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from mpcsim.rpc import meter
+from node.argon2_queue import Argon2Queue
 
 T = TypeVar("T")
 
@@ -25,10 +26,10 @@ CLOSING_S: Final = 5.0
 class Workers:
     """Threads, and tasks that outlive the request that began them."""
 
-    def __init__(self, threads: int = THREADS) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="node worker")
+    def __init__(self, argon2: Argon2Queue | None = None) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="node worker")
         # Apart: many passwords must not hold up anybody's key generation.
-        self._argon2 = ThreadPoolExecutor(threads, thread_name_prefix="node argon2")
+        self.argon2 = argon2 or Argon2Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -37,11 +38,9 @@ class Workers:
         It cannot be stopped once it runs: await the result under ``asyncio.shield``, so that a
         request that is given up leaves at once and the result still arrives.
         """
-        return _begun(self._pool, meter.in_thread(work))
-
-    def argon2(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """The same for Argon2id."""
-        return _begun(self._argon2, meter.in_thread(work, locks=False))
+        future = asyncio.get_running_loop().run_in_executor(self._pool, meter.in_thread(work))
+        future.add_done_callback(_noted)
+        return future
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""
@@ -57,14 +56,8 @@ class Workers:
             await asyncio.wait(self._tasks, timeout=CLOSING_S)
         for task in self._tasks:
             task.cancel()
-        for pool in (self._pool, self._argon2):
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _begun(pool: ThreadPoolExecutor, work: Callable[[], T]) -> asyncio.Future[T]:
-    future = asyncio.get_running_loop().run_in_executor(pool, work)
-    future.add_done_callback(_noted)
-    return future
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.argon2.close()
 
 
 def _noted(future: asyncio.Future[Any]) -> None:

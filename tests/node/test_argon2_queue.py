@@ -1,0 +1,359 @@
+"""Users take turns at Argon2id: whatever one asks for delays another by one computation."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.ids import OPERATOR
+from node.argon2_queue import Argon2Queue, Full, Turns, at_a_time
+from node.errors import CallerGone, PasswordsBusy
+from node.timing import Timing
+from tests.node.wallets import PASSWORD, House
+
+# ---------------------------------------------------------------------- who is next
+
+
+def drained(turns):
+    found = []
+    while (item := turns.next()) is not None:
+        found.append(item)
+    return found
+
+
+def test_who_guesses_a_hundred_times_delays_another_by_one():
+    turns = Turns(1000, 1000)
+    for number in range(100):
+        turns.add("mallory", f"guess {number}")
+    turns.add("alice", "generate")
+    assert drained(turns)[:3] == ["guess 0", "generate", "guess 1"]
+
+
+def test_whose_turn_it_has_been_comes_last():
+    turns = Turns()
+    for item in ("m1", "m2", "m3"):
+        turns.add("mallory", item)
+    assert turns.next() == "m1"
+    for user in ("alice", "bob"):
+        turns.add(user, user)
+    # Mallory had been there before them.
+    assert drained(turns) == ["m2", "alice", "bob", "m3"]
+
+
+def test_limits():
+    turns = Turns(in_all=3, of_one=2)
+    turns.add("mallory", 1)
+    turns.add("mallory", 2)
+    with pytest.raises(Full):
+        turns.add("mallory", 3)
+    turns.add("alice", 4)
+    with pytest.raises(Full):
+        turns.add("bob", 5)
+    assert len(turns) == 3
+    assert turns.users == 2
+    assert turns.next() == 1
+    turns.add("bob", 5)
+    assert drained(turns) == [4, 2, 5]
+
+
+def test_who_leaves_is_not_there():
+    turns = Turns()
+    turns.add("alice", 1)
+    assert not turns.remove("bob", 1)
+    assert turns.remove("alice", 1)
+    assert not turns.remove("alice", 1)
+    assert (len(turns), turns.users, turns.next()) == (0, 0, None)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("add"), st.sampled_from("abc")),
+            st.tuples(st.just("next"), st.none()),
+            st.tuples(st.just("remove"), st.integers(0, 30)),
+        ),
+        max_size=40,
+    )
+)
+def test_nobody_is_passed_over(steps):
+    """Against a list: of one user in order; between two turns of one user, everybody who waits all
+    the while has one."""
+    turns, waiting, passed, number = Turns(8, 4), [], {}, 0
+    for what, value in steps:
+        if what == "add":
+            of_one = sum(user == value for user, _ in waiting)
+            if len(waiting) >= 8 or of_one >= 4:
+                with pytest.raises(Full):
+                    turns.add(value, number)
+            else:
+                turns.add(value, number)
+                waiting.append((value, number))
+                if not of_one:
+                    passed[value] = set()
+            number += 1
+        elif what == "remove":
+            found = next((entry for entry in waiting if entry[1] == value), None)
+            assert turns.remove(found[0] if found else "a", value) == (found is not None)
+            if found:
+                waiting.remove(found)
+        else:
+            item = turns.next()
+            if not waiting:
+                assert item is None
+                continue
+            (user,) = (user for user, number in waiting if number == item)
+            assert item == min(number for other, number in waiting if other == user)
+            waiting.remove((user, item))
+            for other in {other for other, _ in waiting} - {user}:
+                assert user not in passed[other], f"{other} is passed over"
+                passed[other].add(user)
+            passed[user] = set()
+        assert len(turns) == len(waiting)
+        assert turns.users == len({user for user, _ in waiting})
+
+
+def test_a_core_stays_for_signing(monkeypatch):
+    for cores, workers, expected in ((1, 1, 1), (2, 1, 1), (4, 1, 3), (8, 3, 2), (4, 8, 1)):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        assert at_a_time(workers) == expected
+
+
+# ---------------------------------------------------------------------- the queue in the node
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Room:
+    """A queue of one place, which is taken until ``open``."""
+
+    def __init__(self, **limits):
+        self.clock = Clock()
+        self.queue = Argon2Queue(1, Turns(**limits), clock=self.clock)
+        self.gate = threading.Event()
+        self.done = []
+        self.first = self.queue.submit("first", self.gate.wait)
+
+    def ask(self, user, name=None, gone=None):
+        def work():
+            self.done.append(name or user)
+            return name or user
+
+        return self.queue.submit(user, work, gone)
+
+    async def open(self):
+        self.gate.set()
+        await self.first.result()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        self.gate.set()
+        self.queue.close()
+
+
+def run(work):
+    async def with_limit():
+        async with asyncio.timeout(20):
+            await work()
+
+    asyncio.run(with_limit())
+
+
+def test_turns_in_threads():
+    async def work():
+        async with Room() as room:
+            waited = []
+            room.queue.listener = waited.append
+            asked = [room.ask("mallory", f"guess {number}") for number in range(5)]
+            asked.append(room.ask("alice"))
+            assert (room.queue.running, room.queue.waiting, room.queue.waiting_users) == (1, 6, 2)
+            room.clock.now = 2.5
+            await room.open()
+            results = [await each.result() for each in asked]
+            assert results == [*(f"guess {number}" for number in range(5)), "alice"]
+            assert room.done[:3] == ["guess 0", "alice", "guess 1"]
+            assert (room.queue.running, room.queue.waiting) == (0, 0)
+            assert (room.queue.begun, room.queue.waited_s) == (7, 15.0)
+            assert waited == [2.5] * 6
+
+    run(work)
+
+
+def test_no_more_wait_than_may():
+    async def work():
+        async with Room(in_all=3, of_one=2) as room:
+            for _ in range(2):
+                room.ask("mallory")
+            with pytest.raises(PasswordsBusy) as refused:
+                room.ask("mallory")
+            assert refused.value.status == 429
+            assert refused.value.headers == {"Retry-After": "1"}
+            room.ask("alice")
+            with pytest.raises(PasswordsBusy):
+                room.queue.check("bob")
+            assert room.queue.refused == 2
+            await room.open()
+            assert await room.ask("bob").result() == "bob"
+
+    run(work)
+
+
+def test_who_is_cancelled_or_gone_gives_up_its_turn():
+    async def work():
+        async with Room() as room:
+            hung_up = asyncio.Event()
+            waiting = asyncio.create_task(room.ask("alice").result())
+            leaving = asyncio.create_task(room.ask("bob", gone=hung_up.wait).result())
+            staying = room.ask("carol", gone=asyncio.Event().wait)
+            await asyncio.sleep(0)
+            waiting.cancel()
+            hung_up.set()
+            with pytest.raises(CallerGone):
+                await leaving
+            await asyncio.wait([waiting])
+            assert waiting.cancelled()
+            assert room.queue.waiting == 1
+            await room.open()
+            assert await staying.result() == "carol"
+            await asyncio.sleep(0)
+            assert staying.watching.cancelled()
+            assert room.done == ["carol"]
+
+    run(work)
+
+
+def test_what_is_computed_cannot_be_stopped_but_left():
+    async def work():
+        async with Room() as room:
+            room.first.leave()
+            room.first.gone()
+            assert not room.first.future.done()
+            await room.open()
+            assert room.first.future.result() is True
+
+    run(work)
+
+
+def test_an_error_goes_to_whoever_asked_and_the_next_one_is_served():
+    async def work():
+        async with Room() as room:
+            failing = room.queue.submit("alice", lambda: 1 // 0)
+            after = room.ask("alice", "after")
+            await room.open()
+            with pytest.raises(ZeroDivisionError):
+                await failing.result()
+            assert await after.result() == "after"
+
+    run(work)
+
+
+def test_at_the_end_nobody_waits_for_ever():
+    async def work():
+        async with Room() as room:
+            waiting = asyncio.create_task(room.ask("alice").result())
+            await asyncio.sleep(0)
+            room.queue.close()
+            await asyncio.wait([waiting])
+            assert waiting.cancelled()
+
+    run(work)
+
+
+# ---------------------------------------------------------------------- the wallet
+
+
+@asynccontextmanager
+async def full_house(**limits):
+    """A wallet; and what takes all places for passwords, until ``gate`` is set."""
+    house, gate = House(), threading.Event()
+    queue = house.wallet._workers.argon2 = Argon2Queue(1, Turns(**limits))
+
+    def fill():
+        queue.submit("somebody", gate.wait)
+        queue.submit("somebody", bytes)
+
+    try:
+        yield house, fill, gate
+    finally:
+        gate.set()
+        await house.wallet.close()
+
+
+def test_who_finds_no_room_has_changed_nothing():
+    async def work():
+        async with full_house(in_all=1) as (house, fill, gate):
+            record = await house.generate("ed25519")
+            fill()
+            for refused in (
+                house.generate("secp256k1"),
+                house.recover("ed25519"),
+                house.wallet.validate_password(
+                    house.caller(),
+                    password=PASSWORD,
+                    secret_store=record.secret_store,
+                    timing=Timing(),
+                ),
+            ):
+                with pytest.raises(PasswordsBusy):
+                    await refused
+            assert not house.gateway.gateway.links[OPERATOR].node._sessions
+            await house.sign(record)  # needs no password
+            gate.set()
+            while house.wallet.argon2.running:
+                await asyncio.sleep(0.01)
+            await house.generate("secp256k1")
+            await house.recover("ed25519")
+
+    run(work)
+
+
+def test_who_finds_room_no_more_leaves_no_session_behind():
+    """There was room when the key generation began."""
+
+    async def work():
+        async with full_house(in_all=1) as (house, fill, _):
+            record = await house.generate("ed25519")
+            queue, workers = house.wallet.argon2, house.wallet._workers
+            fill()
+            full, queue.check = queue.check, lambda user: None
+            queue.submit = lambda user, *given: full(user)
+            for refused in (house.generate("secp256k1"), house.recover("ed25519")):
+                with pytest.raises(PasswordsBusy):
+                    await refused
+                while workers._tasks:
+                    await asyncio.wait(workers._tasks)
+                assert not house.gateway.gateway.links[OPERATOR].node._sessions
+            await house.sign(record)
+
+    run(work)
+
+
+def test_whose_caller_hangs_up_while_a_key_is_made():
+    async def work():
+        async with full_house() as (house, fill, gate):
+            hung_up, caller = asyncio.Event(), house.caller()
+            fill()
+            caller = replace(caller, gone=hung_up.wait)
+            making = asyncio.create_task(
+                house.wallet.generate(caller, "ed25519", PASSWORD, Timing())
+            )
+            while house.wallet.argon2.waiting < 2:
+                await asyncio.sleep(0.01)
+            hung_up.set()
+            with pytest.raises(CallerGone):
+                await making
+            gate.set()
+            await asyncio.wait(house.wallet._workers._tasks)
+            await house.generate("ed25519")  # nothing is left of it
+
+    run(work)
