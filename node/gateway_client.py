@@ -225,9 +225,14 @@ class GatewayClient:
 
     # ------------------------------------------------------------------ the vault
 
-    async def open(self, token: str, body: wire.OpenVault) -> wire.VaultOpened:
+    async def open(
+        self, token: str, body: wire.OpenVault, *, guess: bool = True
+    ) -> wire.VaultOpened:
         """Have MPC nodes unseal their halves of a secret store, or the whole, and seal them to a
         key.
+
+        Args:
+            guess: to see whether a password is right: the gateway may limit that.
 
         Raises:
             BadRequest: a half is not what the node once sealed for this key and user, or the store
@@ -235,7 +240,8 @@ class GatewayClient:
             AnotherBoot: a proof is for an MPC node before its last start.
         """
         try:
-            data = await self._post("open", token, body, again=True)
+            verb = "open" if guess else f"open?{wire.NO_GUESS.decode()}"
+            data = await self._post(verb, token, body, again=True)
         except Upstream as error:
             if error.upstream_status == BAD_REQUEST:
                 raise BadRequest("Invalid secret_store") from None

@@ -62,7 +62,8 @@ ERROR_MEANINGS: Final[Mapping[int, str]] = {
     409: "The user's keys do not allow this now; `Retry-After` says when they may.",
     413: "The body is too long.",
     415: "The body is not declared as JSON.",
-    429: "The gateway makes only so many keys at a time; `Retry-After` says when to try again.",
+    429: "Too many keys are being made, or passwords checked, or this user has called too often "
+    "where the gateway limits that; `Retry-After` says when to try again.",
     500: "Internal error, or the gateway or an MPC node answered with an error.",
     502: "The node cannot reach its gateway.",
     504: "The gateway did not answer in time.",
@@ -192,7 +193,7 @@ async def recover(
 @wallet.post(
     "/sign",
     response_model=Signature,
-    responses=fails_with(404, *WITH_BODY),
+    responses=fails_with(404, 429, *WITH_BODY),
     summary="Sign",
 )
 async def sign(body: SignRequest, request: Request) -> Response:
@@ -219,7 +220,7 @@ async def sign(body: SignRequest, request: Request) -> Response:
 @wallet.post(
     "/presign",
     response_model=Presignatures,
-    responses=fails_with(404, *WITH_BODY),
+    responses=fails_with(404, 429, *WITH_BODY),
     summary="Make presignatures",
 )
 async def presign(body: PresignRequest, request: Request) -> Response:
@@ -240,7 +241,7 @@ async def presign(body: PresignRequest, request: Request) -> Response:
 @wallet.post(
     "/publickey",
     response_model=PublicKey,
-    responses=fails_with(404, *WITH_BODY),
+    responses=fails_with(404, 429, *WITH_BODY),
     summary="Get public key",
 )
 async def public_key(body: PublicKeyRequest, request: Request) -> Response:
@@ -258,7 +259,7 @@ async def public_key(body: PublicKeyRequest, request: Request) -> Response:
 @wallet.post(
     "/validate/password",
     response_model=ValidationResult,
-    responses=fails_with(*WITH_BODY),
+    responses=fails_with(429, *WITH_BODY),
     summary="Validate password",
 )
 async def validate_password(body: ValidatePasswordRequest, request: Request) -> Response:

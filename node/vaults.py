@@ -36,7 +36,7 @@ class Vaults:
     ) -> KeyShare:
         store = sealed.secret_store
         by = (signer,) if store.whole else MPC_NODES
-        key, record = await self.open_by(by, caller, sealed.key_id, store, timing)
+        key, record = await self.open_by(by, caller, sealed.key_id, store, timing, guess=False)
         with key, timing.span("vault"):
             return self.share(caller, sealed, key, record)
 
@@ -77,9 +77,18 @@ class Vaults:
         return share
 
     async def open(
-        self, caller: Caller, key_id: str, store: SecretStore, timing: Timing
+        self,
+        caller: Caller,
+        key_id: str,
+        store: SecretStore,
+        timing: Timing,
+        *,
+        guess: bool = True,
     ) -> tuple[VaultKey, KeyRecord]:
         """Have a secret store opened: by both MPC nodes, or by one that is there.
+
+        Args:
+            guess: to try a password on it.
 
         Returns:
             The vault's key, and the record of the one whose share is in it.
@@ -89,13 +98,13 @@ class Vaults:
             BadRequest: the store is damaged, or of another key.
         """
         if not store.whole:
-            return await self.open_by(MPC_NODES, caller, key_id, store, timing)
+            return await self.open_by(MPC_NODES, caller, key_id, store, timing, guess=guess)
         try:
-            return await self.open_by((OPERATOR,), caller, key_id, store, timing)
+            return await self.open_by((OPERATOR,), caller, key_id, store, timing, guess=guess)
         except ApiError as error:
             if not is_down(error, OPERATOR):
                 raise
-        return await self.open_by((INSTITUTION,), caller, key_id, store, timing)
+        return await self.open_by((INSTITUTION,), caller, key_id, store, timing, guess=guess)
 
     async def open_by(
         self,
@@ -104,6 +113,8 @@ class Vaults:
         key_id: str,
         store: SecretStore,
         timing: Timing,
+        *,
+        guess: bool,
     ) -> tuple[VaultKey, KeyRecord]:
         """The same, by these MPC nodes."""
         reply_key = ReplyKey(self._rng)
@@ -119,7 +130,7 @@ class Vaults:
             halves = {party: store.halves[party] for party in parties}
             body = OpenVault(epoch, reply_key.public, halves, proofs, int(store.whole))
             opened, _ = await asyncio.gather(
-                self._gateway.open(caller.token, body),
+                self._gateway.open(caller.token, body, guess=guess),
                 once_sent(lambda: reply_key.prepare(seal_keys(nodes))),
             )
             return opened

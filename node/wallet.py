@@ -430,7 +430,7 @@ class Wallet:
         store = parse_store(secret_store)
         sealed = SealedShare(store.key_id, parse_share(encrypted_share), store, store.curve)
         try:
-            key, record = await self._vaults.open(caller, store.key_id, store, timing)
+            key, record = await self._vaults.open(caller, store.key_id, store, timing, guess=False)
             with key, timing.span("vault"):
                 self._vaults.share(caller, sealed, key, record)
         except (BadRequest, NotFound):

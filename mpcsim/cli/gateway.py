@@ -15,6 +15,7 @@ from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
+from mpcsim.gateway.limits import Rate
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.ids import MPC_NODES, PartyId
@@ -28,6 +29,11 @@ from mpcsim.system import HOST
 
 N = TypeVar("N", int, float)
 
+LIMITS: Final = {
+    "guesses": "checks of a password",
+    "recoveries": "recoveries of its keys",
+    "signatures": "signatures",
+}
 VARIABLES: Final = """\
   GATEWAY_PORT
       Port to listen on. Default: 9090.
@@ -94,6 +100,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="seconds after which those who wait are answered 429, too; less than the node's "
         "GATEWAY_TIMEOUT_S (default %(default)s)",
     )
+    for name, what in LIMITS.items():
+        parser.add_argument(
+            f"--limit-{name}",
+            type=_rate,
+            metavar="N",
+            help=f"how many {what} each user may ask for in a minute, all at once if it likes; "
+            "N/Ss: in S seconds; more are answered 429 (default: no limit)",
+        )
     parser.add_argument(
         "--token-lifetime",
         type=_at_least(1, float),
@@ -126,9 +140,9 @@ def given(options: argparse.Namespace) -> list[str]:
     found += ["--making-limit", str(options.making_limit)]
     found += ["--making-queue", str(options.making_queue)]
     found += ["--making-wait", str(options.making_wait)]
-    for name in ("forwarding", "network"):
-        if (value := getattr(options, name)) is not None:
-            found += [f"--{name}", value]
+    for name in ("forwarding", "network", *(f"limit-{name}" for name in LIMITS)):
+        if (value := getattr(options, name.replace("-", "_"))) is not None:
+            found += [f"--{name}", str(value)]
     return found
 
 
@@ -150,6 +164,9 @@ def run(options: argparse.Namespace) -> int:
             making_limit=options.making_limit,
             making_queue=options.making_queue,
             making_wait_s=options.making_wait,
+            limit_guesses=options.limit_guesses,
+            limit_recoveries=options.limit_recoveries,
+            limit_signatures=options.limit_signatures,
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,
         ),
@@ -174,6 +191,14 @@ def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
 
     return number
+
+
+def _rate(text: str) -> Rate:
+    """The same for a rate."""
+    try:
+        return Rate.parse(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _chain() -> MakeService | None:

@@ -295,7 +295,8 @@ class _Api:
             raise
         _check_binary(request)
         name = _name(request, verb) if verb in MEANT_BY else None
-        asking = Asking(claims, gone=partial(_gone, request), name=name)
+        guess = request.scope["query_string"] != wire.NO_GUESS
+        asking = Asking(claims, gone=partial(_gone, request), name=name, guess=guess)
         reply = await self._reply(verb, asking, request)
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):

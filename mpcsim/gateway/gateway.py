@@ -14,6 +14,7 @@ from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.attestations import Attestations
+from mpcsim.gateway.limits import Limit
 from mpcsim.gateway.links import Link, answered
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.gateway.registry import Registry
@@ -59,10 +60,12 @@ class Gateway:
         suspensions: Suspensions,
         meeting: Meeting,
         attestations: Attestations,
+        limits: Mapping[str, Limit] = {},
     ) -> None:
         """
         Args:
             links: to the operator and the institution.
+            limits: of what users may ask for, by verb.
         """
         self.registry = registry
         self.links = links
@@ -71,9 +74,10 @@ class Gateway:
         self.suspensions = suspensions
         self.meeting = meeting
         self.attestations = attestations
+        self.limits = limits
         self._waves = waves
         self._streaming = streaming
-        self._verbs: Mapping[str, Any] = {
+        self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,
             "recover": self._recover,
@@ -82,6 +86,7 @@ class Gateway:
             "exchange": self._exchange,
             "activate": self._activate,
         }
+        self._verbs |= {verb: limit.around(self._verbs[verb]) for verb, limit in limits.items()}
 
     @property
     def verbs(self) -> frozenset[str]:

@@ -66,6 +66,8 @@ class Asking:
     """Returns once nobody waits for the answer, where that can be told."""
     name: Name | None = None
     """Of a call that makes a key, if it has one."""
+    guess: bool = True
+    """Whether a vault is opened to try a password."""
 
     def attempt(self, curve: str) -> Attempt | None:
         """The call that the name is of."""

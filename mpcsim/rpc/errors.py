@@ -28,6 +28,10 @@ UNAVAILABLE: Final = 503
 TIMED_OUT: Final = 504
 
 
+GUESSES: Final = "passwords are tried"
+RECOVERIES: Final = "keys are recovered"
+SIGNATURES: Final = "signatures are made"
+"""What may be limited for each user."""
 SIGNING: Final = "signing session"
 GENERATION: Final = "generation"
 RECOVERY: Final = "recovery"
@@ -234,6 +238,11 @@ def undecided_yet(why: LinkFailed) -> Refused:
 def too_many_makings(retry_after_s: int) -> Refused:
     """The gateway makes no more keys at a time, and enough wait already."""
     return Refused(TOO_MANY, "too many keys are being made; try again later", retry_after_s)
+
+
+def too_often(what: str, retry_after_s: int) -> Refused:
+    """The user has done this as often as it may for now."""
+    return Refused(TOO_MANY, f"too many {what} for this user; try again later", retry_after_s)
 
 
 def busy(what: str, retry_after_s: int | None = None) -> Refused:

@@ -34,6 +34,8 @@ from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 MEDIA_TYPE: Final = "application/octet-stream"
 PREFIX: Final = "/mpc/v1/"
 """Of the gateway's verbs."""
+NO_GUESS: Final = b"guess=no"
+"""Query of an ``open`` that is not made to try a password."""
 HELLO_PATH: Final = "/hello"
 """Where an MPC node says who it is."""
 

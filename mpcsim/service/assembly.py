@@ -13,6 +13,7 @@ from typing import Any
 from starlette.applications import Starlette
 
 from mpcsim.errors import UsageError
+from mpcsim.gateway import limits
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.app import create_app
 from mpcsim.gateway.attestations import Attestations
@@ -148,6 +149,12 @@ def open_gateway(
             suspensions=suspensions,
             meeting=meeting,
             attestations=attestations,
+            limits=limits.by_verb(
+                options.clock,
+                guesses=options.limit_guesses,
+                recoveries=options.limit_recoveries,
+                signatures=options.limit_signatures,
+            ),
         )
         issuer = TokenIssuer(registry.signing_key(), now)
         verifier = TokenVerifier(issuer.jwks(), "gateway", now)

@@ -10,6 +10,7 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
+from mpcsim.gateway.limits import Rate
 from mpcsim.gateway.links import LINK_TIMEOUT_S
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.gateway.smart_accounts import MakeService
@@ -55,6 +56,12 @@ class GatewayOptions:
     making_wait_s: float = MAKING_WAIT_S
     """How long one waits at most before it is refused, too. A node must be more patient than that
     (``GATEWAY_TIMEOUT_S``), or it never hears why."""
+    limit_guesses: Rate | None = None
+    """How often a user may try passwords (``mpcsim.gateway.limits``); None: no limit."""
+    limit_recoveries: Rate | None = None
+    """The same for recoveries of its keys."""
+    limit_signatures: Rate | None = None
+    """The same for signatures."""
     token_lifetime_s: float = TOKEN_LIFETIME_S
     """Of access and key tokens."""
     signing_s: float = SIGNING_S

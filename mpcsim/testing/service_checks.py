@@ -22,8 +22,8 @@ from mpcsim.testing.service import Answer
 
 SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 """SEC 2, section 2.4.1."""
-DOCUMENTED: Final = frozenset({200, 400, 401, 404, 405, 409, 413, 415, 500, 502, 504})
-"""Statuses of the specification's error table, and those of the framework."""
+DOCUMENTED: Final = frozenset({200, 400, 401, 404, 405, 409, 413, 415, 429, 500, 502, 504})
+"""Statuses of the specification's error table, those of the framework, and that of limits."""
 MAX_PRESIGNATURES: Final = 64
 """In one request."""
 WHOLE_SECRET: Final = 64

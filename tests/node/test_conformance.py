@@ -17,7 +17,9 @@ from nacl.signing import VerifyKey
 
 import mpcsim
 from mpcsim.gateway.key_queue import KeyQueue
+from mpcsim.gateway.limits import Limit, Rate
 from mpcsim.ids import OPERATOR
+from mpcsim.rpc.errors import GUESSES, SIGNATURES
 from mpcsim.rpc.tokens import TokenIssuer
 from mpcsim.rpc.transport import HttpTransport
 from mpcsim.service import open_gateway
@@ -227,7 +229,7 @@ SAYS = {
     409: r"(ed25519 key already exists for this user|a recovery for this key is in progress)",
     413: r"The body has more than 262144 bytes",
     415: r"The content type must be application/json",
-    429: r"too many keys are being made; try again later",
+    429: r"too many (keys are being|(passwords|signatures) are) [a-z ]+; try again later",
     500: r"Upstream returned \d{3} [A-Z][A-Za-z ]+: .+",
     502: r".*WAAS_API_URL.*",
     504: r"The gateway did not answer in time.*",
@@ -244,8 +246,12 @@ for _method, _path, _status in [
     ("POST", "/v3/wallet/recover", 409),
     ("POST", "/v3/wallet/recover", 429),
     ("POST", "/v3/wallet/sign", 404),
+    ("POST", "/v3/wallet/sign", 429),
     ("POST", "/v3/wallet/presign", 404),
+    ("POST", "/v3/wallet/presign", 429),
     ("POST", "/v3/wallet/publickey", 404),
+    ("POST", "/v3/wallet/publickey", 429),
+    ("POST", "/v3/wallet/validate/password", 429),
     ("GET", "/v3/wallet", 400),
     ("GET", "/v3/wallet", 404),
     ("GET", "/v3/wallet/user", 404),
@@ -291,6 +297,8 @@ def failing(found, path, status):
             return recovering_already(found, alice)
         case 409:
             return request_to(found, alice, path)
+        case 429 if not path.endswith(MAKE_KEYS):
+            return too_often(found, alice, path)
         case 429:
             return too_many_already(found, path)
         case 413:
@@ -325,6 +333,21 @@ def too_many_already(found, path):
     finally:
         sessions._makings = unlimited
     assert response.headers["Retry-After"] == "10"
+    return response
+
+
+def too_often(found, api, path):
+    """The answer to a second request within a minute where one is allowed."""
+    verb, what = ("sign", SIGNATURES) if path.endswith("sign") else ("open", GUESSES)
+    gateway = found.gateway.gateway
+    unlimited, limit = gateway._verbs[verb], Limit(what, Rate(1), lambda: 0.0)
+    limit.take(gateway.registry.user_by_name("alice").user_id)
+    gateway._verbs[verb] = limit.around(unlimited)
+    try:
+        response = request_to(found, api, path)
+    finally:
+        gateway._verbs[verb] = unlimited
+    assert response.headers["Retry-After"] == "60"
     return response
 
 
