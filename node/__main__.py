@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             allow_abbrev=False,
         ).parse_args(arguments)
         settings = Settings.from_environment(os.environ)
-        logs.configure(settings.log_level, settings.log_format)
+        logs.configure(settings.log_level, settings.log_format, settings.log_folder)
         serve(settings)
     except UsageError as error:
         sys.stderr.write(f"node: {error}\n")

@@ -20,6 +20,7 @@ from mpcsim.garbage import collect_seldom
 from mpcsim.lifetime import end_after
 from mpcsim.rpc import meter
 from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
+from mpcsim.rpc.entries import Book, Log
 from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
 from node import logs, routes
@@ -66,6 +67,7 @@ def create_app(
     *,
     clock: Callable[[], float] = time.perf_counter,
     now: Callable[[], float] = time.time,
+    log: Log | None = None,
 ) -> FastAPI:
     """The node's application.
 
@@ -74,6 +76,7 @@ def create_app(
         wallet: what the endpoints do; by default over that gateway.
         clock: monotonic seconds, for what is measured.
         now: seconds since 1970 UTC, for the expiry of tokens.
+        log: where it is entered what becomes of each request.
     """
     gateway = gateway or GatewayClient(_transport(settings), settings.mpc_node_keys)
     wallet = wallet or Wallet(gateway, settings=settings, now=now)
@@ -85,7 +88,10 @@ def create_app(
         yield
         await wallet.close()
         await gateway.close()
+        if log is not None:
+            log.flush()  # the server may end this process by a signal
 
+    book = None if log is None else Book("node", log, clock, now)
     app = NodeApp(
         title=TITLE,
         version=__version__,
@@ -95,7 +101,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(RequestIds),
+            Middleware(RequestIds, book),
             *([Middleware(meter.Metered)] if meter.ON else []),
             Middleware(logs.RequestLog, clock=clock),
         ],
@@ -119,10 +125,10 @@ def from_environment() -> FastAPI:
         SettingsError: a variable has an impossible value.
     """
     settings = Settings.from_environment(os.environ)
-    logs.configure(settings.log_level, settings.log_format)
+    log = logs.configure(settings.log_level, settings.log_format, settings.log_folder)
     if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
         end_after(parent.join)
-    app = create_app(settings)
+    app = create_app(settings, log=log)
     collect_seldom()
     return app
 

@@ -13,6 +13,7 @@ from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta.schemes import built_in_scheme
 from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
+from mpcsim.rpc.entries import note
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import Signing
@@ -40,9 +41,11 @@ def parse_store(secret_store: str) -> SecretStore:
         BadRequest: not a well-formed secret store.
     """
     try:
-        return SecretStore.from_text(secret_store)
+        store = SecretStore.from_text(secret_store)
     except MalformedVault:
         raise BadRequest("Invalid secret_store") from None
+    note(key_id=store.key_id)
+    return store
 
 
 def parse_share(encrypted_share: str) -> EncryptedShare:

@@ -19,6 +19,7 @@ from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import Path, path_text
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
+from mpcsim.rpc.entries import Call
 from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, CONFLICT, UNAUTHORIZED, UNPROCESSABLE
 from mpcsim.rpc.idempotency import Name
 from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
@@ -352,15 +353,20 @@ class GatewayClient:
         again: bool = False,
         **options: Any,
     ) -> bytes:
-        self.requests[f"{method} {path.partition('?')[0]}"] += 1
+        place, _, _ = path.partition("?")
+        self.requests[f"{method} {place}"] += 1
+        call = Call("gateway", method, place, len(body or b""))
         try:
             reply = await self._transport.request(method, path, token=token, body=body, **options)
         except ConnectionLost as lost:
+            call.over()
             if not again:
                 raise _no_answer(lost) from None
             return await self._request(method, path, token, body)
         except TransportFailed as failed:
+            call.over()
             raise _no_answer(failed) from None
+        call.over(reply.status, len(reply.body))
         if not 200 <= reply.status < 300:
             raise _refusal(reply, making=path in _MAKING)
         return reply.body

@@ -145,7 +145,7 @@ class LocalService:
             settings: of the node.
             nodes: REST nodes behind which the gateway is; ``answer`` says which one is asked.
             options: further ones of ``mpcsim.service.GatewayOptions``, such as ``queue``,
-                ``token_lifetime_s``, ``link_timeout_s``, ``listener``.
+                ``token_lifetime_s``, ``link_timeout_s``, ``listener``, ``log``.
 
         Raises:
             UsageError: options that are impossible or do not go together; a share holder has no
@@ -237,7 +237,7 @@ class LocalService:
             client = GatewayClient(transport, settings.mpc_node_keys)
             own = rng(f"node {number + 1}" if number else "node")
             wallet = Wallet(client, rng=own, cost=cost, settings=settings, now=now)
-            apps.append(create_app(settings, client, wallet, clock=clock, now=now))
+            apps.append(create_app(settings, client, wallet, clock=clock, now=now, log=options.log))
             await self._lifespans.enter_async_context(apps[-1].router.lifespan_context(apps[-1]))
         self.app = apps[0]
         self._nodes = [httpx.ASGITransport(app, raise_app_exceptions=False) for app in apps]

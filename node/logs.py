@@ -10,39 +10,26 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.error_codes import Code
-from mpcsim.rpc import request_ids
-from mpcsim.rpc.logs import describe, formatter
+from mpcsim.rpc.entries import CURRENT, MAX_PATH, Entry, Log
+from mpcsim.rpc.log_files import ToLogFile
+from mpcsim.rpc.logs import describe, formatter, to_files
 from node.errors import error_body
 
 logger = logging.getLogger("node")
 
-MAX_PATH: Final = 200
-"""Characters of a path that are logged."""
 RECORD: Final = "node.request"
 INTERNAL_ERROR: Final = "Internal server error"
 
 
-@dataclass
-class RequestRecord:
-    """What is to be logged about one request, collected while it is handled."""
-
-    request_id: str
-    user_id: str | None = None
-    error: str | None = None
-    why: str | None = None
-    """More about the error than the caller is told."""
-
-
-def record_of(request: Request) -> RequestRecord:
-    """The record that ``RequestLog`` keeps of this request."""
-    record: RequestRecord = request.scope[RECORD]
+def record_of(request: Request) -> Entry:
+    """What is to be logged about a request."""
+    record: Entry = request.scope[RECORD]
     return record
 
 
@@ -61,7 +48,7 @@ class RequestLog:
             await self.app(scope, receive, send)
             return
         began = self.clock()
-        record = scope[RECORD] = RequestRecord(request_ids.current() or "")
+        record = scope[RECORD] = CURRENT.get() or Entry("")
         status: int | None = None
 
         async def watched(message: Message) -> None:
@@ -83,7 +70,7 @@ class RequestLog:
     def _log(
         self,
         scope: Scope,
-        record: RequestRecord,
+        record: Entry,
         status: int,
         latency_ms: float,
         failure: Exception | None,
@@ -102,15 +89,21 @@ class RequestLog:
         if record.why is not None:
             fields["why"] = record.why
         if failure is not None:
-            fields["exception"] = describe(failure)
+            fields["exception"] = record.exception = describe(failure)
         level = logging.ERROR if status == 401 or status >= 500 else logging.INFO
-        logger.log(level, "request", extra={"fields": fields})
+        logger.log(level, "request", extra={"fields": fields, ToLogFile.NOT_IN_FILES: True})
 
 
-def configure(level: str, log_format: str) -> None:
+def configure(level: str, log_format: str, folder: str | None = None) -> Log | None:
     """Send all logs of this process to standard output.
 
     For people, without what the server says of its starting and stopping.
+
+    Args:
+        folder: where they are written to files, too.
+
+    Returns:
+        Where requests are entered, if there are files.
     """
     # Nothing here shows a thread, process or task; the records need not look them up.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -125,6 +118,7 @@ def configure(level: str, log_format: str) -> None:
         of_server = max(of_server, logging.WARNING)
     for name in ("uvicorn", "uvicorn.error"):
         logging.getLogger(name).setLevel(of_server)
+    return None if folder is None else to_files(folder, "node")
 
 
 async def _answer_500(send: Send) -> None:

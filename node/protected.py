@@ -61,6 +61,7 @@ class ProtectedRoute(APIRoute):
 
         async def handler(request: Request) -> Response:
             timing = Timing(request.app.state.clock)
+            record_of(request).spans = timing.spans
             try:
                 authenticator: Authenticator = request.app.state.authenticator
                 caller = await authenticator.caller(request.headers.get("authorization"))

@@ -13,6 +13,7 @@ from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.rng import Rng
+from mpcsim.rpc.entries import note
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.rpc.wire import Hello
 from node.client_party import ClientParty, Mail, OnCheat, Post
@@ -110,6 +111,7 @@ class Sessions:
         Args:
             nodes: of a session in which the client and the MPC nodes do not know each other yet.
         """
+        note(session_id=party.session_id)
         apart = self._apart and nodes is None
         return ClientParty(
             party,

@@ -11,7 +11,7 @@ from mpcsim.ids import PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.params import OT_EXTENSION_KS
 from mpcsim.rpc import pins
-from mpcsim.rpc.logs import format_setting
+from mpcsim.rpc.logs import folder_setting, format_setting
 from mpcsim.settings import Kind, SettingsError, describe, read, seconds, setting, switch, whole
 
 __all__ = ["LEVELS", "Settings", "SettingsError"]
@@ -89,6 +89,7 @@ class Settings:
         "The lowest level that is logged.",
     )
     log_format: str = format_setting()
+    log_folder: str | None = folder_setting()
     mpc_node_keys: Mapping[PartyId, bytes] | None = setting(
         None,
         pins.VARIABLE,

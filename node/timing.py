@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from mpcsim.rpc.entries import Span, totals_ms
+
 
 class Timing:
     """Named durations of one request, from the moment this object is made.
@@ -20,7 +22,8 @@ class Timing:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._began = clock()
-        self._spans_s: dict[str, float] = {}
+        self.spans: list[Span] = []
+        """So far, by the clock."""
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
@@ -29,7 +32,7 @@ class Timing:
         try:
             yield
         finally:
-            self._spans_s[name] = self._spans_s.get(name, 0.0) + self._clock() - began
+            self.spans.append((name, began, self._clock()))
 
     def total_ms(self) -> float:
         """Milliseconds so far."""
@@ -37,5 +40,5 @@ class Timing:
 
     def header(self) -> str:
         """The header's value, in milliseconds: ``vault;dur=1.2, round1;dur=3.1, total;dur=8.0``."""
-        spans = [f"{name};dur={seconds * 1e3:.1f}" for name, seconds in self._spans_s.items()]
+        spans = [f"{name};dur={ms:.1f}" for name, ms in totals_ms(self.spans).items()]
         return ", ".join([*spans, f"total;dur={self.total_ms():.1f}"])

@@ -26,6 +26,7 @@ from mpcsim.primitives.bip32 import Path
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.rpc.entries import note
 from mpcsim.rpc.idempotency import GENERATE, RECOVER, Name
 from mpcsim.rpc.wire import (
     Recovering,
@@ -280,6 +281,7 @@ class Wallet:
         """Seal a new share, then make its key the user's key."""
         record, timing = share.record, password_key.timing
         key_id = record.epoch.hex()
+        note(key_id=key_id)
         pw_key = await password_key.key()
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from mpcsim.cli.logs import add_log_format, log_format
+from mpcsim.cli.logs import add_log_format, log_folder, log_format
 from mpcsim.cli.network import add_network, conditions
 from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
@@ -149,7 +149,7 @@ def given(options: argparse.Namespace) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP."""
     limits = read(ConnectionLimits, os.environ)
-    configure_logs(log_format(options))
+    log = configure_logs(log_format(options), log_folder(), "gateway")
     under = conditions(options.network)
     gateway = open_gateway(
         options.data,
@@ -169,6 +169,7 @@ def run(options: argparse.Namespace) -> int:
             limit_signatures=options.limit_signatures,
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,
+            log=log,
         ),
     )
     serve(gateway, options.host, gateway_port(), limits)

@@ -1,4 +1,4 @@
-"""``--log-format``: how a server's log is written."""
+"""``--log-format``: how a server's log is written; and where to, beside the terminal."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def log_format(options: argparse.Namespace) -> str:
     """
     of_environment = read(LogSettings, os.environ).log_format
     return options.log_format or of_environment
+
+
+def log_folder() -> str | None:
+    """Where log files are to be; None: there are none.
+
+    Raises:
+        SettingsError: a variable of logs has an impossible value.
+    """
+    return read(LogSettings, os.environ).log_folder

@@ -8,14 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mpcsim.cli.logs import add_log_format, log_format
+from mpcsim.cli.logs import add_log_format, log_folder, log_format
 from mpcsim.cli.ports import MPC_NODE_PORTS, mpc_node_port, mpc_node_variable
 from mpcsim.cli.token import add_data
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.logs import LogSettings, configure_logs
-from mpcsim.service import open_mpc_node
+from mpcsim.service import GatewayOptions, open_mpc_node
 from mpcsim.service.data_folder import prepare
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
@@ -57,9 +57,10 @@ def add(subparsers: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP."""
     limits = read(ConnectionLimits, os.environ)
-    configure_logs(log_format(options))
+    log = configure_logs(log_format(options), log_folder(), options.role)
     party: PartyId = PARTIES[options.role]
-    serve(open_mpc_node(options.data, party), options.host, mpc_node_port(party), limits)
+    node = open_mpc_node(options.data, party, GatewayOptions(log=log))
+    serve(node, options.host, mpc_node_port(party), limits)
     return 0
 
 

@@ -31,8 +31,9 @@ from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc import pins
-from mpcsim.rpc.logs import VARIABLE, LogSettings, configure_logs
+from mpcsim.rpc.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
 from mpcsim.rpc.wire import HELLO_PATH, Hello
+from mpcsim.service.data_folder import logs_in
 from mpcsim.settings import describe, read
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.scenario import Scenario
@@ -80,8 +81,9 @@ def run(options: argparse.Namespace) -> int:
     under = conditions(options.network)
     read(ConnectionLimits, os.environ)
     lines = log_format(options)
-    configure_logs(lines)
-    with stopped_once(), running({VARIABLE: lines}) as processes:
+    files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(logs_in(options.data))}
+    configure_logs(lines, read(LogSettings, files).log_folder, "supervisor")
+    with stopped_once(), running({VARIABLE: lines, **files}) as processes:
         try:
             revival = _start(processes, options, under)
             while (ended := processes.ended(revival.names)) is None:

@@ -37,6 +37,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
 from mpcsim.rpc.database import StoreFailed
+from mpcsim.rpc.entries import Book, note
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -76,10 +77,12 @@ def create_app(
     *,
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
+    book: Book | None = None,
 ) -> Starlette:
     """The application.
 
     Args:
+        book: where its requests are entered.
         verifier: of tokens made out to the gateway.
         extra_routes: further routes; called with what authenticates a request.
     """
@@ -112,6 +115,7 @@ def create_app(
         await gateway.close()
 
     app = App(
+        book=book,
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
@@ -147,7 +151,9 @@ class _Api:
         Raises:
             TokenError: no token that counts here.
         """
-        return self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
+        claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
+        note(user_id=claims.user_id)
+        return claims
 
     async def document(self, request: Request) -> Response:
         """What this interface is (OpenAPI); needs no token."""
@@ -293,10 +299,12 @@ class _Api:
                 body = await read_body(request, wire.MAX_BODY_BYTES)
                 await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
             raise
+        note(claims.user_id)
         _check_binary(request)
         name = _name(request, verb) if verb in MEANT_BY else None
         guess = request.scope["query_string"] != wire.NO_GUESS
         asking = Asking(claims, gone=partial(_gone, request), name=name, guess=guess)
+        note(spans=asking.times.spans)
         reply = await self._reply(verb, asking, request)
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):

@@ -24,6 +24,7 @@ from mpcsim.gateway.suspensions import Suspensions
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, SESSION_ID_BYTES, PartyId
 from mpcsim.rpc import wire
+from mpcsim.rpc.entries import note
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     GENERATION,
@@ -232,6 +233,7 @@ class Gateway:
 
     async def _open(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.OpenVault.from_bytes(data)
+        note(key_id=body.key_id)
         key_id = body.key_id.hex()
         curve = self._curve_of(asking.claims, key_id)
         self.suspensions.check(body.key_id)
@@ -319,6 +321,7 @@ class Gateway:
     async def _presigned(self, asking: Asking, data: bytes) -> wire.Body:
         """No session, and no turn: whoever comes second has another presignature, or none."""
         body = wire.Presigned.from_bytes(data)
+        note(key_id=body.key_id)
         key_id, user_id, vault = body.key_id.hex(), asking.claims.user_id, body.vault
         curve = self._curve_of(asking.claims, key_id)
         signer, session_id = _signer(body.using.signer), body.using.rho

@@ -14,6 +14,7 @@ from mpcsim.gateway.mpc_nodes import MpcNodePort
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import GATEWAY, Carrier, Pieces
+from mpcsim.rpc.entries import Span, totals_ms
 from mpcsim.rpc.errors import (
     LinkFailed,
     NodeFailed,
@@ -35,16 +36,31 @@ LINK_TIMEOUT_S: Final = 20.0
 
 @dataclass
 class Times:
-    """Where the time of a request went: milliseconds by name."""
+    """Where the time of a request went."""
 
-    spent: dict[str, float] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    """By the timer of links."""
 
-    def add(self, name: str, ms: float) -> None:
-        self.spent[name] = self.spent.get(name, 0.0) + ms
+    def add(
+        self, party: PartyId, began: float, called: float, answered: float, ended: float
+    ) -> None:
+        """An MPC node has been asked.
+
+        Args:
+            called: when the request had come over the link; ``answered``: when the MPC node was
+                done with it.
+        """
+        role = ROLES[party]
+        link = f"{role}-link"
+        self.spans += (
+            (role, called, answered),
+            (link, began, called),
+            (link, answered, ended),
+        )
 
     def header(self) -> str:
         """As a Server-Timing header."""
-        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in self.spent.items())
+        return ", ".join(f"{name};dur={ms:.2f}" for name, ms in totals_ms(self.spans).items())
 
 
 def answered(kind: type[B], party: PartyId, reply: bytes) -> B:
@@ -107,7 +123,9 @@ class Link:
         if carrier.down(party, self.port.restart):
             raise unreachable(party)
         data = body.to_bytes()
-        began, compute = self._timer(), 0.0
+        began = self._timer()
+        called: float | None = None
+        answered: float | None = None
         exchange = carrier.exchange(GATEWAY, party)
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -121,15 +139,16 @@ class Link:
                     await exchange.refuse(len(str(refused)))
                     raise
                 finally:
-                    compute = self._timer() - called
+                    answered = self._timer()
                     carrier.handled(party)
                 await exchange.come(len(reply))
         except TimeoutError:
             raise timed_out(party) from None
         finally:
             exchange.close()
-            times.add(ROLES[party], compute * 1000)
-            times.add(f"{ROLES[party]}-link", (self._timer() - began - compute) * 1000)
+            ended = self._timer()
+            called = ended if called is None else called
+            times.add(party, began, called, ended if answered is None else answered, ended)
         return reply
 
     async def stream(
@@ -207,9 +226,7 @@ class Link:
     def _told(self, times: Times, began: float, called: list[float]) -> None:
         """Where the time went until the answer began."""
         now = self._timer()
-        compute = now - called[0] if called else 0.0
-        times.add(ROLES[self.port.me], compute * 1000)
-        times.add(f"{ROLES[self.port.me]}-link", (now - began - compute) * 1000)
+        times.add(self.port.me, began, called[0] if called else now, now, now)
 
     async def ask(self, scope: Scope, body: wire.Body) -> bytes:
         """Ask the node before anything else is under way: the carrier has no part in it.

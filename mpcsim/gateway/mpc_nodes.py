@@ -11,8 +11,10 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.carrier import Pieces
+from mpcsim.rpc.entries import CURRENT, Book, Call
 from mpcsim.rpc.errors import LinkFailed, Refused, failed, timed_out, unreachable
 from mpcsim.rpc.refusals import from_json
+from mpcsim.rpc.request_ids import current
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.transport import NotReached, StreamingTransport, TooLate, TransportFailed
 
@@ -69,8 +71,13 @@ class MpcNodePort(Protocol):
 class InProcess:
     """An MPC node in this process."""
 
-    def __init__(self, node: Handler) -> None:
+    def __init__(self, node: Handler, book: Book | None = None) -> None:
+        """
+        Args:
+            book: where its requests are entered.
+        """
         self.node = node
+        self._book = book
 
     @property
     def me(self) -> PartyId:
@@ -82,6 +89,27 @@ class InProcess:
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """See ``MpcNodePort``."""
+        if self._book is None:
+            return await self._handled(verb, grant, body)
+        path = f"/{verb}"  # as it is over HTTP
+        call = Call(ROLES[self.me], "POST", path, len(body))
+        entry = self._book.open(current() or "", "POST", path)
+        before = CURRENT.set(entry)
+        try:
+            reply = await self._handled(verb, grant, body)
+            entry.status = 200
+            call.over(200, len(reply))
+            return reply
+        except Refused as refused:
+            entry.status, entry.error = refused.status, str(refused)
+            call.over(refused.status)
+            raise
+        finally:
+            CURRENT.reset(before)
+            entry.whole = True
+            self._book.close(entry)
+
+    async def _handled(self, verb: str, grant: bytes, body: bytes) -> bytes:
         if self.node.quick(verb, body):
             return self.node.handle(verb, grant, body)
         return await in_thread(self.node.handle, verb, grant, body)
@@ -123,6 +151,7 @@ class OverHttp:
 
     async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
         """See ``MpcNodePort``."""
+        call = Call(ROLES[self.me], "POST", f"/{verb}", size or 0)
         try:
             async with (
                 self._transport.stream(
@@ -132,10 +161,15 @@ class OverHttp:
             ):
                 if reply.status != 200:
                     said = b"".join([piece async for piece in pieces])
+                    call.over(reply.status, len(said))
                     raise from_json(reply.status, said, self.me)
+                got = 0
                 async for piece in pieces:
+                    got += len(piece)
                     yield piece
+                call.over(reply.status, got)
         except TransportFailed as failure:
+            call.over()
             raise self._lost(failure) from None
         self._heard()
 
@@ -150,10 +184,13 @@ class OverHttp:
     async def _request(
         self, method: str, path: str, grant: str | None, body: bytes | None
     ) -> bytes:
+        call = Call(ROLES[self.me], method, path, len(body or b""))
         try:
             reply = await self._transport.request(method, path, token=grant, body=body)
         except TransportFailed as failure:
+            call.over()
             raise self._lost(failure) from None
+        call.over(reply.status, len(reply.body))
         self._heard()
         if reply.status == 200:
             return reply.body

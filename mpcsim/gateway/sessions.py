@@ -26,6 +26,7 @@ from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, Times
 from mpcsim.gateway.registry import Attempt
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
+from mpcsim.rpc.entries import note
 from mpcsim.rpc.errors import (
     CONFLICT,
     SIGNING,
@@ -219,6 +220,7 @@ class Sessions:
             attempt=attempt,
         )
         self._sessions[session_id] = session
+        note(key_id=key_id, session_id=session_id)
         # Those who wait for the key must not depend on the next request coming by.
         session.expiry = asyncio.get_running_loop().call_later(lifetime_s, self.call_off, session)
         return session
@@ -340,6 +342,7 @@ class Sessions:
             raise no_such_session()
         if claims.key_id is not None and (session.making or session.key_id != claims.key_id):
             raise no_such_session()
+        note(key_id=session.key_id, session_id=session_id)
         return session
 
     @asynccontextmanager

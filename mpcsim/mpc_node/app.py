@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.rpc import wire
+from mpcsim.rpc.entries import Book
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantRefused
 from mpcsim.rpc.http import HANDLERS, App, read_body
@@ -22,8 +23,12 @@ from mpcsim.rpc.refusals import to_json
 from mpcsim.rpc.threads import in_thread
 
 
-def create_app(node: MpcNode) -> App:
-    """The application."""
+def create_app(node: MpcNode, book: Book | None = None) -> App:
+    """The application.
+
+    Args:
+        book: where its requests are entered.
+    """
 
     async def hello(request: Request) -> Response:
         return Response(node.hello().to_bytes(), media_type=wire.MEDIA_TYPE)
@@ -45,6 +50,7 @@ def create_app(node: MpcNode) -> App:
         return JSONResponse(to_json(error, node.me), error.status, error.headers())
 
     return App(
+        book=book,
         routes=[
             Route(wire.HELLO_PATH, hello, methods=["GET"]),
             Route("/{verb}", handle, methods=["POST"]),

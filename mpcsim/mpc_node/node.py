@@ -67,6 +67,7 @@ from mpcsim.protocols.signing import signer
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.database import StoreFailed
+from mpcsim.rpc.entries import note
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -311,7 +312,9 @@ class MpcNode:
                 for want of what is in the store. ``GrantRefused``: for want of a grant.
         """
         try:
-            reply = self._verbs[verb](self._grants.read(grant), body)
+            granted = self._grants.read(grant)
+            note(granted.user_id, granted.key_id, granted.session_id)
+            reply = self._verbs[verb](granted, body)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         except StoreFailed as error:

@@ -168,6 +168,8 @@ class Grant:
         self._packed = packed
         self.user_id = packed[1].rstrip(b"\0").decode()
         """The user in whose name the gateway asks."""
+        self.key_id = None if packed[2] == _ABSENT else packed[2][1:]
+        self.session_id = None if packed[3] == _ABSENT else packed[3][1:]
 
     def check(self, scope: Scope) -> None:
         """See that the grant is for this.

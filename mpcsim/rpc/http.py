@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mpcsim.error_codes import Code, of_framework
 from mpcsim.rpc import meter
 from mpcsim.rpc.carrier import Pieces
+from mpcsim.rpc.entries import Book
 from mpcsim.rpc.errors import TOO_LARGE, Refused
 from mpcsim.rpc.request_ids import RequestIds
 
@@ -24,9 +26,18 @@ class App(Starlette):
     """Starlette, with names for its requests around all the rest: also around the handler of
     unexpected errors, which Starlette puts outside of all middleware of its own."""
 
+    def __init__(self, *, book: Book | None = None, **options: Any) -> None:
+        """
+        Args:
+            book: where its requests are entered.
+            options: Starlette's.
+        """
+        super().__init__(**options)
+        self._book = book
+
     def build_middleware_stack(self) -> ASGIApp:
         app = super().build_middleware_stack()
-        return RequestIds(meter.Metered(app) if meter.ON else app)
+        return RequestIds(meter.Metered(app) if meter.ON else app, self._book)
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -10,16 +10,21 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.rpc import request_ids
+from mpcsim.rpc.entries import Log
+from mpcsim.rpc.log_files import ToLogFile, log_file
 from mpcsim.settings import Kind, setting
 
 FORMATS: Final = ("text", "json")
 VARIABLE: Final = "LOG_FORMAT"
+FOLDER_VARIABLE: Final = "LOG_FOLDER"
+NO_FILES: Final = "off"
 SHORT: Final = 8
 """Characters of an id that people are shown."""
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
@@ -42,11 +47,27 @@ def format_setting() -> str:
     )
 
 
+def _folder(text: str) -> str | None:
+    return None if text.lower() == NO_FILES else text
+
+
+def folder_setting() -> str | None:
+    """The dataclass field that says where log files are written."""
+    return setting(
+        None,
+        FOLDER_VARIABLE,
+        Kind(_folder, f"a folder, or {NO_FILES}"),
+        "Where what is logged is written, too, with a line for each request; mpcsim logs reads it. "
+        "A process's files are at most 5 of 10 MB. mpcsim serve sets it to DATA/logs.",
+    )
+
+
 @dataclass(frozen=True)
 class LogSettings:
     """What can be set of the logs of all servers."""
 
     log_format: str = format_setting()
+    log_folder: str | None = folder_setting()
 
 
 def formatter(log_format: str) -> logging.Formatter:
@@ -57,9 +78,19 @@ def formatter(log_format: str) -> logging.Formatter:
 class JsonLines(logging.Formatter):
     """Every log record as one line of JSON."""
 
+    def __init__(self, role: str | None = None) -> None:
+        """
+        Args:
+            role: whose line it is, in a file beside those of others.
+        """
+        super().__init__()
+        self._whose = {} if role is None else {"role": role}
+        self._to = "milliseconds" if role is None else "microseconds"
+
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": _time(record).isoformat(timespec="milliseconds"),
+            "time": _time(record).isoformat(timespec=self._to),
+            **self._whose,
             "level": record.levelname,
             "logger": record.name,
             "event": _first_line(record),
@@ -109,13 +140,41 @@ def describe(error: BaseException) -> list[str]:
     return lines
 
 
-def configure_logs(log_format: str) -> None:
+def configure_logs(log_format: str, folder: str | None = None, role: str = "") -> Log | None:
     """Write what this process logs to its standard error: its own from INFO on, and from WARNING on
-    what libraries have to say."""
+    what libraries have to say.
+
+    Args:
+        folder: where it is written to files, too.
+        role: as whose.
+
+    Returns:
+        Where entries go, if there are files.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format))
-    handler.addFilter(lambda r: r.levelno >= logging.WARNING or r.name.startswith("mpcsim"))
+    handler.addFilter(_worth_it)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    return None if folder is None else to_files(folder, role, _worth_it)
+
+
+def to_files(
+    folder: str, role: str, worth_it: Callable[[logging.LogRecord], bool] = lambda record: True
+) -> Log:
+    """Write what this process logs to its files, too; returns where entries go.
+
+    Args:
+        worth_it: whether a record is to be written.
+    """
+    log = log_file(Path(folder).absolute(), role)
+    handler = ToLogFile(log, JsonLines(role))
+    handler.addFilter(worth_it)
+    logging.getLogger().addHandler(handler)
+    return log
+
+
+def _worth_it(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or record.name.startswith("mpcsim")
 
 
 def _time(record: logging.LogRecord) -> datetime:

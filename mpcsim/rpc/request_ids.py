@@ -9,46 +9,64 @@ from __future__ import annotations
 
 import os
 import re
-from contextvars import ContextVar
+from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mpcsim.rpc.entries import CURRENT, MAX_SAID, Book, Entry
+
 HEADER: Final = "X-Request-Id"
 _HEADER: Final = HEADER.lower().encode()
 _ACCEPTED: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_CURRENT: Final[ContextVar[str | None]] = ContextVar("request_id", default=None)
+_CODE: Final = b"x-error-code"
 
 
 def current() -> str | None:
     """The name of the request that is being handled; None outside of any."""
-    return _CURRENT.get()
+    entry = CURRENT.get()
+    return None if entry is None else entry.request_id
 
 
 class RequestIds:
     """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
-    with the answer."""
+    with the answer; keeps the request's entry, if there is a book."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, book: Book | None = None) -> None:
         self.app = app
+        self.book = book
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id, book = _request_id(scope), self.book
+        if book is None:
+            entry = Entry(request_id)
+        else:
+            entry = book.open(request_id, scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), (_HEADER, request_id.encode())]
+                entry.status = message["status"]
+                headers = message.get("headers", ())
+                if entry.status >= 400:
+                    entry.code = _code(headers)
+                message["headers"] = [*headers, (_HEADER, request_id.encode())]
+            elif entry.kept:
+                entry.whole = "more_body" not in message or not message["more_body"]
+                if entry.status >= 400:
+                    entry.said = (entry.said + message.get("body", b""))[:MAX_SAID]
             await send(message)
 
         # Put back: an application called in its caller's task has its caller's context.
-        before = _CURRENT.set(request_id)
+        before = CURRENT.set(entry)
         try:
             await self.app(scope, receive, named)
         finally:
-            _CURRENT.reset(before)
+            CURRENT.reset(before)
+            if book is not None:
+                book.close(entry)
 
 
 def _request_id(scope: Scope) -> str:
@@ -56,3 +74,8 @@ def _request_id(scope: Scope) -> str:
         if name == _HEADER and _ACCEPTED.fullmatch(value):
             return str(value, "ascii")
     return os.urandom(8).hex()
+
+
+def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """What an answer says, for programs, that went wrong."""
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == _CODE), None)

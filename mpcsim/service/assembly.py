@@ -34,6 +34,7 @@ from mpcsim.mpc_node.store import ShareStore
 from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
+from mpcsim.rpc.entries import Book
 from mpcsim.rpc.grants import GrantIssuer
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
 from mpcsim.rpc.transport import HttpTransport, Limits
@@ -114,7 +115,8 @@ def open_gateway(
             port: MpcNodePort
             if options.mpc_nodes is None:
                 node_options = replace(options, rng=_part(rng, ROLES[party]))
-                port = InProcess(_mpc_node(opened, data, party, secret, node_options))
+                mpc_node = _mpc_node(opened, data, party, secret, node_options)
+                port = InProcess(mpc_node, _book(ROLES[party], options))
             else:
                 port = _distant(party, options.mpc_nodes[party], options.link_timeout_s)
             grants = GrantIssuer(party, secret.key, _part(rng, f"{ROLES[party]} grants"), now)
@@ -165,6 +167,7 @@ def open_gateway(
             verifier,
             token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
+            book=_book(REGISTRY, options),
         )
         app.add_middleware(Transit, carrier=carrier)
         return OpenGateway(
@@ -192,12 +195,15 @@ class OpenMpcNode:
         self._opened.close()
 
 
-def open_mpc_node(folder: Path | str, party: PartyId) -> OpenMpcNode:
+def open_mpc_node(
+    folder: Path | str, party: PartyId, options: GatewayOptions = DEFAULTS
+) -> OpenMpcNode:
     """The operator's or the institution's MPC node alone; its gateway is in another process.
 
     Args:
         folder: the data folder; of it, the node's own folder is used, and there has to be a link
             (``data_folder.prepare``).
+        options: those that are about MPC nodes count.
 
     Raises:
         UsageError: there is no link, or as for ``open_gateway``.
@@ -205,8 +211,9 @@ def open_mpc_node(folder: Path | str, party: PartyId) -> OpenMpcNode:
     data = Path(folder)
     with _saying_what_failed(), ExitStack() as opened:
         secret = read_link(data, ROLES[party], party)
-        node = _mpc_node(opened, data, party, secret, DEFAULTS)
-        return OpenMpcNode(create_mpc_node_app(node), node, opened.pop_all())
+        node = _mpc_node(opened, data, party, secret, options)
+        app = create_mpc_node_app(node, _book(ROLES[party], options))
+        return OpenMpcNode(app, node, opened.pop_all())
 
 
 def _mpc_node(
@@ -235,6 +242,11 @@ def _mpc_node(
     if data is not None:
         opened.enter_context(sweeping(node))
     return node
+
+
+def _book(role: str, options: GatewayOptions) -> Book | None:
+    """Where a service's requests are entered."""
+    return None if options.log is None else Book(role, options.log, options.timer, options.now)
 
 
 def _distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:

@@ -5,6 +5,7 @@
     DATA/gateway/      gateway.sqlite      operator.link  institution.link
     DATA/operator/     operator.sqlite     gateway.link
     DATA/institution/  institution.sqlite  gateway.link
+    DATA/logs/         of all processes that mpcsim serve starts (rpc.log_files)
 
 A link file holds the key that authenticates what the gateway and one MPC node say to each other,
 and which deployment they are part of; both have the same one. Each folder has a lock, too, and may
@@ -62,6 +63,11 @@ class LinkSecret:
 def store_file(data: Path, role: str) -> Path:
     """Where a service keeps its store."""
     return data / role / file_of(role)
+
+
+def logs_in(data: Path) -> Path:
+    """Where those who serve a data folder keep their log files."""
+    return data.resolve() / "logs"
 
 
 def link_file(data: Path, role: str, party: PartyId) -> Path:

@@ -18,6 +18,7 @@ from mpcsim.ids import PartyId
 from mpcsim.party_events import Listener, silent
 from mpcsim.rng import Rng
 from mpcsim.rpc.carrier import Carrier
+from mpcsim.rpc.entries import Log
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import check_forwarding, whole
@@ -82,6 +83,9 @@ class GatewayOptions:
     """Seconds, for what ``Server-Timing`` says."""
     now: Callable[[], float] = time.time
     """Seconds since 1970 UTC, for tokens and timestamps."""
+    log: Log | None = None
+    """Where it is entered what becomes of each request, at the gateway and at MPC nodes in its
+    process; nowhere by default."""
     smart_accounts: MakeService | None = None
     """Makes the service behind ``/core/evm/v2/erc4337``; by default one over a chain in this
     process."""
