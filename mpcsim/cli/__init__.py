@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
         networks,
         serve,
         sim,
+        stories,
         token,
         trace,
     )
@@ -67,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
         attacks,
         events,
         backup,
+        stories,
     ):
         command.add(subparsers)
     return parser

@@ -90,6 +90,7 @@ class Entry:
     began: float = 0.0
     """and by the clock."""
     ended: float = 0.0
+    """When its answer was all sent, or nobody worked on it any longer."""
     status: int = 0
     """Of the answer; 0: there was none."""
     whole: bool = False
@@ -182,7 +183,8 @@ class Book:
 
     def close(self, entry: Entry) -> None:
         """The request has been answered, or never will be."""
-        entry.ended = entry.clock()
+        if not entry.whole:
+            entry.ended = entry.clock()
         self.log.put(entry)
 
 

@@ -37,7 +37,7 @@ MAX_BYTES: Final = 10_000_000
 """Of a file."""
 FILES: Final = 5
 """Of a name, at most."""
-EVERY_S: Final = 0.5
+EVERY_S: Final = 0.2
 """How often what has come is written."""
 MAX_WAITING: Final = 20_000
 """Lines that may wait to be written, some 10 MB; then the oldest are missing."""

@@ -54,7 +54,9 @@ class RequestIds:
                     entry.code = _code(headers)
                 message["headers"] = [*headers, (_HEADER, request_id.encode())]
             elif entry.kept:
-                entry.whole = "more_body" not in message or not message["more_body"]
+                if "more_body" not in message or not message["more_body"]:
+                    # Before the caller can have it: its log says that it came later.
+                    entry.ended, entry.whole = entry.clock(), True
                 if entry.status >= 400:
                     entry.said = (entry.said + message.get("body", b""))[:MAX_SAID]
             await send(message)

@@ -26,7 +26,7 @@ LAYERS: list[list[str]] = [
     ["protocols"],
     ["vault", "garbage", "lifetime", "listening", "rpc"],
     ["runner", "sample_keys", "sim"],
-    ["smart_account"],
+    ["smart_account", "stories"],
     # An MPC node believes nobody, the gateway least of all: neither imports the other.
     ["mpc_node", "gateway"],
     ["service"],

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.capacity.simulation.shape import CALLER, ROLES
 from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
+from mpcsim.ids import PartyId
 from mpcsim.sim.network.transport import Transfer
 from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.records import Ending, Hop, MessageRecord, Verdict, WorkRecord
-
-PARTY_OF: Final = {
-    "caller": PartyId(5),
-    "node": CLIENT,
-    "gateway": PartyId(4),
-    "operator": OPERATOR,
-    "institution": INSTITUTION,
-}
-"""As which party each place is shown: the node is its caller's."""
+from mpcsim.sim.traces.records import PARTY_OF, Ending, Hop, MessageRecord, Verdict, WorkRecord
 
 
 def slow_call(run: RunRecord, nth: int = 1) -> Trace:

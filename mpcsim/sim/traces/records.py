@@ -13,12 +13,21 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal
 
-from mpcsim.ids import PartyId
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
 from mpcsim.sim.network.transport import Transfer
 
 FORMAT: Final = "mpcsim-trace"
 """Names traces in files."""
 
+
+PARTY_OF: Final = {
+    "caller": PartyId(5),
+    "node": CLIENT,
+    "gateway": PartyId(4),
+    "operator": OPERATOR,
+    "institution": INSTITUTION,
+}
+"""As which party each place is shown: the node is its caller's."""
 
 Scope = Literal["protocol", "rest"]
 """What a time is the time of: ``protocol``, from the first message of a session to the last result;
