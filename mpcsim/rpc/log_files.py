@@ -23,6 +23,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -86,17 +87,17 @@ class LogFile:
     def flush(self) -> None:
         """Write what has come so far. Raises nothing."""
         failure: OSError | None = None
-        recovered = 0
+        missing = recovered = 0
         with self._writing:
             lines = self._taken()
             try:
                 self._check()
-                if self._missing:
-                    recovered, self._missing = self._missing, 0
-                self._write([self._said(recovered), *lines] if recovered else lines)
+                missing, self._missing = self._missing, 0
+                self._write([self._said(missing), *lines] if missing else lines)
                 self._failing = False
+                recovered = missing
             except OSError as error:
-                self._missing += recovered + len(lines)
+                self._missing += missing + len(lines)
                 self._release()
                 if not self._failing:
                     failure = error
@@ -139,7 +140,9 @@ class LogFile:
 
     def _said(self, missing: int) -> bytes:
         event = f"up to {missing} lines before this one are missing: they could not be written"
-        return _ENCODE({"role": self.name, "level": "WARNING", "event": event}).encode() + b"\n"
+        at = datetime.now(UTC).isoformat(timespec="microseconds")
+        line = {"time": at, "role": self.name, "level": "WARNING", "event": event}
+        return _ENCODE(line).encode() + b"\n"
 
     def _write(self, lines: list[bytes]) -> None:
         """Write lines, to as many files as it takes.
@@ -164,7 +167,8 @@ class LogFile:
             written = os.write(self._file, view)
             self._size += written
             view = view[written:]
-        self._torn = False
+        if data:
+            self._torn = False
 
     def _check(self) -> None:
         """See that the file is open, and the one that its name leads to."""

@@ -92,7 +92,7 @@ def _step(step: Step, depth: int) -> Iterator[str]:
         inside.append((other.began_ms, list(_step(other, depth + 1))))
     for at, line in step.lines:
         inside.append((at, [_row(at, None, depth + 1, _said(line))]))
-    for _, rows in sorted(inside, key=lambda each: each[0]):
+    for _, rows in sorted(inside, key=lambda each: round(each[0], 2)):  # phases first
         yield from rows
 
 

@@ -85,7 +85,7 @@ class _Tracing:
         return work
 
     def _asked(self, step: Step, call: Call, there: Step | None, work: int) -> None:
-        began = step.began_ms + call.began_ms
+        began, ended = _under_way(step, call)
         kind = call.path.rpartition("/")[2]
         here = step.request.role
         if there is None:
@@ -95,8 +95,8 @@ class _Tracing:
             return
         question = self._message(kind, here, call.to, call.sent, (began, there.began_ms), work)
         done = self._step(there, ("message", question))
-        if call.ended_ms is not None:
-            back = (there.ended_ms, step.began_ms + call.ended_ms)
+        if ended is not None:
+            back = (there.ended_ms, ended)
             self._message(f"{kind}: {call.status}", call.to, here, call.got, back, done)
 
     def _message(
@@ -152,6 +152,23 @@ class _Tracing:
             self._beside += 1
         lanes[party] = [(began, ended)]
         return party
+
+
+def _under_way(step: Step, call: Call) -> tuple[float, float | None]:
+    """When a call began, and when its answer was there: with its time on links, which is none of
+    the call where they are simulated."""
+    began = step.began_ms + call.began_ms
+    if call.ended_ms is None:
+        return began, None
+    ended = step.began_ms + call.ended_ms
+    for phase in step.phases:
+        if phase.name == call.to and phase.began_ms <= began <= ended <= phase.ended_ms:
+            for link in step.phases:
+                if link.name == f"{call.to}-link":
+                    began = link.began_ms if link.ended_ms == phase.began_ms else began
+                    ended = link.ended_ms if link.began_ms == phase.ended_ms else ended
+            break
+    return began, ended
 
 
 def _nested(one: tuple[float, float], other: tuple[float, float]) -> bool:
