@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -157,7 +158,10 @@ class Running:
             environment: variables of all of them, besides this process's.
         """
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lines: dict[str, socket.socket] = {}
         self._environment = dict(environment)
+        self.greeting: Callable[[str], bytes] = lambda name: b""
+        """What a process is told first over its line, by its name."""
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
         """Start processes, and wait until all of them answer.
@@ -184,19 +188,32 @@ class Running:
             raise UsageError(
                 f"{program.name}: {error}; {program.port_variable}=... picks another port"
             ) from None
-        if program.name in self._processes:
-            _kill(self._processes[program.name])
+        self.kill(program.name)
         output = subprocess.DEVNULL if quiet else None
-        self._processes[program.name] = subprocess.Popen(
-            program.command,
-            env={**os.environ, **self._environment, **program.environment},
-            # Never written to: it ends when this process does.
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            # Ctrl-C reaches this process alone, which then stops the others in order.
-            start_new_session=True,
-        )
+        line, its_end = socket.socketpair()
+        with its_end:
+            self._processes[program.name] = subprocess.Popen(
+                program.command,
+                env={**os.environ, **self._environment, **program.environment},
+                # It ends when this process does.
+                stdin=its_end.fileno(),
+                stdout=output,
+                stderr=output,
+                # Ctrl-C reaches this process alone, which then stops the others in order.
+                start_new_session=True,
+            )
+        self._lines[program.name] = line
+        if greeting := self.greeting(program.name):
+            with suppress(OSError):  # it has ended already, which others notice
+                line.sendall(greeting)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether it was started, and not killed on purpose."""
+        return name in self._processes
+
+    def line(self, name: str) -> socket.socket:
+        """To a process's standard input, and back if it answers there."""
+        return self._lines[name]
 
     def process_id(self, name: str) -> int:
         """Of a running process."""
@@ -213,8 +230,10 @@ class Running:
         return self._processes[name].poll()
 
     def kill(self, name: str) -> None:
-        """Kill one at once, as a crash would."""
-        _kill(self._processes.pop(name))
+        """Kill one at once, as a crash would, if it was started."""
+        if (process := self._processes.pop(name, None)) is not None:
+            _kill(process)
+            self._lines.pop(name).close()
 
     def stop(self) -> None:
         """Stop all, the last one started first; each may finish what it is doing.
@@ -229,7 +248,7 @@ class Running:
                 _kill(process)
         finally:
             while self._processes:
-                _kill(self._processes.popitem()[1])
+                self.kill(next(reversed(self._processes)))
 
     def _wait_until_ready(self, programs: Iterable[Program]) -> None:
         deadline = time.monotonic() + STARTING_S
@@ -275,13 +294,15 @@ class Revival:
         return self._programs.keys()
 
     def look(self) -> None:
-        """See who has ended, and start whoever is due."""
+        """See who has ended, and start whoever is due. Who was killed on purpose stays away."""
         for name, program in self._programs.items():
-            if name in self._due:
-                if self._clock() >= self._due[name]:
-                    self._start(program)
-            elif (status := self._processes.status(name)) is not None:
+            status = self._processes.status(name) if name in self._processes else None
+            if status is None:
+                self._due.pop(name, None)  # somebody else sees to it, or has
+            elif name not in self._due:
                 self._plan(name, _how(status))
+            elif self._clock() >= self._due[name]:
+                self._start(program)
 
     def _start(self, program: Program) -> None:
         del self._due[program.name]
@@ -315,8 +336,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError, PermissionError):  # it has ended this instant
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert process.stdin is not None
-    process.stdin.close()
 
 
 @contextmanager

@@ -5,20 +5,27 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
 from mpcsim.settings import SettingsError
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve; returns the exit status."""
+def main(
+    arguments: Sequence[str] | None = None, application: Callable[[], Any] | None = None
+) -> int:
+    """Serve; returns the exit status.
+
+    Args:
+        application: makes it; by default as the environment wants it.
+    """
     try:
         require_posix()
         # Here, because they import what is not on every platform.
         from node import logs
-        from node.serving import serve
+        from node.serving import FROM_ENVIRONMENT, serve
         from node.settings import Settings
 
         argparse.ArgumentParser(
@@ -30,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ).parse_args(arguments)
         settings = Settings.from_environment(os.environ)
         logs.configure(settings.log_level, settings.log_format, settings.log_folder)
-        serve(settings)
+        serve(settings, application or FROM_ENVIRONMENT)
     except UsageError as error:
         sys.stderr.write(f"node: {error}\n")
         return 2 if isinstance(error, SettingsError) else 1

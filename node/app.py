@@ -118,8 +118,11 @@ def create_app(
     return app
 
 
-def from_environment() -> FastAPI:
+def from_environment(now: Callable[[], float] = time.time) -> FastAPI:
     """The application as the environment variables want it, with its logs: a worker's own.
+
+    Args:
+        now: seconds since 1970 UTC.
 
     Raises:
         SettingsError: a variable has an impossible value.
@@ -128,7 +131,7 @@ def from_environment() -> FastAPI:
     log = logs.configure(settings.log_level, settings.log_format, settings.log_folder)
     if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
         end_after(parent.join)
-    app = create_app(settings, log=log)
+    app = create_app(settings, now=now, log=log)
     collect_seldom()
     return app
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mpcsim import __version__
 from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
 
+Run = Callable[[argparse.Namespace], int]
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand; returns the exit status."""
+
+def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -> int:
+    """Run a subcommand; returns the exit status.
+
+    Args:
+        runs: what is to be run of a subcommand in place of its own.
+    """
     name = "mpcsim"
     try:
         require_posix()
         options = parser().parse_args(arguments)
         name += f" {options.command}"
-        status: int = options.run(options)
+        status: int = runs.get(options.command, options.run)(options)
     except UsageError as error:
         sys.stderr.write(f"{name}: error: {error}\n")
         return 2
@@ -37,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
         calibrate,
         capacity,
         compare,
+        control,
         demo,
         events,
         gateway,
@@ -57,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
         gateway,
         mpc_node,
         token,
+        control,
         demo,
         sim,
         trace,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -16,12 +17,13 @@ from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
 from mpcsim.gateway.limits import Rate
+from mpcsim.gateway.links import LINK_TIMEOUT_S
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.logs import LogSettings, configure_logs
-from mpcsim.service import GatewayOptions, open_gateway
+from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
 from mpcsim.sim.network.transport import FORWARDING
@@ -124,6 +126,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "place (default %(default)s)",
     )
     parser.add_argument(
+        "--link-timeout",
+        type=_at_least(0.1, float),
+        default=LINK_TIMEOUT_S,
+        metavar="S",
+        help="seconds the gateway waits for an MPC node; less than the node's GATEWAY_TIMEOUT_S "
+        "(default %(default)s)",
+    )
+    parser.add_argument(
         "--forwarding",
         choices=FORWARDING,
         help="messages of a signature: store them and forward them once they are whole, or forward "
@@ -136,7 +146,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def given(options: argparse.Namespace) -> list[str]:
     """The same options, but the address, for a command line."""
     found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
-    found += ["--lease", str(options.lease)]
+    found += ["--lease", str(options.lease), "--link-timeout", str(options.link_timeout)]
     found += ["--making-limit", str(options.making_limit)]
     found += ["--making-queue", str(options.making_queue)]
     found += ["--making-wait", str(options.making_wait)]
@@ -146,8 +156,18 @@ def given(options: argparse.Namespace) -> list[str]:
     return found
 
 
-def run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C, SIGTERM or SIGHUP."""
+def run(
+    options: argparse.Namespace,
+    *,
+    now: Callable[[], float] = time.time,
+    opened: Callable[[OpenGateway], None] = lambda gateway: None,
+) -> int:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP.
+
+    Args:
+        now: seconds since 1970 UTC.
+        opened: is given the gateway before it serves.
+    """
     limits = read(ConnectionLimits, os.environ)
     log = configure_logs(log_format(options), log_folder(), "gateway")
     under = conditions(options.network)
@@ -170,8 +190,11 @@ def run(options: argparse.Namespace) -> int:
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,
             log=log,
+            link_timeout_s=options.link_timeout,
+            now=now,
         ),
     )
+    opened(gateway)
     serve(gateway, options.host, gateway_port(), limits)
     return 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.logs import LogSettings, configure_logs
-from mpcsim.service import GatewayOptions, open_mpc_node
+from mpcsim.service import GatewayOptions, OpenMpcNode, open_mpc_node
 from mpcsim.service.data_folder import prepare
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
@@ -40,7 +42,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--host", default=HOST, help="address it listens on (default %(default)s)")
     add_log_format(parser)
     add_data(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=run)
 
     parser = subparsers.add_parser(
         "link",
@@ -54,12 +56,18 @@ def add(subparsers: Any) -> None:
     parser.set_defaults(run=_link)
 
 
-def _run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C, SIGTERM or SIGHUP."""
+def run(
+    options: argparse.Namespace,
+    *,
+    now: Callable[[], float] = time.time,
+    opened: Callable[[OpenMpcNode], None] = lambda node: None,
+) -> int:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP; arguments as for the gateway."""
     limits = read(ConnectionLimits, os.environ)
     log = configure_logs(log_format(options), log_folder(), options.role)
     party: PartyId = PARTIES[options.role]
-    node = open_mpc_node(options.data, party, GatewayOptions(log=log))
+    node = open_mpc_node(options.data, party, GatewayOptions(log=log, now=now))
+    opened(node)
     serve(node, options.host, mpc_node_port(party), limits)
     return 0
 

@@ -12,6 +12,7 @@ GATEWAY_PORT: Final = 9090
 APP_PORT: Final = 9091
 MPC_NODE_PORTS: Final = {OPERATOR: 9092, INSTITUTION: 9093}
 LAB_PORT: Final = 8888
+CONTROL_PORT: Final = 9094
 
 
 def gateway_port() -> int:
@@ -33,7 +34,18 @@ def port(variable: str, default: int) -> int:
     Raises:
         UsageError: the variable is not a port number.
     """
-    text = os.environ.get(variable) or str(default)
+    return number(variable, os.environ.get(variable) or str(default))
+
+
+def number(name: str, text: str) -> int:
+    """A port that is given as text.
+
+    Args:
+        name: of what gives it.
+
+    Raises:
+        UsageError: it is none.
+    """
     if not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise UsageError(f"{variable} is {text!r}, not a port number")
+        raise UsageError(f"{name} is {text!r}, not a port number")
     return int(text)

@@ -7,8 +7,9 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +21,11 @@ from mpcsim.cli.logs import add_log_format, log_format
 from mpcsim.cli.network import conditions, summary
 from mpcsim.cli.ports import (
     APP_PORT,
+    CONTROL_PORT,
     GATEWAY_PORT,
     gateway_port,
     mpc_node_port,
+    number,
     port,
 )
 from mpcsim.cli.token import add_data
@@ -30,6 +33,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits
+from mpcsim.rng import SystemRng
 from mpcsim.rpc import pins
 from mpcsim.rpc.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
 from mpcsim.rpc.wire import HELLO_PATH, Hello
@@ -66,6 +70,15 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--gateway-only", action="store_true", help="only the gateway and both MPC nodes"
     )
+    parser.add_argument(
+        "--control",
+        nargs="?",
+        type=_control_port,
+        const=CONTROL_PORT,
+        metavar="PORT",
+        help="let mpcsim control break this service on purpose, over a port of this machine's "
+        "loopback (default %(const)s) with a token of its own; never where it matters",
+    )
     gateway.add_options(parser)
     add_log_format(parser)
     add_data(parser)
@@ -83,11 +96,19 @@ def run(options: argparse.Namespace) -> int:
     lines = log_format(options)
     files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(logs_in(options.data))}
     configure_logs(lines, read(LogSettings, files).log_folder, "supervisor")
-    with stopped_once(), running({VARIABLE: lines, **files}) as processes:
+    with (
+        stopped_once(),
+        running({VARIABLE: lines, **files}) as processes,
+        _starter(processes, options) as starter,
+    ):
         try:
-            revival = _start(processes, options, under)
-            while (ended := processes.ended(revival.names)) is None:
-                revival.look()
+            with starter.lock:
+                revival = _start(starter, options, under)
+            while True:
+                with starter.lock:
+                    if (ended := processes.ended(revival.names)) is not None:
+                        break
+                    revival.look()
                 time.sleep(CHECK_S)
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be gone
@@ -96,21 +117,62 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
 
-def _start(processes: Running, options: argparse.Namespace, under: Scenario | None) -> Revival:
+@dataclass(frozen=True)
+class _Starter:
+    """How the service's processes are started."""
+
+    processes: Running
+    start: Callable[..., None]
+    """As ``Running.start``."""
+    program: Callable[[Program], Program] = lambda program: program
+    """What is run for a program."""
+    lock: AbstractContextManager[object] = field(default_factory=nullcontext)
+    """Of whoever starts or stops processes."""
+    announce: Callable[[], str] = lambda: ""
+    """Opens the switches, once all runs: their address, if there are any."""
+
+
+@contextmanager
+def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Starter]:
+    """Without ``--control``, nothing of it is loaded."""
+    if options.control is None:
+        yield _Starter(processes, processes.start)
+        return
+    from mpcsim.control import access, app
+    from mpcsim.control.switchboard import Switchboard, check_workers, controlled
+
+    check_workers(os.environ)
+    board = Switchboard(processes, options.data)
+    at = access.Access(f"http://{HOST}:{options.control}", SystemRng().bytes(32).hex())
+    with app.served(board.switch, at.token, options.control), ExitStack() as announced:
+
+        def announce() -> str:
+            announced.enter_context(access.written(options.data, at))
+            return at.address
+
+        try:
+            yield _Starter(processes, board.start, controlled, board.lock, announce)
+        finally:
+            with suppress(UsageError):
+                board.let_go()
+
+
+def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | None) -> Revival:
     app_port = port("APP_PORT", APP_PORT)
-    *mpc_nodes, at = backend(
+    found = backend(
         options.data,
         gateway.given(options),
         port=gateway_port(),
         mpc_node_ports={party: mpc_node_port(party) for party in MPC_NODES},
         host=options.host,
     )
+    *mpc_nodes, at = map(starter.program, found)
     programs = [*mpc_nodes, at]
-    processes.start(*programs)
+    starter.start(*programs)
     if not options.gateway_only:
-        node = node_program(app_port, at, _pinned(mpc_nodes))
+        node = starter.program(node_program(app_port, at, _pinned(mpc_nodes)))
         programs.append(node)
-        processes.start(node)
+        starter.start(node)
     apart = "none simulated"
     if under is not None:
         faults = f"; {counted(len(under.faults), 'fault')}" if under.faults else ""
@@ -120,15 +182,25 @@ def _start(processes: Running, options: argparse.Namespace, under: Scenario | No
         lines[-1] += f"  (API page: {node.address}/api/docs)"
         if options.lab:
             lab, address = lab_program(at, node, options.data)
-            processes.start(lab)
+            starter.processes.start(lab)
             lines.append(f"{'lab':<12} {address}")
     lines.append(f"{'network':<12} {apart}")
+    if control := starter.announce():
+        command = _command("control", "status", *_data_option(options.data))
+        lines.append(f"{'control':<12} {control}  ({command})")
     if not options.gateway_only:
         lines += ["", *_first_call(at, node, options.data)]
     lines.append("Ctrl-C stops everything.")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
-    return Revival(processes, mpc_nodes)
+    return Revival(starter.processes, mpc_nodes)
+
+
+def _control_port(text: str) -> int:
+    try:
+        return number("--control", text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
@@ -165,10 +237,19 @@ def _token_command(user: str, at: Program, data: Path) -> str:
     Args:
         user: as the shell is to read it.
     """
-    options = [] if data == DATA_FOLDER else ["--data", str(data)]
+    options = _data_option(data)
     if (at.host, at.port) != (HOST, GATEWAY_PORT):
         options += ["--gateway", at.address]
+    return f"{_command('token')} {user} {shlex.join(options)}".rstrip()
+
+
+def _data_option(data: Path) -> list[str]:
+    return [] if data == DATA_FOLDER else ["--data", str(data)]
+
+
+def _command(*words: str) -> str:
+    """One of ``mpcsim``, for any shell in this folder."""
     command = Path(sys.executable).with_name("mpcsim")
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command
-    return " ".join([shlex.quote(str(shown)), "token", user, *map(shlex.quote, options)])
+    return shlex.join([str(shown), *words])

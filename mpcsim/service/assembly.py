@@ -224,7 +224,7 @@ def _mpc_node(
     options: GatewayOptions,
 ) -> MpcNode:
     """An MPC node with its store; of a deployment, if it has files."""
-    store = ShareStore(_place(opened, data, ROLES[party]))
+    store = ShareStore(_place(opened, data, ROLES[party]), options.now)
     opened.callback(store.close)
     if data is not None:
         belong(store, ROLES[party], secret.deployment)

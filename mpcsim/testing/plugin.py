@@ -33,6 +33,9 @@ A test in which an invariant breaks is reported as its story, with a command tha
 ``--full-trace`` shows pytest's traceback and all that was captured instead. Shares, tokens and
 passwords are masked in what the service said; passwords in the code that reproduces a failure are
 those that the run was given, and the kit draws its own.
+
+For tests of a backend there is a whole service with switches, the fixture ``wallet_service``
+(``mpcsim.testing.wallet_service``).
 """
 
 from __future__ import annotations
@@ -58,6 +61,7 @@ from mpcsim.testing.story import BrokenInvariant, is_told
 from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
 from mpcsim.testing.waivers import Waivers
 
+pytest_plugins = ["mpcsim.testing.wallet_service"]
 __tracebackhide__ = is_told
 
 LONG_S: Final = 20.0

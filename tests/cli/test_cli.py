@@ -46,6 +46,7 @@ CHOSEN = (
     "--queue=3",
     "--token-lifetime=7",
     "--lease=9",
+    "--link-timeout=4",
     "--making-limit=2",
     "--making-queue=7",
     "--making-wait=3.5",

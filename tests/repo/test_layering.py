@@ -31,6 +31,7 @@ LAYERS: list[list[str]] = [
     ["mpc_node", "gateway"],
     ["service"],
     ["system"],
+    ["control"],
     ["capacity"],
     ["attacks", "bench", "explorer", "testing"],
     ["cli", "__main__"],

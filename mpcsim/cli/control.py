@@ -1,0 +1,52 @@
+"""``mpcsim control SWITCH ...``: throw a switch of a service that runs with ``--control``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from mpcsim.cli.network import conditions
+from mpcsim.cli.token import add_data
+from mpcsim.control.table import SWITCHES, Argument
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "control",
+        help="break a service that runs with serve --control on purpose, and mend it again",
+    )
+    among = parser.add_subparsers(dest="switch", required=True, metavar="SWITCH")
+    for switch in SWITCHES.values():
+        each = among.add_parser(switch.name, help=switch.text)
+        for argument in switch.arguments:
+            _add(each, argument)
+        add_data(each)
+    parser.set_defaults(run=run)
+
+
+def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
+    if argument.flag:
+        parser.add_argument(f"--{argument.name}", action="store_true", help=argument.text)
+    elif argument.name == "scenario":
+        parser.add_argument("scenario", nargs="?", metavar="NETWORK", help=argument.text)
+    elif argument.optional:
+        parser.add_argument(f"--{argument.name}", metavar=argument.name.upper(), help=argument.text)
+    else:
+        parser.add_argument(argument.name, choices=argument.choices or None, help=argument.text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Throw it, and print what it answers as JSON."""
+    from mpcsim.control.client import over_http  # every server has parsed a command line
+
+    switch = SWITCHES[options.switch]
+    told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
+    told = switch.given({name: value for name, value in told.items() if value is not None})
+    if (text := told.get("scenario")) is not None and (found := conditions(text)) is not None:
+        told["scenario"] = found.dumps()
+    answer = over_http(options.data).throw(switch.name, told)
+    sys.stdout.write(json.dumps(answer or {"in force": switch.name}, indent=2) + "\n")
+    return 0

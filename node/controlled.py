@@ -1,0 +1,92 @@
+"""``python -m node.controlled``: the node as a process that takes switches (``mpcsim.control``).
+
+``mpcsim serve --control`` starts it, and says over its standard input what to switch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.types import ASGIApp, Scope
+
+from mpcsim.control.child import Child, Interference
+from mpcsim.error_codes import Code
+from mpcsim.lifetime import end_after
+from mpcsim.rpc.errors import (
+    CONFLICT,
+    GENERATION,
+    INTERNAL_ERROR,
+    RECOVERY,
+    SIGNING,
+    busy,
+    too_many_makings,
+)
+from node.__main__ import main
+from node.app import from_environment
+from node.errors import (
+    ApiError,
+    Conflict,
+    Limited,
+    OutcomeUnknown,
+    Unauthorized,
+    Unreachable,
+    Upstream,
+    UpstreamTimeout,
+)
+from node.protected import error_answer
+from node.timing import Timing
+
+AFTER_S: Final = "1"
+"""When to try again, where an answer says so."""
+_EXPIRED: Final = {"code": 757, "message": "JWT_EXPIRED"}
+_MAKING: Final = {"generate": GENERATION, "recover": RECOVERY}
+"""What there is only one of."""
+_FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
+    "401": lambda endpoint: Unauthorized(_EXPIRED),
+    "409": lambda endpoint: (
+        Conflict(str(busy(_MAKING[endpoint])), Code.BUSY, AFTER_S)
+        if endpoint in _MAKING
+        else Upstream(CONFLICT, "Conflict", str(busy(SIGNING)), code=Code.BUSY, retry_after=AFTER_S)
+    ),
+    "429": lambda endpoint: Limited(str(too_many_makings(1)), AFTER_S),
+    "500": lambda endpoint: Upstream(INTERNAL_ERROR, "Internal Server Error", "internal error"),
+    "502": lambda endpoint: _unanswered(endpoint, Unreachable()),
+    "504": lambda endpoint: _unanswered(endpoint, UpstreamTimeout()),
+}
+"""By what is to be answered, from the endpoint: the errors that there are anyway."""
+
+
+def failure(endpoint: str, answer: str) -> ApiError:
+    """The error with which a call ends that is to fail."""
+    return _FAILURES[answer](endpoint)
+
+
+def _unanswered(endpoint: str, error: ApiError) -> ApiError:
+    """What it is to a caller that no answer of the gateway came."""
+    return OutcomeUnknown(error) if endpoint in _MAKING else error
+
+
+def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
+    response = error_answer(Request(scope), failure(endpoint, answer))
+    response.headers["server-timing"] = Timing().header()
+    response.headers["cache-control"] = "no-store"
+    return response
+
+
+def application(child: Child) -> FastAPI:
+    """The node as the environment wants it, with switches around it."""
+    app = from_environment(child.now)
+    # Innermost, so that the log shows it.
+    app.user_middleware.append(Middleware(Interference, child=child, answers=_answers))
+    return app
+
+
+if __name__ == "__main__":
+    told = Child()
+    end_after(told.listen)
+    sys.exit(main(application=lambda: application(told)))
