@@ -161,6 +161,7 @@ def _thrown(access: Access, name: str, told: dict[str, Any]) -> dict[str, Any]:
             headers={"Authorization": f"Bearer {access.token}"},
             timeout=PATIENCE_S,
             trust_env=False,
+            verify=False,  # this machine's loopback, without TLS: no certificates to load
         )
     except httpx.TransportError as error:
         raise UsageError(f"switches at {access.address}: {error}; does the service run?") from None

@@ -76,7 +76,7 @@ class Switchboard:
         """Whoever else starts or stops processes has it meanwhile."""
         self._processes = processes
         self._data = Path(data)
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._programs: dict[str, Program] = {}
         self._conditions: dict[str, Conditions] = {}
         self._said: dict[str, bytearray] = {}
@@ -103,10 +103,11 @@ class Switchboard:
         given = find(name).given(arguments)
         do: Callable[..., Answer | None] = getattr(self, "switch_" + name.replace("-", "_"))
         with self.lock:
-            if name != "status":
-                said = ", ".join(f"{key} {_short(value)}" for key, value in given.items())
-                LOG.warning("control: %s", f"{name}: {said}" if said else name)
-            return do(**given) or {}
+            answer = do(**given) or {}
+        if name != "status":
+            said = ", ".join(f"{key} {_short(value)}" for key, value in given.items())
+            LOG.warning("control: %s", f"{name}: {said}" if said else name)
+        return answer
 
     # ------------------------------------------------------------------ processes
 
@@ -281,7 +282,7 @@ class Switchboard:
             NotInForce: it has not.
         """
         number, to = next(self._numbers), self._processes.line(part)
-        patience_s = self._patience_s + (COMPILING_S if what.get("scenario") else 0.0)
+        patience_s = self.patience_s + (COMPILING_S if what.get("scenario") else 0.0)
         deadline = time.monotonic() + patience_s
         try:
             to.settimeout(patience_s)

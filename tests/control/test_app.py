@@ -1,0 +1,242 @@
+"""The HTTP interface of the switches, without a service behind it."""
+
+import asyncio
+import json
+import stat
+
+import httpx
+import pytest
+
+from mpcsim.cli import main
+from mpcsim.control import access, app
+from mpcsim.control.access import Access
+from mpcsim.control.client import over_http
+from mpcsim.control.conditions import NotInForce
+from mpcsim.control.table import find
+from mpcsim.errors import UsageError
+from mpcsim.listening import listen
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.scenario import Scenario
+from mpcsim.system import HOST, free_port
+
+TOKEN = "0123456789abcdef" * 4
+
+
+class Thrown:
+    """Remembers what was thrown."""
+
+    def __init__(self, error=None):
+        self.seen = []
+        self.error = error
+
+    def __call__(self, name, told):
+        self.seen.append((name, find(name).given(told)))
+        if self.error is not None:
+            raise self.error
+        return {"runs": True} if name == "status" else {}
+
+
+def asked(thrown, method, path, token=TOKEN, **body):
+    async def ask():
+        transport = httpx.ASGITransport(app.create_app(thrown, TOKEN))
+        headers = [] if token is None else [(b"Authorization", f"Bearer {token}".encode())]
+        async with httpx.AsyncClient(transport=transport, base_url="http://control") as http:
+            return await http.request(method, path, headers=headers, **body)
+
+    return asyncio.run(ask())
+
+
+def test_a_switch_is_thrown():
+    thrown = Thrown()
+    answer = asked(thrown, "POST", "/control/slow", json={"part": "node", "ms": 5})
+    assert (answer.status_code, answer.json()) == (200, {})
+    assert asked(thrown, "GET", "/control").json() == {"runs": True}
+    assert asked(thrown, "POST", "/control/reset").status_code == 200
+    assert thrown.seen == [("slow", {"part": "node", "ms": 5.0}), ("status", {}), ("reset", {})]
+
+
+@pytest.mark.parametrize("token", [None, "", TOKEN[:-1], TOKEN + "0", "ü", TOKEN.upper()])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/control"), ("POST", "/control/reset"), ("POST", "/control/x")]
+)
+def test_nothing_works_without_the_token(method, path, token):
+    thrown = Thrown()
+    answer = asked(thrown, method, path, token)
+    assert answer.status_code == 401
+    assert answer.json() == {"error": "not the token of these switches"}
+    assert thrown.seen == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "why"),
+    [
+        ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
+        ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
+        ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
+        ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
+        ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
+        ("/elsewhere", {}, 404, "Not Found"),
+    ],
+)
+def test_each_mistake_has_an_answer(path, body, status, why):
+    answer = asked(Thrown(), "POST", path, **body)
+    assert answer.status_code == status
+    assert why in answer.json()["error"]
+
+
+def test_what_is_not_in_force_is_no_mistake_of_the_callers():
+    answer = asked(Thrown(NotInForce("the node has ended")), "POST", "/control/reset")
+    assert (answer.status_code, answer.json()) == (503, {"error": "the node has ended"})
+
+
+# ---------------------------------------------------------------------- the other end
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The data folder of a service with switches, and what was thrown."""
+    data, port, thrown = tmp_path_factory.mktemp("data"), free_port(), Thrown()
+    with (
+        app.served(thrown, TOKEN, port),
+        access.written(data, Access(f"http://{HOST}:{port}", TOKEN)),
+    ):
+        yield data, thrown
+
+
+@pytest.fixture
+def thrown(served):
+    thrown = served[1]
+    yield thrown
+    thrown.seen, thrown.error = [], None
+
+
+@pytest.fixture
+def data(served):
+    return served[0]
+
+
+def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
+    (tmp_path / "control.json").write_text("{}")  # of one that was killed
+    (tmp_path / "control.json.new").write_text("{}")
+    at = Access("http://127.0.0.1:1", TOKEN)
+    with access.written(tmp_path, at):
+        (path,) = tmp_path.iterdir()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert access.read(tmp_path) == at
+        assert TOKEN not in repr(at)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="no service that runs with --control keeps its data in"):
+        access.read(tmp_path)
+    for damaged in ("", "{}", '{"address": 1}', '["a"]', '{"address":"a","token":"b","c":1}'):
+        (tmp_path / "control.json").write_text(damaged)
+        with pytest.raises(UsageError, match="cannot be read, or is damaged"):
+            access.read(tmp_path)
+
+
+def test_from_python(data, thrown):
+    control = over_http(data)
+    with control.down("operator"):
+        assert thrown.seen.pop() == ("down", {"part": "operator"})
+    assert thrown.seen.pop() == ("up", {"part": "operator"})
+    with control.slow("node", 5), control.cut("gateway"), control.expire(2):
+        thrown.seen.clear()
+    assert thrown.seen == [
+        ("expire", {"times": 0}),
+        ("mend", {"part": "gateway"}),
+        ("slow", {"part": "node", "ms": 0}),
+    ]
+    thrown.seen.clear()
+    with pytest.raises(ZeroDivisionError), control.clock(hours=1, seconds=1):
+        1 / 0  # noqa: B018
+    with control.fail_next("sign", 504, done=True):
+        pass
+    assert thrown.seen == [
+        ("clock", {"seconds": 3601}),
+        ("clock", {"seconds": 0}),
+        ("fail", {"endpoint": "sign", "answer": "504", "times": 1, "done": True}),
+        ("fail", {"endpoint": "sign", "answer": "504", "times": 0}),
+    ]
+    thrown.seen.clear()
+    scenario = Scenario(Network.star(3.0), seed=5)
+    scenario.save(data / "my.toml")
+    for under in (scenario, data / "my.toml", str(data / "my.toml")):
+        control.network(under)
+    assert {told["scenario"] for _, told in thrown.seen} == {scenario.dumps()}
+    control.network(Network.star(3.0)).undo()
+    assert thrown.seen[-1] == ("network", {})
+    assert control.status() == {"runs": True}
+    thrown.error = NotInForce("the gateway has ended")
+    with pytest.raises(NotInForce, match="the gateway has ended"):
+        control.reset()
+
+
+def test_from_the_command_line(data, thrown, capsys):
+    assert main(["control", "status", "--data", str(data)]) == 0
+    assert json.loads(capsys.readouterr().out) == {"runs": True}
+    fail = ["control", "fail", "sign", "hang", "--times", "2", "--done", "--data", str(data)]
+    assert main(fail) == 0
+    assert json.loads(capsys.readouterr().out) == {"in force": "fail"}
+    assert main(["control", "network", "seoul,loss=0.1", "--data", str(data)]) == 0
+    assert main(["control", "network", "--data", str(data)]) == 0
+    capsys.readouterr()
+    assert thrown.seen[1][1] == {"endpoint": "sign", "answer": "hang", "times": 2, "done": True}
+    network = Scenario.loads(thrown.seen[2][1]["scenario"]).network
+    assert network == Network.preset("seoul", loss=0.1)
+    assert thrown.seen[3:] == [("network", {})]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["slow", "node", "soon"], "slow: ms must be a number from 0 to 600000"),
+        (["expire", "--times", "-1"], "expire: times must be"),
+        (["network", "atlantis"], "unknown region 'atlantis'"),
+        (["network", "no/such.toml"], "no/such.toml: No such file or directory"),
+        (["down"], "arguments are required: part"),
+        (["down", "bank"], "invalid choice: 'bank'"),
+        (["break"], "invalid choice: 'break'"),
+        ([], "required: SWITCH"),
+    ],
+)
+def test_mistakes_on_the_command_line(data, thrown, capsys, words, why):
+    try:
+        status = main(["control", *words, *(["--data", str(data)] if words else [])])
+    except SystemExit as stopped:  # argparse's own
+        status = stopped.code
+    assert status == 2
+    assert why in capsys.readouterr().err
+    assert thrown.seen == []
+
+
+def test_a_service_that_is_gone(tmp_path, capsys):
+    with access.written(tmp_path, Access(f"http://{HOST}:{free_port()}", TOKEN)):
+        assert main(["control", "status", "--data", str(tmp_path)]) == 2
+        assert "does the service run?" in capsys.readouterr().err
+
+
+def test_a_token_of_another_service(tmp_path, data, capsys):
+    address = access.read(data).address
+    with access.written(tmp_path / "other", Access(address, TOKEN[::-1])):
+        assert main(["control", "status", "--data", str(tmp_path / "other")]) == 2
+        assert "not the token of these switches" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_said_before_anything_runs(tmp_path, capsys):
+    port = free_port()
+    with listen(HOST, port):
+        options = ["serve", "--control", str(port), "--data", str(tmp_path / "data")]
+        assert main(options) == 2
+    said = f"control: cannot listen on {HOST} port {port}: Address already in use"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_several_processes_of_the_node_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORKERS", "2")
+    options = ["serve", "--control", str(free_port()), "--data", str(tmp_path / "data")]
+    assert main(options) == 2
+    assert "WORKERS is 2, but switches reach one process" in capsys.readouterr().err
+    for port in ("0", "65536", "here"):
+        with pytest.raises(SystemExit):
+            main(["serve", "--control", port])
+        assert "not a port number" in capsys.readouterr().err
