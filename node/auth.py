@@ -7,19 +7,22 @@ keeps between requests.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.rpc.tokens import TokenError, TokenVerifier, UnknownSigningKey, bearer
+from mpcsim.rpc.tokens import Claims, TokenError, TokenVerifier, UnknownSigningKey, bearer
 from node.errors import Unauthorized, Upstream
 from node.gateway_client import GatewayClient
 from node.sessions import Caller
 
 AUDIENCE: Final = "node"
-REFETCH_AFTER_S: Final = 1.0
-"""Tokens that name an unknown key make the node ask the gateway for its keys at most this often."""
+REFETCH_AFTER_S: Final = 0.25
+"""Tokens that name an unknown key make the node ask the gateway for its keys at most this often;
+until then they wait, since the key may be new."""
 
 
 class Authenticator:
@@ -41,7 +44,11 @@ class Authenticator:
         self._now = now
         self._clock = clock
         self._verifier: TokenVerifier | None = None
-        self._fetched_at = 0.0
+        self._asked = 0
+        """How often the keys have been asked for."""
+        self._asked_at = -math.inf
+        self._known_as_of = 0
+        """Which of these times the verifier is from."""
         self._fetching: asyncio.Task[TokenVerifier] | None = None
 
     async def caller(self, authorization: str | None) -> Caller:
@@ -52,17 +59,27 @@ class Authenticator:
             ApiError: the gateway's keys cannot be had.
         """
         try:
-            token = bearer(authorization)
+            token, asked = bearer(authorization), self._asked
             verifier = self._verifier or await self._fetch()
             try:
                 claims = verifier.verify(token)
             except UnknownSigningKey:
-                if self._clock() - self._fetched_at < REFETCH_AFTER_S:
-                    raise
-                claims = (await self._fetch()).verify(token)
+                claims = await self._verified_anew(token, asked)
             return Caller(token, claims.access_only())
         except TokenError as error:
             raise Unauthorized(error.detail(), str(error)) from None
+
+    async def _verified_anew(self, token: str, asked: int) -> Claims:
+        """What a token says whose key may be newer than those that are known.
+
+        Args:
+            asked: how often the keys had been asked for when it came. One answer that was asked
+                for later has the key, if it is the gateway's.
+        """
+        while self._known_as_of <= asked:
+            with suppress(UnknownSigningKey):
+                return (await self._fetch()).verify(token)
+        raise UnknownSigningKey
 
     async def _fetch(self) -> TokenVerifier:
         """Ask for the keys; requests that come meanwhile wait for the same answer."""
@@ -72,12 +89,17 @@ class Authenticator:
         return await asyncio.shield(self._fetching)
 
     async def _fetch_now(self) -> TokenVerifier:
-        self._fetched_at = self._clock()
+        early_s = self._asked_at + REFETCH_AFTER_S - self._clock()
+        if self._verifier is not None and early_s > 0:
+            await asyncio.sleep(early_s)
+        self._asked += 1
+        self._asked_at, number = self._clock(), self._asked
         jwks = await self._gateway.jwks()
         try:
             self._verifier = TokenVerifier(jwks, AUDIENCE, self._now)
         except InvalidEncoding as error:
             raise Upstream(200, "OK", str(error)) from None
+        self._known_as_of = number
         return self._verifier
 
     def _fetched(self, task: asyncio.Task[TokenVerifier]) -> None:

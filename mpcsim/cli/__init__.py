@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
         gateway,
         mpc_node,
         networks,
+        rotate,
         serve,
         sim,
         stories,
@@ -76,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
         attacks,
         events,
         backup,
+        rotate,
         stories,
     ):
         command.add(subparsers)

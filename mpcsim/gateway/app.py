@@ -32,6 +32,7 @@ from mpcsim.gateway.links import Times
 from mpcsim.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.gateway.sessions import Asking
 from mpcsim.gateway.streaming import Reply
+from mpcsim.gateway.token_keys import TokenKeys
 from mpcsim.ids import ROLES
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
@@ -56,8 +57,6 @@ from mpcsim.rpc.tokens import (
     Claims,
     TokenError,
     TokenFault,
-    TokenIssuer,
-    TokenVerifier,
     UnknownSigningKey,
     bearer,
 )
@@ -72,8 +71,7 @@ MAX_FORM_BYTES: Final = 4096
 
 def create_app(
     gateway: Gateway,
-    issuer: TokenIssuer,
-    verifier: TokenVerifier,
+    keys: TokenKeys,
     *,
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
@@ -82,11 +80,11 @@ def create_app(
     """The application.
 
     Args:
+        keys: of tokens.
         book: where its requests are entered.
-        verifier: of tokens made out to the gateway.
         extra_routes: further routes; called with what authenticates a request.
     """
-    api = _Api(gateway, issuer, verifier, token_lifetime_s)
+    api = _Api(gateway, keys, token_lifetime_s)
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
         Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
@@ -132,17 +130,11 @@ def create_app(
 class _Api:
     """The endpoints."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        issuer: TokenIssuer,
-        verifier: TokenVerifier,
-        token_lifetime_s: float,
-    ) -> None:
+    def __init__(self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float) -> None:
         self._gateway = gateway
         self._registry = gateway.registry
-        self._issuer = issuer
-        self._verifier = verifier
+        self._issuer = keys
+        self._verifier = keys
         self._lifetime_s = token_lifetime_s
 
     def authenticate(self, request: Request) -> Claims:
@@ -162,6 +154,7 @@ class _Api:
     # ------------------------------------------------------------------ users and tokens
 
     async def jwks(self, request: Request) -> Response:
+        await self._issuer.tidy()
         return JSONResponse(self._issuer.jwks())
 
     async def sign_up(self, request: Request) -> Response:
@@ -197,6 +190,7 @@ class _Api:
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
         token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        await self._issuer.tidy()
         return JSONResponse(
             {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)}
         )

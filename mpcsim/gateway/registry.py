@@ -9,6 +9,7 @@ has its change on the disk, whole; one that raises has changed nothing.
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import math
 import re
@@ -18,8 +19,9 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from mpcsim import strict_json
 from mpcsim.algebra.curves import curve
 from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 from mpcsim.ids import PartyId
@@ -39,6 +41,9 @@ ATTEMPTS_S: Final = 86_400.0
 MAX_ATTEMPTS: Final = 64
 """Names of one user that are remembered at a time. A user has two keys: who names more calls a day
 is refused further names until the oldest has had its day, so that no promise is broken."""
+SPARE_S: Final = 5
+"""Seconds for which a signing key verifies longer than it should have to: a token may be in the
+making while the key is rotated."""
 REMEMBERED: Final = 1024
 """Records whose signatures are not verified again."""
 
@@ -81,6 +86,7 @@ CREATE INDEX IF NOT EXISTS attempts_of_user ON attempts (user_id);
 CREATE INDEX IF NOT EXISTS attempts_at_key ON attempts (key_id);
 DROP TABLE IF EXISTS intended;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS earlier_signing_keys (jwk TEXT NOT NULL, ends_at INTEGER NOT NULL);
 """
 _ADDED: Final = [
     ("keys", "recoveries", "INTEGER NOT NULL DEFAULT 0"),
@@ -181,6 +187,16 @@ class Credentials:
         same_key = hmac.compare_digest(self.api_key.encode(), api_key.encode())
         same_secret = hmac.compare_digest(self.api_secret.encode(), api_secret.encode())
         return same_key and same_secret
+
+
+@dataclass(frozen=True)
+class SigningKeys:
+    """What the gateway's tokens are signed with, and were."""
+
+    pem: str = field(repr=False)
+    """Private key of new tokens. Secret."""
+    earlier: tuple[Mapping[str, Any], ...] = ()
+    """Public keys of tokens that may still hold (RFC 7517), each with its end, ``exp``."""
 
 
 class Registry:
@@ -428,8 +444,94 @@ class Registry:
         return self._secret("suspension_key", _key)
 
     def signing_key(self) -> str:
-        """Private key of the gateway's tokens, PEM. Secret; the same for the database's life."""
+        """Private key of the gateway's tokens, PEM. Secret; the same until it is rotated."""
         return self._secret("signing_key", _usable_pem)
+
+    def signing_keys(self) -> SigningKeys:
+        """That, and the public halves of those that it was before."""
+
+        def read() -> SigningKeys:
+            rows = self._database.rows("SELECT jwk, ends_at FROM earlier_signing_keys")
+            try:
+                earlier = tuple(strict_json.parse(jwk.encode()) | {"exp": end} for jwk, end in rows)
+            except (InvalidEncoding, TypeError, AttributeError):
+                raise self._database.damaged("one of its earlier signing keys is none") from None
+            return SigningKeys(self.signing_key(), earlier)
+
+        return self._database.at_hand("signing keys", read)
+
+    def tokens_may_live(self, lifetime_s: float) -> None:
+        """Remember that tokens are made from now on which live that long: so long a rotation leaves
+        their key in the key set."""
+        now, known = self._now(), self._token_lives()
+        if known == (lifetime_s, known[1]):
+            return
+        ends_at = max(known[1], now + known[0])  # of those that were made until now
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO secrets VALUES ('token_lives', ?)",
+                (f"{lifetime_s} {ends_at}",),
+            )
+
+    def _token_lives(self) -> tuple[float, float]:
+        """How long tokens live, and when those of earlier settings have ended."""
+        if not self._database.row("SELECT 1 FROM secrets WHERE name = 'token_lives'"):
+            return 0.0, 0.0
+        return self._secret("token_lives", _two_times)
+
+    def rotate_signing_key(self, *, at_once: bool = False) -> int | None:
+        """Sign tokens with a new key from now on. Of the old one the public half stays, until no
+        token that it has signed holds any more; the private half is gone.
+
+        Call ``forget`` afterwards.
+
+        Args:
+            at_once: it does not stay, nor do those before it: what they have signed holds no more.
+
+        Returns:
+            When it ends, in seconds since 1970 UTC; None: it has.
+
+        Raises:
+            UsageError: no gateway has said how long its tokens live; nothing has changed.
+        """
+        lifetime_s, ends_at = self._token_lives()
+        if not lifetime_s and not at_once:
+            raise UsageError(
+                "no gateway of this version has been started with this registry, so it is not known"
+                " how long tokens live: start it once, or end them all (--now)"
+            )
+        now = self._now()
+        end = None if at_once else math.ceil(max(now + lifetime_s, ends_at)) + SPARE_S
+        (old,) = TokenIssuer(self.signing_key()).jwks()["keys"]
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM earlier_signing_keys WHERE ends_at <= ?",
+                (math.inf if end is None else now,),
+            )
+            if end is not None:
+                cursor.execute(
+                    "INSERT INTO earlier_signing_keys VALUES (?, ?)", (json.dumps(old), end)
+                )
+            cursor.execute(
+                "UPDATE secrets SET value = ? WHERE name = 'signing_key'",
+                (make_signing_key(self._rng),),
+            )
+        return end
+
+    def forget_signing_keys(self) -> None:
+        """Delete earlier ones that have ended."""
+        now = self._now()
+        if self._database.row("SELECT 1 FROM earlier_signing_keys WHERE ends_at <= ?", now):
+            with self._database.transaction() as cursor:
+                cursor.execute("DELETE FROM earlier_signing_keys WHERE ends_at <= ?", (now,))
+
+    def forget(self) -> None:
+        """Leave nothing of what was deleted in any file.
+
+        Raises:
+            StoreFailed: another process keeps reading; the next start sees to it.
+        """
+        self._database.forget()
 
     def credentials(self) -> Credentials:
         """What callers log in with; the same for the database's life."""
@@ -511,6 +613,11 @@ def _key(text: str) -> bytes:
     if re.fullmatch("[0-9a-f]{64}", text) is None:
         raise ValueError("not 64 hex digits")
     return bytes.fromhex(text)
+
+
+def _two_times(text: str) -> tuple[float, float]:
+    one, other = map(float, text.split())
+    return one, other
 
 
 def _usable_pem(text: str) -> str:

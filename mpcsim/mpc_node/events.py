@@ -53,6 +53,8 @@ class Kind(Enum):
     RETIRED = "retired"
     """Shares that were replaced, or voted for and never in force: they are gone."""
     SUSPENDED = "suspended"
+    SEAL_KEY = "seal key"
+    """A new one, in place of one that was lost; no user's or key's event."""
     REFUSED = "refused"
     RESTORED = "restored"
     """The store was put back from a backup: what had been written down since is not in this log."""

@@ -83,11 +83,12 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_session,
     not_authentic,
+    seal_key_lost,
     store_failed,
     suspended,
     unmerged,
 )
-from mpcsim.rpc.grants import Grant, GrantReader, Scope
+from mpcsim.rpc.grants import Grant, GrantReader, Keyring, Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
@@ -144,7 +145,7 @@ class MpcNode:
         self,
         me: PartyId,
         store: ShareStore,
-        link_key: bytes,
+        link: Keyring,
         *,
         clock: Callable[[], float],
         now: Callable[[], float] = time.time,
@@ -157,7 +158,7 @@ class MpcNode:
 
         Args:
             me: OPERATOR or INSTITUTION.
-            link_key: what the gateway's grants for this node are authenticated with.
+            link: what the gateway's grants for this node are authenticated with.
             clock: monotonic seconds, for the expiry of sessions.
             now: seconds since 1970 UTC, for the expiry of grants.
             listener: told what the parties do; by whichever thread drives them.
@@ -166,7 +167,7 @@ class MpcNode:
         self.signing_s = signing_s
         self.making_s = making_s
         self._store = store
-        self._link_key = link_key
+        self._link = link
         self._now = now
         self._clock = clock
         self._rng = rng or SystemRng()
@@ -240,7 +241,7 @@ class MpcNode:
         signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
         boot = self._rng.bytes(BOOT_BYTES)
         self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
-        self._grants = GrantReader(self.me, self._link_key, boot, self._now)
+        self._grants = GrantReader(self.me, self._link, boot, self._now)
         self._parts.clear()
         self._allowances.clear()
         self._signed: set[bytes] = set()
@@ -369,8 +370,8 @@ class MpcNode:
         """This node's half of a vault, or the whole, encrypted to a reply key.
 
         Raises:
-            Refused: it does not open; of a whole, the other MPC node has not said within an hour
-                that the key is not suspended.
+            Refused: it does not open, or is sealed to a key that is lost; of a whole, the other MPC
+                node has not said within an hour that the key is not suspended.
         """
         if whole:
             self._attestations.check(bytes.fromhex(stored.key_id))
@@ -387,6 +388,8 @@ class MpcNode:
                     whole=whole,
                 )
         except VaultError:
+            if self._store.sealed_to_lost_key(stored.key_id):
+                raise seal_key_lost(self.me) from None
             raise Refused(BAD_REQUEST, "Invalid secret_store") from None
 
     def _check_authentic(self, stored: StoredShare, use: VaultUse, mac: bytes) -> None:

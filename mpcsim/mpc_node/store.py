@@ -30,7 +30,7 @@ from mpcsim.mpc_node import events
 from mpcsim.mpc_node.events import Event, EventLog, Kind
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import Rng
-from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed
+from mpcsim.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed, StoreTrouble
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.rpc.statements import IDENTITY_BYTES, LogHead
 from mpcsim.vault import SealKey
@@ -69,6 +69,7 @@ CREATE TABLE IF NOT EXISTS made_since (
     key_id TEXT PRIMARY KEY
 );
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
 """
     + events.SCHEMA
 )
@@ -85,6 +86,26 @@ _COLUMNS = (
     " legacy, suspended_there, unmerged"
 )
 _K = TypeVar("_K", SealKey, Identity)
+
+_SEAL_KEY_LOST: Final = (
+    "without its own one no secret_store made so far opens; put back a backup of this store. If "
+    "there is none: the shares are whole, so that each key can be recovered by its user once this "
+    "node has a new seal key, which mpcsim rotate seal-key makes"
+)
+_IDENTITY_LOST: Final = (
+    "by it the other MPC node and every key's record know this one, and no other can take its "
+    "place; put back a backup of this store. Without one, no key of this deployment can be used or "
+    "recovered any more"
+)
+
+
+class KeyLost(StoreFailed):
+    """One of the node's own key pairs cannot be read, or is not there. Nothing has changed."""
+
+    def __init__(self, path: Path | str, how: str, what_to_do: str) -> None:
+        super().__init__(path, StoreTrouble.DAMAGED)
+        self.args = (f"{path}: {how}: {what_to_do}",)
+        self.told = f"{Path(path).name}: {how}"
 
 
 class OutOfStep(MpcError):
@@ -172,6 +193,7 @@ class ShareStore:
             UsageError: the file cannot be opened, or is something else.
         """
         self._log = EventLog(now)
+        self._path = path
         try:
             self._database = Database(path, _SCHEMA, _ADDED)
             self._adopt()
@@ -210,41 +232,76 @@ class ShareStore:
         """The node's, made before its first share: secret and public half.
 
         Raises:
-            StoreFailed: it is damaged, or there are shares without it. With another one no vault of
+            KeyLost: it is damaged, or there are shares without it. With another one no vault of
                 these keys would open.
         """
-        return self._key_pair(SealKey, "seal_key", rng, "SELECT 1 FROM shares")
+        return self._key_pair(SealKey, "seal_key", rng, "SELECT 1 FROM shares", _SEAL_KEY_LOST)
+
+    def replace_seal_key(self, rng: Rng) -> int:
+        """Make a new seal key, since the old one is lost. The shares stay; but no ``secret_store``
+        that was made for them opens any more, so that each key has to be recovered.
+
+        Returns:
+            How many shares there are.
+
+        Raises:
+            UsageError: it is there; nothing has changed.
+            KeyLost: so is the identity, without which a seal key is of no use.
+        """
+        self.identity(rng)
+        try:
+            self.seal_key(rng)
+        except KeyLost:
+            pass
+        else:
+            raise UsageError("the seal key is there, and whole: nothing is lost")
+        key = SealKey.fresh(rng)
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
+            )
+            cursor.execute("INSERT OR IGNORE INTO sealed_to_lost_key SELECT key_id FROM shares")
+            (shares,) = cursor.execute("SELECT count(*) FROM shares").fetchone()
+            outcome = f"a new one in place of the lost one, to which {shares} shares were sealed"
+            self._log.write(cursor, Kind.SEAL_KEY, "", "", outcome=outcome)
+        return int(shares)
+
+    def sealed_to_lost_key(self, key_id: str) -> bool:
+        """Whether a share is from before the seal key was lost."""
+        found = "SELECT 1 FROM sealed_to_lost_key WHERE key_id = ?"
+        return self._database.row(found, key_id) is not None
 
     def identity(self, rng: Rng) -> Identity:
         """The node's, made before it meets the other MPC node.
 
         Raises:
-            StoreFailed: it is damaged, or gone though the other MPC node has been met. With another
-                one nobody would know this node any more.
+            KeyLost: it is damaged, or gone though the other MPC node has been met. With another one
+                nobody would know this node any more.
         """
         met = "SELECT 1 FROM secrets WHERE name = 'peer_identity'"
-        return self._key_pair(Identity, "identity", rng, met)
+        return self._key_pair(Identity, "identity", rng, met, _IDENTITY_LOST)
 
-    def _key_pair(self, kind: type[_K], name: str, rng: Rng, since: str) -> _K:
+    def _key_pair(self, kind: type[_K], name: str, rng: Rng, since: str, lost: str) -> _K:
         """One of the node's own key pairs, which is made once.
 
         Args:
             since: finds something if there must be one.
+            lost: what to do if it is.
         """
-        what = name.replace("_", " ")
+        what, path = name.replace("_", " "), self._path
         with self._database.transaction() as cursor:
             row = cursor.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
             if row is not None and not isinstance(row[0], bytes):
-                raise self._database.damaged(f"its {what} is another")
+                raise KeyLost(path, f"its {what} is another", lost)
             if row is None and cursor.execute(since).fetchone():
-                raise self._database.damaged(f"it has no {what}")
+                raise KeyLost(path, f"it has no {what}", lost)
             key = kind.fresh(rng) if row is None else kind(bytes(row[0][:32]))
             if row is None or len(row[0]) == 32:  # earlier versions kept the secret half alone
                 cursor.execute(
                     "INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, key.secret + key.public)
                 )
             elif key.public != row[0][32:]:
-                raise self._database.damaged(f"its {what} is another")
+                raise KeyLost(path, f"its {what} is another", lost)
         return key
 
     def peer_identity(self) -> bytes | None:

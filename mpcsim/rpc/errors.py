@@ -168,6 +168,13 @@ def suspended(
     return Refused(CONFLICT, text, code=Code.SUSPENDED)
 
 
+def seal_key_lost(party: PartyId) -> Refused:
+    return Refused(
+        CONFLICT,
+        f"the {ROLES[party]} has lost what this secret_store is sealed to; recover the key",
+    )
+
+
 def no_such_child(why: UsageError) -> Refused:
     return Refused(UNPROCESSABLE, f"Invalid path: {why}")
 

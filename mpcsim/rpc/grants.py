@@ -9,10 +9,12 @@ user's own tokens are good for ends at the gateway.
 from __future__ import annotations
 
 import hmac
+import math
 import struct
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import compress, count, repeat
 from typing import Final, NamedTuple
 
@@ -25,6 +27,9 @@ from mpcsim.rpc.errors import UNAUTHORIZED, Refused
 
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60
+LOOK_S: Final = 1.0
+"""How often either end looks for another key while it is used; the MPC node also when a grant is
+not good with those that it knows."""
 _NUMBER: Final = struct.Struct(">8sQ")
 """Random since the issuer's start; how many it has made."""
 _MAC_BYTES: Final = 32
@@ -37,6 +42,59 @@ _THERE: Final = b"\1"
 _Packed = tuple[bytes, bytes, bytes, bytes, bytes]
 """Verb and user, filled up with zeros; a 1 with key, session and hash of what is to be signed, or
 zeros."""
+
+
+@dataclass(frozen=True)
+class LinkKeys:
+    """What a gateway and one MPC node authenticate grants with. While the key is changed, the MPC
+    node accepts another one, too: first the next one, then the one before for a while."""
+
+    key: bytes = field(repr=False)
+    """``LINK_KEY_BYTES``. Secret, as the other."""
+    other: bytes | None = field(default=None, repr=False)
+    until: float = math.inf
+    """When the other one is not accepted any more: seconds since 1970 UTC."""
+
+    def accepted(self, now: float) -> tuple[bytes, ...]:
+        """By the MPC node."""
+        if self.other is None or now >= self.until:
+            return (self.key,)
+        return self.key, self.other
+
+
+def _unchanged() -> None:
+    """Of a link that stays as it is."""
+
+
+class Keyring:
+    """The keys of a link, as they are now at one of its ends."""
+
+    def __init__(self, keys: LinkKeys, reread: Callable[[], LinkKeys | None] = _unchanged) -> None:
+        """
+        Args:
+            reread: other keys, if there are any since it was last called.
+        """
+        self.keys = keys
+        self._reread = reread
+        self._looked_at = -math.inf
+
+    def look_if_due(self, now: float) -> None:
+        """Look for other keys, if that was long ago.
+
+        Args:
+            now: seconds since 1970 UTC; also if that clock is put back.
+        """
+        if not 0 <= now - self._looked_at < LOOK_S:
+            self.look(now)
+
+    def look(self, now: float) -> None:
+        """Look for other keys."""
+        self._looked_at = now
+        if (keys := self._reread()) is not None:
+            self.keys = keys
+
+    def __repr__(self) -> str:
+        return "Keyring(<redacted>)"
 
 
 class GrantRefused(Refused):
@@ -80,14 +138,14 @@ class Scope(NamedTuple):
 class GrantIssuer:
     """Makes grants for one MPC node; the gateway's."""
 
-    def __init__(self, party: PartyId, link_key: bytes, rng: Rng, now: Callable[[], float]) -> None:
+    def __init__(self, party: PartyId, ring: Keyring, rng: Rng, now: Callable[[], float]) -> None:
         """
         Args:
-            link_key: ``LINK_KEY_BYTES`` bytes, shared with this MPC node alone.
+            ring: with the key that is shared with this MPC node alone.
             now: seconds since 1970 UTC.
         """
         self._party = party
-        self._key = link_key
+        self._ring = ring
         self._numbers = map(_NUMBER.pack, repeat(rng.bytes(8)), count())
         self._now = now
 
@@ -97,12 +155,14 @@ class GrantIssuer:
         Args:
             boot: the MPC node's present one.
         """
-        expires_ms = int((self._now() + LIFETIME_S) * 1000)
+        now = self._now()
+        self._ring.look_if_due(now)
+        expires_ms = int((now + LIFETIME_S) * 1000)
         packed = scope.packed()
         if tuple(map(len, packed)) != (16, 64, 33, 33, 33):
             raise InternalError("no grant has room for this")  # and struct would cut it short
         grant = _CONTENT.pack(self._party, boot, expires_ms, next(self._numbers), *packed)
-        return _mac(self._key, grant) + grant
+        return _mac(self._ring.keys.key, grant) + grant
 
     def __repr__(self) -> str:
         return f"GrantIssuer({ROLES[self._party]})"
@@ -112,16 +172,17 @@ class GrantReader:
     """Checks grants; an MPC node's. Any thread may call."""
 
     def __init__(
-        self, party: PartyId, link_key: bytes, boot: bytes, now: Callable[[], float]
+        self, party: PartyId, ring: Keyring, boot: bytes, now: Callable[[], float]
     ) -> None:
         """
         Args:
+            ring: with the keys that are accepted.
             boot: ``BOOT_BYTES`` random bytes, made at this start.
             now: seconds since 1970 UTC.
         """
         self.boot = boot
         self._party = party
-        self._key = link_key
+        self._ring = ring
         self._now = now
         self._used: set[bytes] = set()
         self._expiring: deque[tuple[int, bytes]] = deque()
@@ -136,8 +197,10 @@ class GrantReader:
             AnotherBoot: it is from before this node's last start.
         """
         tag, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
-        if not hmac.compare_digest(tag, _mac(self._key, content)):
-            raise GrantRefused("the grant is not the gateway's")
+        now = self._now()
+        self._ring.look_if_due(now)
+        if not hmac.compare_digest(tag, _mac(self._ring.keys.key, content)):
+            self._check_otherwise(tag, content, now)
         if len(content) != _CONTENT.size:
             raise GrantRefused("the grant is malformed")
         party, boot, expires_ms, number, *packed = _CONTENT.unpack(content)
@@ -145,7 +208,7 @@ class GrantReader:
             raise GrantRefused("the grant is for another MPC node")
         if boot != self.boot:
             raise AnotherBoot("the grant is from before this MPC node's last start")
-        now_ms = self._now() * 1000
+        now_ms = now * 1000
         if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
             raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
         with self._lock:
@@ -155,6 +218,20 @@ class GrantReader:
             self._used.add(number)
             self._expiring.append((expires_ms, number))
         return Grant(tuple(packed))
+
+    def _check_otherwise(self, tag: bytes, content: bytes, now: float) -> None:
+        """See whether a grant is good while the key is changed.
+
+        Raises:
+            GrantRefused: it is not.
+        """
+        for look in (False, True):
+            if look:
+                self._ring.look(now)
+            for key in self._ring.keys.accepted(now):
+                if hmac.compare_digest(tag, _mac(key, content)):
+                    return
+        raise GrantRefused("the grant is not the gateway's")
 
     def _forget(self, now_ms: float) -> None:
         while self._expiring and self._expiring[0][0] <= now_ms:

@@ -17,7 +17,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -184,7 +184,8 @@ class TokenVerifier:
     """Checks tokens against a key set, on behalf of one audience.
 
     A token's signature is checked once and then remembered for a while; its times are checked
-    at every use.
+    at every use. A key with an end (``exp``, seconds since 1970 UTC, as OpenID Federation has it)
+    verifies nothing from then on.
     """
 
     def __init__(
@@ -243,10 +244,11 @@ class TokenVerifier:
             raise TokenError(TokenFault.JWT_INVALID, "names no signing key")
         if kid not in self._keys:
             raise UnknownSigningKey
+        key, ends_at = self._keys[kid]
         try:
             payload = jwt.decode(
                 token,
-                self._keys[kid],
+                key,
                 [ALGORITHM],
                 # PyJWT would read the system's clock.
                 {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "require": ["aud"]},
@@ -254,7 +256,10 @@ class TokenVerifier:
             )
         except PyJWTError as error:
             raise TokenError(TokenFault.JWT_INVALID, type(error).__name__) from error
-        return _claims(payload)
+        claims, not_before = _claims(payload)
+        if ends_at is not None and ends_at < claims.expires_at:
+            claims = replace(claims, expires_at=ends_at)
+        return claims, not_before
 
 
 def bearer(header: str | None) -> str:
@@ -300,19 +305,21 @@ def _private_key(pem: str) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def _verification_keys(jwks: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
-    """ES256 keys by name. A set may hold others: they verify nothing here."""
+def _verification_keys(jwks: Mapping[str, Any]) -> dict[str, tuple[jwt.PyJWK, int | None]]:
+    """ES256 keys by name, and when they end. A set may hold others: they verify nothing here."""
     try:
         found = jwt.PyJWKSet.from_dict(dict(jwks))
     except (PyJWTError, TypeError, ValueError) as error:
         raise InvalidEncoding("not a JSON Web Key Set with usable keys") from error
+    ends: dict[Any, Any] = {each.get("kid"): each.get("exp") for each in jwks["keys"]}
     keys = {
-        key.key_id: key
+        key.key_id: (key, ends[key.key_id])
         for key in found
         if isinstance(key.key_id, str)
         and key.algorithm_name == ALGORITHM
         and isinstance(key.key, ec.EllipticCurvePublicKey)
         and key.key.curve.name == ec.SECP256R1.name
+        and (ends[key.key_id] is None or type(ends[key.key_id]) is int)
     }
     if not keys:
         raise InvalidEncoding(f"the JSON Web Key Set has no {ALGORITHM} key")

@@ -26,6 +26,7 @@ from mpcsim.gateway.sessions import Sessions
 from mpcsim.gateway.smart_accounts import SmartAccounts, embedded
 from mpcsim.gateway.streaming import Streaming
 from mpcsim.gateway.suspensions import Suspensions
+from mpcsim.gateway.token_keys import TokenKeys
 from mpcsim.gateway.waves import Waves
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.app import create_app as create_mpc_node_app
@@ -35,10 +36,9 @@ from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.entries import Book
-from mpcsim.rpc.grants import GrantIssuer
-from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
+from mpcsim.rpc.grants import GrantIssuer, Keyring
 from mpcsim.rpc.transport import HttpTransport, Limits
-from mpcsim.service.data_folder import LinkSecret, claimed, prepare, read_link, store_file
+from mpcsim.service.data_folder import LinkSecret, claimed, prepare, ring, store_file
 from mpcsim.service.deployment import belong
 from mpcsim.service.options import DEFAULTS, GatewayOptions
 from mpcsim.service.transit import Transit
@@ -52,7 +52,7 @@ class OpenGateway:
     app: Starlette
     """The HTTP interface, for any ASGI server or client."""
     gateway: Gateway
-    issuer: TokenIssuer
+    issuer: TokenKeys
     token_lifetime_s: float
     links: dict[PartyId, Link] = field(repr=False)
     smart_accounts: SmartAccounts = field(repr=False)
@@ -68,6 +68,10 @@ class OpenGateway:
 
     def token(self, username: str, lifetime_s: float | None = None) -> str:
         """An access token for a user, who is signed up first if need be.
+
+        Args:
+            lifetime_s: seconds it holds; by default as others. A rotation of the signing key may
+                end a longer one.
 
         Raises:
             UsageError: the name is not 1 to 64 printable characters.
@@ -103,23 +107,26 @@ def open_gateway(
         registry = Registry(_place(opened, data, REGISTRY), rng=_part(rng, "gateway"), now=now)
         opened.callback(registry.close)
         if data is None:
-            secrets = {p: LinkSecret.fresh(_part(rng, f"{ROLES[p]} link")) for p in MPC_NODES}
+            fresh = {p: LinkSecret.fresh(_part(rng, f"{ROLES[p]} link")) for p in MPC_NODES}
+            rings = {party: Keyring(secret.keys) for party, secret in fresh.items()}
         else:
-            secrets = {party: read_link(data, REGISTRY, party) for party in MPC_NODES}
-            for secret in secrets.values():
-                belong(registry, REGISTRY, secret.deployment)
+            rings = {}
+            for party in MPC_NODES:
+                deployment, rings[party] = ring(data, REGISTRY, party)
+                belong(registry, REGISTRY, deployment)
         simulated = SimulatedNetwork(options.network, options.faults, options.seed)
         carrier = options.carrier or simulated
         links: dict[PartyId, Link] = {}
-        for party, secret in secrets.items():
+        for party, own in rings.items():
             port: MpcNodePort
             if options.mpc_nodes is None:
                 node_options = replace(options, rng=_part(rng, ROLES[party]))
-                mpc_node = _mpc_node(opened, data, party, secret, node_options)
+                end = (None, own) if data is None else ring(data, ROLES[party], party)
+                mpc_node = _mpc_node(opened, data, party, end, node_options)
                 port = InProcess(mpc_node, _book(ROLES[party], options))
             else:
                 port = _distant(party, options.mpc_nodes[party], options.link_timeout_s)
-            grants = GrantIssuer(party, secret.key, _part(rng, f"{ROLES[party]} grants"), now)
+            grants = GrantIssuer(party, own, _part(rng, f"{ROLES[party]} grants"), now)
             links[party] = Link(
                 port, grants, carrier, timer=options.timer, timeout_s=options.link_timeout_s
             )
@@ -158,13 +165,13 @@ def open_gateway(
                 signatures=options.limit_signatures,
             ),
         )
-        issuer = TokenIssuer(registry.signing_key(), now)
-        verifier = TokenVerifier(issuer.jwks(), "gateway", now)
+        registry.tokens_may_live(options.token_lifetime_s)
+        registry.forget_signing_keys()
+        keys = TokenKeys(registry, "gateway", now)
         accounts = SmartAccounts(options.smart_accounts or embedded(_part(rng, "chain"), now))
         app = create_app(
             gateway,
-            issuer,
-            verifier,
+            keys,
             token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
             book=_book(REGISTRY, options),
@@ -173,7 +180,7 @@ def open_gateway(
         return OpenGateway(
             app,
             gateway,
-            issuer,
+            keys,
             options.token_lifetime_s,
             links,
             accounts,
@@ -210,8 +217,7 @@ def open_mpc_node(
     """
     data = Path(folder)
     with _saying_what_failed(), ExitStack() as opened:
-        secret = read_link(data, ROLES[party], party)
-        node = _mpc_node(opened, data, party, secret, options)
+        node = _mpc_node(opened, data, party, ring(data, ROLES[party], party), options)
         app = create_mpc_node_app(node, _book(ROLES[party], options))
         return OpenMpcNode(app, node, opened.pop_all())
 
@@ -220,18 +226,23 @@ def _mpc_node(
     opened: ExitStack,
     data: Path | None,
     party: PartyId,
-    secret: LinkSecret,
+    link: tuple[str | None, Keyring],
     options: GatewayOptions,
 ) -> MpcNode:
-    """An MPC node with its store; of a deployment, if it has files."""
+    """An MPC node with its store.
+
+    Args:
+        link: the deployment, if it has files, and the keys at this end.
+    """
+    deployment, keys = link
     store = ShareStore(_place(opened, data, ROLES[party]), options.now)
     opened.callback(store.close)
-    if data is not None:
-        belong(store, ROLES[party], secret.deployment)
+    if deployment is not None:
+        belong(store, ROLES[party], deployment)
     node = MpcNode(
         party,
         store,
-        secret.key,
+        keys,
         clock=options.clock,
         now=options.now,
         rng=options.rng,

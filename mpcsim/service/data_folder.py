@@ -8,18 +8,21 @@
     DATA/logs/         of all processes that mpcsim serve starts (rpc.log_files)
 
 A link file holds the key that authenticates what the gateway and one MPC node say to each other,
-and which deployment they are part of; both have the same one. Each folder has a lock, too, and may
-be on another machine than the others, once the links are made.
+and which deployment they are part of; both have the same one, except while it is changed
+(``rotation``): then the MPC node's has another key in a second line, and how long that is accepted,
+too. Each folder has a lock, too, and may be on another machine than the others, once the links are
+made.
 """
 
 from __future__ import annotations
 
 import fcntl
 import logging
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -29,7 +32,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import Rng
 from mpcsim.rpc.database import REGISTRY, StoreFailed, file_of
-from mpcsim.rpc.grants import LINK_KEY_BYTES
+from mpcsim.rpc.grants import LINK_KEY_BYTES, Keyring, LinkKeys
 from mpcsim.service.deployment import Store, bring_together
 
 LOG = logging.getLogger(__name__)
@@ -43,12 +46,11 @@ moved."""
 
 @dataclass(frozen=True)
 class LinkSecret:
-    """What the gateway and one MPC node share."""
+    """What the gateway and one MPC node share, as one of them has it."""
 
     deployment: str
     """32 hex digits; the same in all links of a gateway."""
-    key: bytes = field(repr=False)
-    """``LINK_KEY_BYTES``. Secret."""
+    keys: LinkKeys
 
     @classmethod
     def fresh(cls, rng: Rng, deployment: str | None = None) -> Self:
@@ -57,7 +59,31 @@ class LinkSecret:
         Args:
             deployment: a new one by default.
         """
-        return cls(deployment or rng.bytes(ID_BYTES).hex(), rng.bytes(LINK_KEY_BYTES))
+        return cls(deployment or rng.bytes(ID_BYTES).hex(), LinkKeys(rng.bytes(LINK_KEY_BYTES)))
+
+    def to_text(self) -> str:
+        """As it is written into its file."""
+        keys = self.keys
+        text = f"{self.deployment} {keys.key.hex()}\n"
+        if keys.other is not None:
+            text += f"{keys.other.hex()} {'also' if keys.until == math.inf else keys.until}\n"
+        return text
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """
+        Raises:
+            ValueError: it is none.
+        """
+        deployment, key, *more = text.split()
+        keys = LinkKeys(bytes.fromhex(key))
+        if more:
+            other, until = more
+            keys = LinkKeys(keys.key, bytes.fromhex(other), _until(until))
+        sizes = {len(key) for key in (keys.key, keys.other) if key is not None}
+        if len(bytes.fromhex(deployment)) != ID_BYTES or sizes != {LINK_KEY_BYTES}:
+            raise ValueError("not of these sizes")
+        return cls(deployment, keys)
 
 
 def store_file(data: Path, role: str) -> Path:
@@ -90,6 +116,43 @@ def read_link(data: Path, role: str, party: PartyId) -> LinkSecret:
     return found
 
 
+def ring(data: Path, role: str, party: PartyId) -> tuple[str, Keyring]:
+    """The deployment and the keys of a link, at one of its ends: in use, they follow their file.
+
+    Raises:
+        UsageError: as of ``read_link``.
+    """
+    path = link_file(data, role, party)
+    seen = _stamp(path)
+    deployment = (secret := read_link(data, role, party)).deployment
+
+    def reread() -> LinkKeys | None:
+        nonlocal seen
+        if (now := _stamp(path)) == seen:
+            return None
+        seen = now
+        try:
+            found = read_link(data, role, party)
+            if found.deployment != deployment:
+                raise UsageError(f"{path}: it is of another deployment")
+        except UsageError as error:
+            LOG.error("%s; what it said before stays in use", error)
+            return None
+        LOG.info("%s: it says something else now", path)
+        return found.keys
+
+    return deployment, Keyring(secret.keys, reread)
+
+
+def _stamp(path: Path) -> object:
+    """Another one whenever somebody has put another file there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> None:
     """Make what a gateway and MPC nodes that are about to start need to have in common: folders,
     and links. If anything is to be made, nobody may run on these folders meanwhile.
@@ -116,9 +179,11 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
             )
         deployment = ids.pop() if ids else _deployment(data, roles, rng)
         for party in parties:
-            secret, *_ = _links(data, party) or [LinkSecret.fresh(rng, deployment)]
-            for role in (REGISTRY, ROLES[party]):
-                _write(link_file(data, role, party), secret)
+            secret, *more = _links(data, party) or [LinkSecret.fresh(rng, deployment)]
+            if not more:
+                one = replace(secret, keys=LinkKeys(secret.keys.key))
+                for role in (REGISTRY, ROLES[party]):
+                    write_link(data, role, party, one)
 
 
 @contextmanager
@@ -219,38 +284,48 @@ def deployments(data: Path, role: str) -> set[str]:
 
 
 def _links(data: Path, party: PartyId) -> list[LinkSecret]:
-    """The secrets at both ends of a link: none, one or two equal ones.
+    """The secrets at both ends of a link, the gateway's first: none, one or two that fit.
 
     Raises:
-        UsageError: they differ, or cannot be read.
+        UsageError: they do not, or cannot be read.
     """
     ends = [link_file(data, role, party) for role in (REGISTRY, ROLES[party])]
     found = [secret for path in ends if (secret := _read(path)) is not None]
-    if len(found) == 2 and found[0] != found[1]:
-        raise UsageError(f"{ends[0]} and {ends[1]} differ: put back folders that belong together")
+    if len(found) == 2:
+        gateway, mpc_node = found
+        known = mpc_node.keys.key, mpc_node.keys.other
+        if gateway.deployment != mpc_node.deployment or gateway.keys.key not in known:
+            raise UsageError(
+                f"{ends[0]} and {ends[1]} differ: put back folders that belong together"
+            )
     return found
 
 
 def _read(path: Path) -> LinkSecret | None:
     try:
-        deployment, key = path.read_text(encoding="ascii").split()
-        found = LinkSecret(deployment, bytes.fromhex(key))
-        if (len(bytes.fromhex(deployment)), len(found.key)) != (ID_BYTES, LINK_KEY_BYTES):
-            raise ValueError
+        return LinkSecret.from_text(path.read_text(encoding="ascii"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except ValueError:
         raise UsageError(f"{path}: it is damaged; put a whole one back") from None
+
+
+def _until(text: str) -> float:
+    found = math.inf if text == "also" else float(text)
+    if not found > 0:
+        raise ValueError("no time")
     return found
 
 
-def _write(path: Path, secret: LinkSecret) -> None:
-    """All of it or nothing, and for its owner only."""
+def write_link(data: Path, role: str, party: PartyId, secret: LinkSecret) -> None:
+    """Put the secret of a link into its file at one end: all of it or nothing, and for its owner
+    only."""
+    path = link_file(data, role, party)
     new = path.with_suffix(".new")
     with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-        file.write(f"{secret.deployment} {secret.key.hex()}\n")
+        file.write(secret.to_text())
         file.flush()
         os.fsync(file.fileno())
     os.rename(new, path)

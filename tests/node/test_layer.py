@@ -1,5 +1,6 @@
 """The HTTP layer by itself: what is checked before the wallet is asked, and in which order."""
 
+import asyncio
 import json
 import logging
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import pytest
 from mpcsim.ids import OPERATOR
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from node.app import create_app
+from node.auth import Authenticator
 from node.errors import (
     BadRequest,
     Conflict,
@@ -152,7 +154,8 @@ def tokens(gateway):
 
 
 @pytest.mark.parametrize("kind", ["expired", "for one key", "of another gateway", "altered"])
-def test_tokens_that_do_not_count(layer, kind):
+def test_tokens_that_do_not_count(layer, kind, monkeypatch):
+    monkeypatch.setattr("node.auth.REFETCH_AFTER_S", 0.0)  # unknown keys need not be waited for
     token, message = tokens(layer.gateway)[kind]
     for method, path in PROTECTED:
         assert error_of(layer.api.as_user(token).request(method, path), 401) == message
@@ -438,23 +441,53 @@ def test_a_key_set_that_is_none(fresh):
     assert fresh.user().get("/v3/wallet/user").status_code == 200
 
 
-def test_a_new_signing_key(fresh):
-    clock = [1000.0]
-    fresh.api.app.state.authenticator._clock = lambda: clock[0]
+def test_a_new_signing_key(fresh, monkeypatch):
+    monkeypatch.setattr("node.auth.REFETCH_AFTER_S", 0.3)
     assert fresh.user().get("/v3/wallet/user").status_code == 200
     old = fresh.user()
-    clock[0] += 5
     fresh.gateway.issuer = TokenIssuer(make_signing_key())
+    # The keys have been asked for a moment ago: this waits, and is not refused.
     assert fresh.user().get("/v3/wallet/user").status_code == 200
     assert fresh.gateway.asked == 2
 
-    # Tokens of unknown keys do not make the node ask again and again.
-    for _ in range(5):
-        assert error_of(old.get("/v3/wallet/user"), 401) == INVALID
-    assert fresh.gateway.asked == 2
-    clock[0] += 5
-    assert error_of(old.get("/v3/wallet/user"), 401) == INVALID
+    # Tokens of unknown keys do not make the node ask again and again: they wait for one answer.
+    begun = [old.begin("GET", "/v3/wallet/user") for _ in range(5)]
+    assert {error_of(future.result(30), 401) for future in begun} == {INVALID}
     assert fresh.gateway.asked == 3
+    assert fresh.user().get("/v3/wallet/user").status_code == 200
+    assert fresh.gateway.asked == 3
+
+
+def test_a_signing_key_that_is_new_since_the_keys_were_asked_for():
+    """An answer that is under way may be older than the key."""
+
+    async def work():
+        old, new = TokenIssuer(make_signing_key()), TokenIssuer(make_signing_key())
+        answers = [asyncio.Event(), asyncio.Event()]
+
+        class Gateway:
+            asked = 0
+
+            async def jwks(self):
+                issuer, answer = (old, new)[self.asked], answers[self.asked]
+                self.asked += 1
+                await answer.wait()
+                return issuer.jwks()
+
+        gateway, clock = Gateway(), iter(range(0, 1000, 10))
+        authenticator = Authenticator(gateway, clock=lambda: float(next(clock)))
+        early = asyncio.create_task(authenticator.caller("Bearer " + old.access("1", "a", 60)))
+        while not gateway.asked:
+            await asyncio.sleep(0)
+        late = asyncio.create_task(authenticator.caller("Bearer " + new.access("2", "b", 60)))
+        await asyncio.sleep(0)
+        for answer in answers:
+            answer.set()
+        assert (await early).claims.user_id == "1"
+        assert (await late).claims.user_id == "2"
+        assert gateway.asked == 2
+
+    asyncio.run(asyncio.wait_for(work(), 20))
 
 
 # --- without a gateway --------------------------------------------------------------------------

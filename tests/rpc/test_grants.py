@@ -5,7 +5,15 @@ import pytest
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rng import SeededRng
 from mpcsim.rpc import grants
-from mpcsim.rpc.grants import AnotherBoot, GrantIssuer, GrantReader, GrantRefused, Scope
+from mpcsim.rpc.grants import (
+    AnotherBoot,
+    GrantIssuer,
+    GrantReader,
+    GrantRefused,
+    Keyring,
+    LinkKeys,
+    Scope,
+)
 
 KEY, BOOT = bytes(range(32)), b"b" * 16
 SCOPE = Scope("sign", "alice", b"k" * 32, b"s" * 32, b"pay 5 to bob")
@@ -16,8 +24,8 @@ class Ends:
 
     def __init__(self, party=OPERATOR, key=KEY):
         self.now = 1_800_000_000.0
-        self.issuer = GrantIssuer(party, key, SeededRng(1), lambda: self.now)
-        self.reader = GrantReader(OPERATOR, KEY, BOOT, lambda: self.now)
+        self.issuer = GrantIssuer(party, Keyring(LinkKeys(key)), SeededRng(1), lambda: self.now)
+        self.reader = GrantReader(OPERATOR, Keyring(LinkKeys(KEY)), BOOT, lambda: self.now)
 
     def issue(self, scope=SCOPE, boot=BOOT):
         return self.issuer.issue(scope, boot)
@@ -139,3 +147,54 @@ def test_no_secret_is_shown():
     shown = repr(ends.issuer) + repr(ends.reader) + repr(ends.reader.read(ends.issue()))
     assert repr(KEY) not in shown
     assert KEY.hex() not in shown
+
+
+def test_a_key_that_is_changed():
+    old, new = LinkKeys(KEY), LinkKeys(bytes([7]) * 32)
+    now, at_gateway, at_node = [1000.0], [old], [old]
+    looked = []
+
+    def ring(file):
+        known = file[0]
+
+        def reread():
+            nonlocal known
+            looked.append(file)
+            changed, known = file[0] is not known, file[0]
+            return known if changed else None
+
+        return Keyring(known, reread)
+
+    issuer = GrantIssuer(OPERATOR, ring(at_gateway), SeededRng(1), lambda: now[0])
+    reader = GrantReader(OPERATOR, ring(at_node), BOOT, lambda: now[0])
+
+    def grant():
+        return issuer.issue(Scope("sign"), BOOT)
+
+    reader.read(grant())
+    early, looked[:] = grant(), []
+    at_node[0] = LinkKeys(KEY, new.key)
+    at_gateway[0] = new
+    reader.read(grant())
+    assert not looked  # nobody looks all the time
+    now[0] += 1
+    of_new = grant()
+    assert looked == [at_gateway]
+    at_node[0] = LinkKeys(new.key, KEY, until=1050.0)
+    reader.read(of_new)
+    now[0] += 0.5
+    reader.read(early)
+    newest = GrantIssuer(OPERATOR, Keyring(LinkKeys(bytes(32))), SeededRng(2), lambda: now[0])
+    looked.clear()
+    with pytest.raises(GrantRefused, match="not the gateway's"):
+        reader.read(newest.issue(Scope("sign"), BOOT))
+    at_node[0] = LinkKeys(bytes(32), new.key, until=1050.0)
+    reader.read(newest.issue(Scope("sign"), BOOT))
+    assert looked == [at_node] * 2  # at once, since a grant was not good
+    reader.read(grant())
+    now[0] = 1050.0
+    with pytest.raises(GrantRefused, match="not the gateway's"):
+        reader.read(grant())
+    now[0] = 0.0  # a clock that is put back does not keep anybody from looking
+    at_node[0] = new
+    reader.read(grant())

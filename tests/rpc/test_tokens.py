@@ -644,3 +644,22 @@ def test_genuine_looks_at_the_signature_and_not_at_the_time():
         old.genuine(TOKEN[:-4])
     with pytest.raises(TokenError, match="longer"):
         old.genuine("x" * (MAX_TOKEN_CHARS + 1))
+
+
+def test_a_key_that_ends_verifies_nothing_from_then_on():
+    clock = Clock()
+    jwks = ISSUER.jwks()
+    jwks["keys"][0]["exp"] = int(clock.now) + 100
+    verifying = verifier(jwks=jwks, clock=clock)
+    short, long = (ISSUER.access("u1", "alice", lifetime_s) for lifetime_s in (50, 5000))
+    assert verifying.verify(short).expires_at < verifying.verify(long).expires_at
+    assert verifying.verify(long).expires_at == jwks["keys"][0]["exp"]
+    clock.now += 99
+    verifying.verify(long)
+    clock.now += 1
+    with pytest.raises(TokenError, match="JWT_EXPIRED"):
+        verifying.verify(long)
+    for end in ("soon", True, 1.5):
+        jwks["keys"][0]["exp"] = end
+        with pytest.raises(InvalidEncoding):
+            verifier(jwks=jwks, clock=clock)

@@ -120,10 +120,10 @@ def test_links_are_made_once_and_are_their_owners_alone(tmp_path):
     reopen(tmp_path).close()
     made = links(tmp_path)
     assert len({secret.deployment for secret in made.values()}) == 1
-    assert len({secret.key for secret in made.values()}) == 2
+    assert len({secret.keys.key for secret in made.values()}) == 2
     for party in MPC_NODES:
         assert made[REGISTRY, party] == made[ROLES[party], party]
-        assert made[REGISTRY, party].key.hex() not in repr(made)
+        assert made[REGISTRY, party].keys.key.hex() not in repr(made)
     for at in LINKS:
         assert stat.S_IMODE(link_file(tmp_path, *at).stat().st_mode) == 0o600
     reopen(tmp_path).close()

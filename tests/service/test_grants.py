@@ -13,7 +13,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.grants import GrantIssuer, Scope
+from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
 from mpcsim.rpc.standing import Ask, Drop, End, Endorse, ListHoldings
 from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote
 from mpcsim.vault import SecretStore
@@ -282,7 +282,9 @@ def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(caplog, troubl
         share = await client.generate("ed25519")
         link = gateway.links[OPERATOR]
         if trouble == "another key":
-            link._issuer = GrantIssuer(OPERATOR, bytes(32), SystemRng(), time.time)
+            link._issuer = GrantIssuer(
+                OPERATOR, Keyring(LinkKeys(bytes(32))), SystemRng(), time.time
+            )
         else:
             hello = link.node.hello()
             link.node.hello = lambda: replace(hello, boot=bytes(16))

@@ -1,0 +1,452 @@
+"""Keys change under a service that runs, and nobody notices, but for those who had the old ones."""
+
+import asyncio
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from mpcsim.cli import main
+from mpcsim.errors import UsageError
+from mpcsim.gateway.registry import Registry
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.mpc_node.store import KeyLost
+from mpcsim.rng import SystemRng
+from mpcsim.rpc.database import REGISTRY
+from mpcsim.rpc.errors import seal_key_lost
+from mpcsim.rpc.grants import GrantIssuer, GrantRefused, Keyring, LinkKeys, Scope
+from mpcsim.rpc.tokens import TokenIssuer
+from mpcsim.service.data_folder import (
+    LinkSecret,
+    link_file,
+    prepare,
+    read_link,
+    store_file,
+    write_link,
+)
+from mpcsim.service.rotation import (
+    GRACE_S,
+    link_steps,
+    replace_lost_seal_key,
+    rotate_link,
+    rotate_token_key,
+)
+from node.local import LocalService
+from node.settings import Settings
+from tests.helpers.gateway import reopen
+from tests.node.wallets import CHEAP, PASSWORD
+
+NEW = {"curve": "ed25519", "password": PASSWORD}
+HASH = "00" * 32
+RNG = SystemRng()
+
+
+class Service:
+    """A service in a folder, in virtual time, and a user's calls."""
+
+    def __init__(self, folder, **options):
+        self.local = LocalService(cost=CHEAP, folder=folder, **options)
+        self.gateway = self.local.gateway
+        self.folder = folder
+
+    def now(self):
+        return self.gateway.issuer._now()
+
+    def wait(self, seconds):
+        self.local.run(asyncio.sleep(seconds))
+
+    def user(self, token=None):
+        api = self.local.user("alice")
+        if token:
+            api.headers["Authorization"] = f"Bearer {token}"
+        return api
+
+    def status(self, token=None, path="user"):
+        """Of a call with a token: 200, or what is wrong with the token."""
+        answer = self.user(token).get(f"/v3/wallet/{path}")
+        found = re.search("JWT_[A-Z]+", answer.text)
+        return found[0] if found else answer.status_code
+
+    def generate(self):
+        share = self.user().post("/v3/wallet/generate", json=NEW).json()
+        share.pop("public_key")
+        return share
+
+    def signed(self, share, token=None):
+        return self.user(token).post("/v3/wallet/sign", json={**share, "message": HASH})
+
+    def sign(self, share, token=None):
+        answer = self.signed(share, token)
+        assert answer.status_code == 200, answer.text
+
+    def rotate(self, **options):
+        return rotate_token_key(self.folder, RNG, now=self.now, **options)
+
+    def kids(self):
+        return [key["kid"] for key in self.gateway.issuer.jwks()["keys"]]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.local.close()
+
+
+# ---------------------------------------------------------------------- tokens
+
+
+def test_tokens_of_both_keys_hold_until_the_old_ones_have_expired(tmp_path):
+    with Service(tmp_path, token_lifetime_s=20) as service:
+        share = service.generate()
+        old_pem = service.gateway.gateway.registry.signing_key()
+        old, (old_kid,) = service.gateway.token("alice"), service.kids()
+        service.sign(share, old)
+
+        end = service.rotate()
+        assert service.now() + 20 <= end <= service.now() + 30
+        new = service.gateway.token("alice")
+        (new_kid, also) = service.kids()
+        assert also == old_kid != new_kid
+        for token in (old, new):
+            service.sign(share, token)
+        for path in (tmp_path / "gateway").iterdir():  # the private half is gone at once
+            assert old_pem.splitlines()[1].encode() not in path.read_bytes()
+
+        user_id = service.user().get("/v3/wallet/user").json()["user_id"]
+        forged = TokenIssuer(old_pem, service.now).access(user_id, "alice", 10_000)
+        service.sign(share, forged)  # who has stolen the key can use it for as long as it counts
+        service.wait(18)
+        service.sign(share, old)
+        service.wait(9)
+        assert [service.status(token) for token in (old, forged)] == ["JWT_EXPIRED"] * 2
+        jwks = "/.well-known/jwks.json"
+        assert service.local.gateway_user("alice").get(jwks).json() == service.gateway.issuer.jwks()
+        assert service.kids() == [new_kid]  # it has been deleted
+        service.sign(share)
+    registry = sqlite3.connect(store_file(tmp_path, REGISTRY))
+    with closing(registry):
+        assert registry.execute("SELECT * FROM earlier_signing_keys").fetchall() == []
+
+
+def test_a_key_that_has_leaked_counts_no_more(tmp_path):
+    with Service(tmp_path) as service:
+        share, old = service.generate(), service.gateway.token("alice")
+        service.rotate()
+        assert service.status(old) == 200
+        between = service.gateway.token("alice")
+        assert service.rotate(at_once=True) is None
+        for token in (old, between):
+            answer = service.signed(share, token)
+            assert answer.status_code == 401
+            assert "JWT_INVALID" in answer.text
+        assert len(service.kids()) == 1
+        # The REST node has asked for the keys a moment ago, and need not refuse this for that.
+        service.sign(share, service.gateway.token("alice"))
+        assert service.status(old) == "JWT_INVALID"
+
+
+def test_a_second_rotation_while_the_first_is_going_on(tmp_path):
+    with Service(tmp_path, token_lifetime_s=20) as service:
+        share = service.generate()
+        tokens = [service.gateway.token("alice")]
+        for _ in range(2):
+            service.wait(5)
+            service.rotate()
+            tokens.append(service.gateway.token("alice"))
+        assert len(set(service.kids())) == 3
+        for token in tokens:
+            service.sign(share, token)
+        service.wait(21)
+        service.rotate()  # forgets what has ended
+        assert len(service.kids()) == 3
+        assert service.status(tokens[0]) == "JWT_EXPIRED"
+
+
+def test_tokens_of_a_longer_lifetime_that_was_set_earlier_count(tmp_path):
+    time = [1e9]
+
+    def gateway(lifetime_s):
+        return closing(reopen(tmp_path, token_lifetime_s=lifetime_s, now=lambda: time[0]))
+
+    def rotate():
+        return rotate_token_key(tmp_path, RNG, now=lambda: time[0]) - time[0]
+
+    with gateway(10_000) as opened:
+        token = opened.token("alice")
+    with gateway(100):
+        time[0] += 100
+        assert 9_900 <= rotate() <= 9_910
+    with gateway(100) as opened:
+        assert opened.issuer.verify(token).username == "alice"
+        time[0] += 9_899
+        assert opened.issuer.verify(token).username == "alice"
+        time[0] += 1_000
+        assert 100 <= rotate() <= 110
+
+
+def test_a_rotation_that_cannot_be(tmp_path):
+    with pytest.raises(UsageError, match="there is no such store"):
+        rotate_token_key(tmp_path, RNG)
+    assert not list(tmp_path.iterdir())
+    path = store_file(tmp_path, REGISTRY)
+    path.parent.mkdir()
+    with closing(Registry(path)) as registry:  # as of a version that did not say
+        pem = registry.signing_key()
+        with pytest.raises(UsageError, match="not known how long tokens live"):
+            rotate_token_key(tmp_path, RNG)
+        assert registry.signing_key() == pem
+        assert rotate_token_key(tmp_path, RNG, at_once=True) is None
+        assert registry.signing_key() != pem
+
+
+def test_a_registry_that_somebody_reads_all_the_time(tmp_path):
+    """The key has changed, and what is left of the old one is told."""
+    with closing(reopen(tmp_path)) as gateway:
+        pem = gateway.gateway.registry.signing_key()
+        reader = sqlite3.connect(store_file(tmp_path, REGISTRY), isolation_level=None)
+        with closing(reader):
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM secrets").fetchone()
+            with (
+                pytest.MonkeyPatch.context() as patched,
+                pytest.raises(UsageError, match="the key has been changed, but the old one may"),
+            ):
+                patched.setattr("mpcsim.rpc.database.BUSY_S", 0.01)
+                rotate_token_key(tmp_path, RNG)
+        assert gateway.gateway.registry.signing_key() != pem
+        assert len(gateway.issuer.jwks()["keys"]) == 2
+
+
+# ---------------------------------------------------------------------- links
+
+
+def ends(folder, party):
+    return [read_link(folder, role, party) for role in (REGISTRY, ROLES[party])]
+
+
+def written(folder, steps, party):
+    for role, secret in steps:
+        write_link(folder, role, party, secret)
+
+
+def test_the_key_of_a_link_changes_beside_a_service_that_runs(tmp_path):
+    with Service(tmp_path) as service:
+        share = service.generate()
+        before = {party: ends(tmp_path, party)[0] for party in MPC_NODES}
+        for party in MPC_NODES:
+            until = rotate_link(tmp_path, party, RNG, now=service.now)
+            assert until == pytest.approx(service.now() + GRACE_S, abs=0.01)
+            with pytest.raises(UsageError, match="the last change of this link is over in 120 sec"):
+                rotate_link(tmp_path, party, RNG, now=service.now)
+        service.sign(share)  # the gateway uses the old ones for another second
+        service.wait(2)
+        service.sign(share)
+        for party, old in before.items():
+            gateway, node = ends(tmp_path, party)
+            link = service.gateway.links[party]
+            assert gateway.keys.key == node.keys.key != old.keys.key
+            assert (gateway.deployment, gateway.keys.other) == (old.deployment, None)
+            assert link._issuer._ring.keys == gateway.keys
+
+        def show(party):
+            """A grant that was made with the old key."""
+            node = service.gateway.links[party].node
+            stale = GrantIssuer(party, Keyring(before[party].keys), RNG, service.now)
+            node._grants.read(stale.issue(Scope("attest"), node.hello().boot))
+
+        for party in MPC_NODES:
+            show(party)
+        service.wait(GRACE_S)
+        for party in MPC_NODES:
+            with pytest.raises(GrantRefused, match="not the gateway's"):
+                show(party)
+            service.gateway.links[party].node.restart()  # what it has read stays
+        service.sign(share)
+        rotate_link(tmp_path, OPERATOR, RNG, now=service.now)
+        service.wait(2)
+        service.sign(share)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a user's key, and its share."""
+    folder = tmp_path_factory.mktemp("made")
+    with Service(folder) as service:
+        return folder, service.generate(), service.gateway.token("alice", 1e9)
+
+
+@pytest.mark.parametrize("written_ones", range(4))
+def test_a_change_of_a_link_that_is_interrupted(tmp_path, made, written_ones):
+    """After each step both ends can talk, those that run and those that start; another call
+    goes on."""
+    shutil.copytree(made[0], tmp_path / "data")
+    folder, party = tmp_path / "data", INSTITUTION
+    first = ends(folder, party)[0].keys.key
+    with Service(folder) as service:
+        now = service.now()
+        steps = link_steps(*ends(folder, party), bytes(32), party, now=now, until=now + GRACE_S)
+        assert len(steps) == 3
+        written(folder, steps[:written_ones], party)
+        service.sign(made[1])
+        service.wait(2)
+        service.sign(made[1])
+        if written_ones == 3:
+            return
+        rotate_link(folder, party, RNG, now=service.now)
+        service.sign(made[1])
+        service.wait(2)
+        service.sign(made[1])
+        gateway, node = ends(folder, party)
+        new = gateway.keys.key
+        assert (new == bytes(32)) == (written_ones > 0)
+        assert (node.keys.key, node.keys.other) == (new, first)
+        assert node.keys.until < service.now() + GRACE_S
+    written(folder, steps[:written_ones], party)
+    with Service(folder) as service:
+        service.sign(made[1])
+    prepare(folder, RNG)
+
+
+def test_the_file_of_a_link():
+    secret = LinkSecret.fresh(RNG)
+    old = f"{secret.deployment} {secret.keys.key.hex()}\n"
+    assert secret.to_text() == old  # as it always was
+    assert LinkSecret.from_text(old) == secret
+    for keys in (LinkKeys(bytes(32), bytes([1]) * 32), LinkKeys(bytes(32), bytes(32), 1.5e9)):
+        found = LinkSecret(secret.deployment, keys)
+        assert LinkSecret.from_text(found.to_text()) == found
+        assert keys.key.hex() not in repr(found)
+    for more in ("00" * 32, "00" * 31 + " also", "00" * 32 + " soon", "00" * 32 + " nan", "x also"):
+        with pytest.raises(ValueError):
+            LinkSecret.from_text(old + more)
+
+
+def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, tmp_path, caplog):
+    folder = tmp_path / "data"
+    shutil.copytree(made[0], folder)
+    with Service(folder) as service:
+        paths = [link_file(folder, role, OPERATOR) for role in (REGISTRY, ROLES[OPERATOR])]
+        kept = [path.read_text() for path in paths]
+        for text in ("nothing", LinkSecret.fresh(RNG).to_text(), None):
+            for path in paths:
+                path.unlink(missing_ok=True)
+                if text is not None:
+                    path.write_text(text)
+            service.wait(2)
+            service.sign(made[1])
+        assert caplog.text.count("what it said before stays in use") == 6
+        assert "damaged" in caplog.text
+        assert "of another deployment" in caplog.text
+        for path, text in zip(paths, kept, strict=True):
+            path.write_text(text)
+        service.wait(2)
+        service.sign(made[1])
+
+
+def test_a_change_of_a_link_that_cannot_be(tmp_path):
+    with pytest.raises(UsageError, match="is missing: both ends"):
+        rotate_link(tmp_path, OPERATOR, RNG)
+    prepare(tmp_path, RNG)
+    with pytest.raises(UsageError, match="no time in seconds"):
+        rotate_link(tmp_path, OPERATOR, RNG, grace_s=-1)
+    whole = ends(tmp_path, OPERATOR)
+    link_file(tmp_path, REGISTRY, OPERATOR).unlink()
+    with pytest.raises(UsageError, match=r"operator\.link is missing: both ends"):
+        rotate_link(tmp_path, OPERATOR, RNG)
+    for stranger in (LinkSecret.fresh(RNG), LinkSecret.fresh(RNG, whole[0].deployment)):
+        write_link(tmp_path, REGISTRY, OPERATOR, stranger)
+        with pytest.raises(UsageError, match="do not fit"):
+            rotate_link(tmp_path, OPERATOR, RNG)
+        with pytest.raises(UsageError, match="differ"):
+            prepare(tmp_path, RNG)
+    assert ends(tmp_path, OPERATOR)[1] == whole[1]
+
+
+def test_a_gateway_that_never_got_the_new_key_is_given_another(tmp_path):
+    """Its file was not carried in time, or is from a backup."""
+    prepare(tmp_path, RNG)
+    old = ends(tmp_path, OPERATOR)[0]
+    rotate_link(tmp_path, OPERATOR, RNG, grace_s=0)
+    write_link(tmp_path, REGISTRY, OPERATOR, old)
+    rotate_link(tmp_path, OPERATOR, RNG, grace_s=0)
+    gateway, node = ends(tmp_path, OPERATOR)
+    assert gateway.keys.key == node.keys.key != old.keys.key
+
+
+# ---------------------------------------------------------------------- a lost seal key
+
+
+def _alter(folder, role, statement):
+    with closing(sqlite3.connect(store_file(folder, role))) as database, database:
+        database.execute(statement)
+
+
+LOST = "DELETE FROM secrets WHERE name = 'seal_key'"
+
+
+@pytest.mark.parametrize(
+    ("policy", "how"),
+    [("both", LOST), ("signer", "UPDATE secrets SET value = zeroblob(64) WHERE name = 'seal_key'")],
+)
+def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, how):
+    settings = Settings(vault_policy=policy)
+    with Service(tmp_path, settings=settings) as service:
+        share = service.generate()
+        public = service.user().get("/v3/wallet/key").json()["keys"][0]["public_key"]
+    _alter(tmp_path, "operator", how)
+    with pytest.raises(UsageError, match="mpcsim rotate seal-key"):
+        Service(tmp_path)
+    assert replace_lost_seal_key(tmp_path, OPERATOR, RNG) == 1
+    with Service(tmp_path, settings=settings) as service:
+        answer = service.signed(share)
+        assert answer.status_code == 500
+        assert answer.json()["error"].endswith(f"409 Conflict: {seal_key_lost(OPERATOR)}")
+        assert "recover the key" in answer.text
+        if policy == "signer":  # what is sealed to the other one opens
+            order = {**share, "message": HASH, "signer": "institution"}
+            assert service.user().post("/v3/wallet/sign", json=order).status_code == 200
+        new = service.user().post("/v3/wallet/recover", json=NEW).json()
+        assert new.pop("public_key") == public
+        service.sign(new)
+        damaged = {**new, "secret_store": share["secret_store"]}
+        assert service.signed(damaged).status_code == 400  # is of an earlier key
+    with pytest.raises(UsageError, match="is there, and whole"):
+        replace_lost_seal_key(tmp_path, OPERATOR, RNG)
+
+
+def test_the_log_of_events_tells_of_a_new_seal_key(tmp_path, made, capsys):
+    folder = tmp_path / "data"
+    shutil.copytree(made[0], folder)
+    _alter(folder, "institution", LOST)
+    assert main(["rotate", "seal-key", "institution", "--lost", "--data", str(folder)]) == 0
+    assert "1 share: the key of each has to be recovered" in capsys.readouterr().out
+    stores = [str(store_file(folder, role)) for role in ("institution", "operator")]
+    assert main(["events", stores[0]]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert re.fullmatch(r"3 \S+ seal key: a new one in place of the lost one, .* 1 shares .*", last)
+    assert main(["events", stores[0], "--verify", "--other", stores[1]]) == 0
+
+
+def test_a_seal_key_that_cannot_be_replaced(tmp_path, made):
+    folder = tmp_path / "data"
+    shutil.copytree(made[0], folder)
+    with pytest.raises(UsageError, match="there is no such store"):
+        replace_lost_seal_key(tmp_path, OPERATOR, RNG)
+    with Service(folder), pytest.raises(UsageError, match="another service keeps its data in"):
+        replace_lost_seal_key(folder, OPERATOR, RNG)
+    _alter(folder, "operator", "DELETE FROM secrets WHERE name IN ('seal_key', 'identity')")
+    with pytest.raises(UsageError, match="no other can take its place; put back a backup"):
+        replace_lost_seal_key(folder, OPERATOR, RNG)
+
+
+def test_a_lost_identity_is_told_as_such(tmp_path, made):
+    folder = tmp_path / "data"
+    shutil.copytree(made[0], folder)
+    _alter(folder, "institution", "DELETE FROM secrets WHERE name = 'identity'")
+    with pytest.raises(UsageError, match=r"it has no identity: .*put back a backup") as lost:
+        Service(folder)
+    assert "rotate" not in str(lost.value)
+    assert isinstance(lost.value.__cause__, KeyLost)
+    assert lost.value.__cause__.told == "institution.sqlite: it has no identity"
