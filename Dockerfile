@@ -24,7 +24,7 @@ RUN NPM_CONFIG_OMIT=optional python -m mpcsim.smart_account.install \
 
 FROM base AS runtime
 COPY --from=build /venv /venv
-ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 LOG_FORMAT=json
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 LOG_FORMAT=json LOG_FOLDER=off
 RUN useradd --create-home --home-dir /service --uid 10001 service
 USER service
 WORKDIR /service

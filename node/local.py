@@ -76,6 +76,8 @@ from node.gateway_client import GatewayClient
 from node.settings import Settings
 from node.wallet import Wallet
 
+__all__ = ["LocalService"]
+
 T = TypeVar("T")
 
 ADDRESS: Final = "http://node"

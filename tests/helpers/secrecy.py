@@ -1,14 +1,15 @@
 """Watches the whole suite: whatever becomes a secret in a test must never be in a log.
 
 Passwords, shares (open and sealed) and tokens are noted where they come into being, every log
-record is kept as text, and after each test the two are compared. What processes of their own log
-is looked at by the tests that start them.
+record and every entry of a request is kept as text, and after each test the two are compared. What
+processes of their own log is looked at by the tests that start them.
 """
 
 from __future__ import annotations
 
 import base64
 import functools
+import json
 import logging
 import traceback
 from collections.abc import Callable
@@ -62,6 +63,10 @@ class Ledger:
         if record.exc_info:
             self._logged.append("".join(traceback.format_exception(*record.exc_info)))
 
+    def written(self, text: str) -> None:
+        """Something in a file of logs."""
+        self._logged.append(text)
+
     def leaks(self) -> list[str]:
         """What has been logged of secrets since the last call: kinds, and where."""
         found: list[str] = []
@@ -113,6 +118,17 @@ def watch() -> None:
         call_handlers(self, record)
 
     logging.Logger.callHandlers = watched  # type: ignore[method-assign]
+
+    from mpcsim.rpc.entries import Book, Entry
+
+    close = Book.close
+
+    @functools.wraps(close)
+    def closed(self: Book, entry: Entry) -> None:
+        close(self, entry)
+        LEDGER.written(json.dumps(entry.line()))
+
+    Book.close = closed  # type: ignore[method-assign]
 
 
 def _watched(function: Callable[..., Any], seen: Callable[[tuple[Any, ...], Any], None]) -> Any:

@@ -88,6 +88,7 @@ def test_base_images_cannot_change():
 def test_containers_log_for_programs():
     (environment,) = (rest for what, rest in stages()["runtime"] if what == "ENV")
     assert f"{logs.VARIABLE}=json" in environment.split()
+    assert f"{logs.FOLDER_VARIABLE}=off" in environment.split()  # to standard output alone
 
 
 def test_containers_may_do_little():

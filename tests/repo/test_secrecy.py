@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 
 import pytest
 
 from mpcsim.rng import SystemRng
+from mpcsim.rpc import entries
+from mpcsim.rpc.log_files import LogFile
+from mpcsim.rpc.request_ids import HEADER
 from mpcsim.service import open_gateway
 from mpcsim.vault import Argon2Cost, SealKey, new_salt, password_key, seal_share
+from node.local import LocalService
 from tests.helpers.secrecy import LEDGER
 
 LOG = logging.getLogger("tests.secrecy")
@@ -69,3 +74,55 @@ def test_ordinary_logs_are_left_alone():
     made()
     LOG.warning("party %d of session %s is done", 2, "ab" * 32)
     assert LEDGER.leaks() == []
+
+
+def test_a_secret_in_an_entry_is_seen():
+    """As if somebody noted the wrong thing."""
+    secret = made()["a password"]
+    LEDGER.leaks()
+    book = entries.Book("node", logging.getLogger())
+    book.log.put = lambda entry: None
+    entry = book.open("order-7", "GET", f"/{secret}")
+    book.close(entry)
+    assert any("a password" in leak for leak in LEDGER.leaks())
+
+
+def test_log_files_have_no_secrets(tmp_path):
+    """Of a key's life with its failures, at node, gateway and both MPC nodes."""
+    with (
+        closing(LogFile(tmp_path, "local")) as log,
+        LocalService(cost=CHEAP, log=log) as service,
+    ):
+        alice = service.user("alice")
+
+        def post(verb, body, status=200):
+            answer = alice.post(f"/v3/wallet/{verb}", json=body, headers={HEADER: verb[:8]})
+            assert answer.status_code == status, answer.text
+            return answer.json()
+
+        new = {"curve": "ed25519", "password": PASSWORD}
+        share = post("generate", new)
+        order = {**share, "message": "5ec2e7" * 10 + "abcd"}
+        post("sign", order)
+        other = {"secret_store": share["secret_store"], "encrypted_share": share["encrypted_share"]}
+        post("validate/password", {**other, "password": PASSWORD})
+        post("validate/share", other)
+        damaged = share["encrypted_share"][:-8] + "AAAAAAAA"
+        post("sign", {**order, "encrypted_share": damaged}, 400)
+        post("sign", {**order, "secret_store": PASSWORD}, 400)
+        alice.get(f"/v3/wallet/{PASSWORD[:20].replace(' ', '-')}?password={PASSWORD}")
+        alice.get("/v3/wallet", headers={"authorization": "Bearer " + service.gateway.token("bob")})
+        post("recover", new)
+        post("sign", order, 404)
+        token = alice.get("/v3/wallet/token", params={"id": share["key_id"]}).text
+        log.flush()
+        text = log.path.read_text()
+    assert text.count('"event":"request"') > 20
+    for role in ("node", "gateway", "operator", "institution"):
+        assert f'"role":"{role}"' in text
+    for secret in (PASSWORD, order["message"], share["encrypted_share"], share["secret_store"]):
+        assert secret not in text
+        assert secret[-40:] not in text
+    LEDGER.written(text)
+    assert LEDGER.leaks() == []
+    assert token not in text

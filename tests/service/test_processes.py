@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 
 import httpx
 import pytest
@@ -20,6 +21,8 @@ from mpcsim.ids import OPERATOR
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.request_ids import HEADER
 from mpcsim.service.data_folder import claimed, link_file, prepare, store_file
+from mpcsim.stories.lines import Request, about
+from mpcsim.stories.story import told
 from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, nothing_left, until
 
@@ -60,8 +63,12 @@ class Served:
 
 
 @contextmanager
-def served(folder, **environment):
-    with running() as processes:
+def served(folder, of_all=MappingProxyType({}), **environment):
+    """
+    Args:
+        of_all: variables of all four; environment: of the node alone.
+    """
+    with running(of_all) as processes:
         yield Served(processes, folder, **environment)
 
 
@@ -104,7 +111,7 @@ def test_an_mpc_node_that_is_killed_takes_nobody_along(tmp_path, victim):
 
 
 def test_all_four_log_the_callers_name_for_a_request(tmp_path):
-    with served(tmp_path) as system:
+    with served(tmp_path, {"LOG_FOLDER": str(tmp_path / "logs")}) as system:
         system.start("operator", "institution", "gateway", "node")
         with system.user() as alice:
             share = alice.post("/generate", json=NEW).json()
@@ -129,6 +136,19 @@ def test_all_four_log_the_callers_name_for_a_request(tmp_path):
             return {line.get("request_id") for line in lines}
 
         until(lambda: named() >= {"order-operator", "order-institution", "order-last"})
+        # What was written by whom who is not killed: a story across processes.
+        logs = tmp_path / "logs"
+
+        def roles():
+            lines = about([logs], "order-operator").lines
+            return {each.role for each in lines if isinstance(each, Request)}
+
+        until(lambda: roles() == set(ALL))
+        assert {path.name for path in logs.glob("*.jsonl")} == {f"{name}.jsonl" for name in ALL}
+        (node,) = told(about([logs], "order-operator").lines).steps
+        assert [step.request.role for step in node.below][-1] == "gateway"
+        assert "operator" in [step.request.role for step in node.walk()]
+        assert not [step for step in node.walk() if step.others]
 
 
 # ---------------------------------------------------------------------- mpcsim serve
