@@ -16,6 +16,7 @@ trying, and says then how many lines are missing. What was not written yet is lo
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import json
 import logging
@@ -105,7 +106,7 @@ class LogFile:
         # Outside of the lock: what is logged comes back as a line.
         if failure is not None:
             LOG.error(
-                "log files in %s: %s; until they can be written, what is logged is only here",
+                "log files in %s: %s; what cannot be written will be missing there",
                 self.folder,
                 failure.strerror or failure,
             )
@@ -180,8 +181,11 @@ class LogFile:
             except FileNotFoundError:
                 pass
             self._release()
-        for folder in (self.folder.parent, self.folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            for folder in (self.folder.parent, self.folder):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
         self._path = self._claimed()
         self._open()
 

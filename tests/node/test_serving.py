@@ -132,12 +132,22 @@ def test_for_people_it_says_little():
     assert ": GET /nothing 404 in " in last
 
 
-def test_several_workers():
-    with node(WORKERS="2") as (process, client):
-        for _ in range(20):
-            assert httpx.get(client.base_url, trust_env=False).status_code == 200
+def test_several_workers(tmp_path):
+    """Each has a log file of its own, and has written all of it when it ends."""
+    with node(WORKERS="2", LOG_FOLDER=str(tmp_path)) as (process, client):
+        for number in range(20):
+            answer = httpx.get(
+                client.base_url, headers={"X-Request-Id": f"ask-{number}"}, trust_env=False
+            )
+            assert answer.status_code == 200
         lines = stop(process)
         assert process.returncode == 0
+    names = {path.name for path in tmp_path.glob("*.jsonl")}
+    assert names == {"node.jsonl", "node-2.jsonl", "node-3.jsonl"}
+    handled = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.open()]
+    asked = [line["request_id"] for line in handled if line["event"] == "request"]
+    assert {f"ask-{number}" for number in range(20)} <= set(asked)
+    assert len(asked) == sum(line["event"] == "request" for line in lines)
     started = {line["event"] for line in lines if "Started server process" in line["event"]}
     assert len(started) == 2
 

@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_used_is_said_once(tmp_path, opened, caplog):
         file.put("{}")
         file.flush()
     (said,) = caplog.messages
-    assert said.startswith(f"log files in {tmp_path}/logs: File exists; until they can be written")
+    assert said.startswith(f"log files in {tmp_path}/logs: Not a directory; what cannot be written")
     (tmp_path / "logs").unlink()
     file.put('{"a":1}')
     file.flush()
