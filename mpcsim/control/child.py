@@ -13,6 +13,7 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -78,8 +79,9 @@ class Child:
 
     def listen(self) -> None:
         """Do what is said, until the line ends."""
-        while said := self._line.readline():
-            self._answer(said)
+        with suppress(OSError):  # whoever is gone has not read all answers
+            while said := self._line.readline():
+                self._answer(said)
 
     def serves(self) -> None:
         """From now on, changes are made in the event loop that runs."""

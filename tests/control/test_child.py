@@ -178,6 +178,15 @@ def test_a_network_is_put_in_force_and_taken_back():
     gateway.close()
 
 
+def test_the_end_of_the_line_is_seen_though_answers_were_not_read():
+    ours, its = socket.socketpair()
+    ours.sendall(line(0, "set", USUAL))
+    child = Child(its)
+    ours.close()
+    child.listen()
+    its.close()
+
+
 # ---------------------------------------------------------------------- calls
 
 
