@@ -222,19 +222,20 @@ def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
     """
     if not store.exists():
         return None
-    with suppress(sqlite3.Error), closing(sqlite3.connect(store)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     at = datetime.fromtimestamp(now(), UTC).strftime("%Y%m%dT%H%M%SZ")
     name = f"{store.name}.before-restore-{at}"
     names = chain([name], (f"{name}-{n}" for n in count(2)))
     aside = next(path for path in map(store.with_name, names) if not os.path.lexists(path))
+    log, kept = Path(f"{store}-wal"), Path(f"{aside}-wal")
+    if log.exists() and log.stat().st_size:
+        shutil.copy(log, kept)
+        _synced(kept)
+    with suppress(sqlite3.Error), closing(sqlite3.connect(store)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        kept.unlink(missing_ok=True)
     os.link(store, aside)
     for suffix in _BESIDE:
-        beside = Path(f"{store}{suffix}")
-        if beside.exists() and beside.stat().st_size and suffix != "-shm":
-            os.link(beside, f"{aside}{suffix}")
-        sync(store.parent)
-        beside.unlink(missing_ok=True)
+        Path(f"{store}{suffix}").unlink(missing_ok=True)
     sync(store.parent)
     return aside
 
@@ -243,7 +244,7 @@ def _of(store: Path) -> set[str]:
     """The deployment of the store that is there, if it says one."""
     if not store.exists():
         return set()
-    with suppress(sqlite3.Error), closing(sqlite3.connect(store)) as database:
+    with suppress(sqlite3.Error), closing(_read_only(store)) as database:
         return {i for (i,) in database.execute("SELECT id FROM deployment")}
     return set()
 

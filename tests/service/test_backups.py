@@ -1,0 +1,432 @@
+"""Backups as files: consistent while others write, refused unless they are what they are to be, and
+put back whole or not at all."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+
+import pytest
+
+from mpcsim.cli import main
+from mpcsim.errors import UsageError
+from mpcsim.gateway.registry import Registry
+from mpcsim.mpc_node.events import EMPTY
+from mpcsim.mpc_node.store import ShareStore, StoredShare
+from mpcsim.rng import SeededRng
+from mpcsim.rpc.database import LAYOUT, Database, Deployment
+from mpcsim.service import backups
+from mpcsim.service.backups import PARTS, back_up, look_at, put_back
+from mpcsim.service.data_folder import claimed, prepare, store_file
+
+NOW = 1_800_000_000.0
+TAKEN = "2027-01-15T08:00:00+00:00"
+SECRET = b"a share that must not be left anywhere, 32 times over " * 32
+
+
+def now():
+    return NOW
+
+
+def prepared(key_id, user="u", share=b"s"):
+    return StoredShare(key_id, user, "ed25519", b"key", share, "prepared")
+
+
+def filled(store, *key_ids):
+    """Shares in force, each another user's."""
+    for key_id in key_ids:
+        store.prepare(prepared(key_id, user=f"user of {key_id}"))
+        store.vote(key_id, lambda share, head: b"vote")
+        store.activate(key_id, b"record", EMPTY)
+
+
+def make(data, seed=1):
+    """A data folder with three stores that have something in them; the id of its deployment."""
+    prepare(data, SeededRng(seed))
+    (deployment,) = {i for role in PARTS for i in backups.deployments(data, role)}
+    for role in PARTS:
+        path = store_file(data, role)
+        if role == "gateway":
+            with closing(Registry(path)) as store:
+                store.join(Deployment(deployment, role))
+                store.sign_up("alice")
+        else:
+            with closing(ShareStore(path)) as store:
+                store.join(Deployment(deployment, role))
+                filled(store, "11", "22")
+    return deployment
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A deployment with a backup of each part."""
+    folder = tmp_path_factory.mktemp("made")
+    deployment = make(folder / "data")
+    for role in PARTS:
+        back_up(folder / "data", role, folder / role, now)
+    return folder, deployment
+
+
+@pytest.fixture
+def data(made, tmp_path):
+    """A copy of the deployment's folder, with one share more at each MPC node."""
+    shutil.copytree(made[0] / "data", tmp_path / "data")
+    for role in PARTS[1:]:
+        with closing(ShareStore(store_file(tmp_path / "data", role))) as store:
+            filled(store, "33")
+    return tmp_path / "data"
+
+
+def contents(path):
+    """Every file below a folder but what belongs to nobody."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and file.name != "lock"
+    }
+
+
+def key_ids(path, what="key_id FROM shares"):
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return sorted(i for (i,) in database.execute(f"SELECT {what}"))
+
+
+# ---------------------------------------------------------------------- making one
+
+
+@pytest.mark.parametrize("role", PARTS)
+def test_a_backup_says_what_it_is(made, role):
+    folder, deployment = made
+    found = look_at(folder / role)
+    assert (found.role, found.deployment, found.taken) == (role, deployment, TAKEN)
+    assert found.layout == LAYOUT
+    assert stat.S_IMODE((folder / role).stat().st_mode) == 0o600
+    assert not list(folder.glob("*.new*"))
+
+
+def test_a_backup_that_is_taken_while_others_write_is_of_one_moment(made, tmp_path):
+    """Two shares come and go in one transaction: there are both, or none."""
+    data, over, failed = tmp_path / "data", threading.Event(), []
+    shutil.copytree(made[0] / "data", data)
+    with closing(ShareStore(store_file(data, "operator"))) as store:
+
+        def write():
+            n = 0
+            try:
+                while not over.is_set():
+                    n += 1
+                    with store._database.transaction() as cursor:
+                        cursor.execute("DELETE FROM made_since")
+                        rows = [(f"{n} {half}",) for half in "ab"] * (n % 2)
+                        cursor.executemany("INSERT INTO made_since VALUES (?)", rows)
+                    store._database.forget()
+            except Exception as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            for n in range(8):
+                back_up(data, "operator", tmp_path / f"{n}", now)
+        finally:
+            over.set()
+            thread.join()
+    assert not failed
+    for n in range(8):
+        look_at(tmp_path / f"{n}")
+        with closing(sqlite3.connect(tmp_path / f"{n}")) as copy:
+            assert copy.execute("SELECT count(*) FROM made_since").fetchone()[0] in (0, 2)
+            assert copy.execute("SELECT count(*) FROM shares").fetchone() == (2,)
+
+
+def test_what_cannot_be_backed_up(made, tmp_path, monkeypatch):
+    data, target = tmp_path / "data", tmp_path / "copy"
+    shutil.copytree(made[0] / "data", data)
+
+    def refused(text, role="operator"):
+        with pytest.raises(UsageError, match=text):
+            back_up(data, role, target, now)
+        assert not list(tmp_path.glob("copy.*"))
+
+    target.write_bytes(b"something")
+    refused("copy is there already: backups are not overwritten")
+    assert target.read_bytes() == b"something"
+    target.unlink()
+    shutil.copy(store_file(data, "operator"), store_file(data, "institution"))
+    refused("no institution has kept its data in it", "institution")
+    store_file(data, "gateway").unlink()
+    refused("there is no such store", "gateway")
+    with closing(sqlite3.connect(store_file(data, "operator"))) as database:
+        database.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+    refused("newer version of mpcsim")
+    store_file(data, "operator").write_bytes(b"?" * 4096)
+    refused("operator.sqlite: file is not a database")
+    assert not target.exists()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    shutil.copy(store_file(made[0] / "data", "operator"), store_file(data, "operator"))
+    monkeypatch.setattr(os, "fsync", full)
+    refused("No space left on device")
+    assert not target.exists()
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def altered(source, target, change):
+    """A copy that says another thing, with a digest that fits."""
+    shutil.copy(source, target)
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        copy.executescript(change)
+
+
+def cut(source, target):
+    target.write_bytes(source.read_bytes()[: source.stat().st_size // 2])
+
+
+def flipped(source, target):
+    data = bytearray(source.read_bytes())
+    data[data.index(b"user of 11") + 8] ^= 1
+    target.write_bytes(data)
+
+
+def garbled(source, target):
+    data = source.read_bytes()
+    target.write_bytes(data[:8192] + bytes(4096) + data[12288:])
+
+
+DAMAGED = "is damaged, or has not been copied whole"
+BAD = {
+    "nothing": (lambda s, t: None, "there is no such file or folder"),
+    "a folder": (lambda s, t: t.mkdir(), "Is a directory"),
+    "empty": (lambda s, t: t.touch(), "is no backup$"),
+    "text": (lambda s, t: t.write_text("no backup"), "is no backup$"),
+    "a store": (
+        lambda s, t: shutil.copy(store_file(s.parent / "data", "operator"), t),
+        "is no backup: mpcsim backup makes one",
+    ),
+    "half of one": (cut, DAMAGED),
+    "a letter is another": (flipped, DAMAGED),
+    "a page is another": (garbled, DAMAGED),
+    "a row is missing": (lambda s, t: altered(s, t, "DELETE FROM events"), DAMAGED),
+    "it says nothing": (lambda s, t: altered(s, t, "DELETE FROM backup"), DAMAGED),
+    "another part's": (
+        lambda s, t: shutil.copy(s.parent / "institution", t),
+        "is a backup of the institution's store, not the operator's",
+    ),
+    "a newer version's": (
+        lambda s, t: altered(s, t, f"UPDATE backup SET layout = {LAYOUT + 1}"),
+        "was made by a newer version of mpcsim, which alone can read it",
+    ),
+    "another deployment's": (
+        lambda s, t: altered(s, t, "UPDATE backup SET deployment = 'another'"),
+        "is of another deployment than what is in .*operator: put back files that belong together",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_not_put_back(made, data, tmp_path, what):
+    make_it, text = BAD[what]
+    make_it(made[0] / "operator", tmp_path / "file")
+    before = contents(data)
+    with pytest.raises(UsageError, match=text):
+        put_back(data, "operator", tmp_path / "file", now)
+    assert contents(data) == before
+
+
+def test_the_present_store_alone_says_of_which_deployment_it_is(made, data, tmp_path):
+    """Its link may be gone."""
+    (data / "operator/gateway.link").unlink()
+    make(tmp_path / "other", seed=2)
+    back_up(tmp_path / "other", "operator", tmp_path / "file", now)
+    with pytest.raises(UsageError, match="is of another deployment"):
+        put_back(data, "operator", tmp_path / "file", now)
+    put_back(data, "operator", made[0] / "operator", now)
+
+
+def test_a_service_that_runs_is_left_alone(made, data):
+    before = contents(data)
+    with (
+        claimed(data / "operator"),
+        pytest.raises(UsageError, match="another service keeps its data in"),
+    ):
+        put_back(data, "operator", made[0] / "operator", now)
+    assert contents(data) == before
+
+
+def test_a_store_of_a_newer_version_is_not_opened(tmp_path):
+    Database(tmp_path / "db", "").close()
+    with closing(sqlite3.connect(tmp_path / "db")) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (LAYOUT,)
+        database.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+    with pytest.raises(UsageError, match="it was written by a newer version of mpcsim"):
+        ShareStore(tmp_path / "db")
+
+
+# ---------------------------------------------------------------------- putting it back
+
+
+def test_the_store_that_was_there_stays_beside_it(made, data):
+    store = store_file(data, "operator")
+    first = put_back(data, "operator", made[0] / "operator", now)
+    assert first.aside == store.with_name("operator.sqlite.before-restore-20270115T080000Z")
+    assert key_ids(store) == ["11", "22"]
+    assert key_ids(first.aside) == ["11", "22", "33"]
+    second = put_back(data, "operator", made[0] / "operator", now)
+    assert second.aside == first.aside.with_name(f"{first.aside.name}-2")
+    for path in (store, first.aside, second.aside):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(store)) as database:
+        assert not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'backup'").fetchall()
+        assert database.execute("SELECT DISTINCT unmerged FROM shares").fetchall() == [(1,)]
+        kinds = [k for (k,) in database.execute("SELECT event FROM events ORDER BY number")]
+        assert kinds == ["made", "made", "restored"]
+
+
+def test_it_is_put_back_where_nothing_is(made, data):
+    shutil.rmtree(data / "operator")
+    shutil.copy(data / "gateway/operator.link", data / "link")
+    assert put_back(data, "operator", made[0] / "operator", now).aside is None
+    assert key_ids(store_file(data, "operator")) == ["11", "22"]
+
+
+@pytest.mark.parametrize("log", [b"", b"not a log of writes"])
+def test_a_damaged_store_makes_room(made, data, log):
+    store = store_file(data, "operator")
+    store.write_bytes(b"SQLite format 3\0" + bytes(5000))
+    store.with_name("operator.sqlite-wal").write_bytes(log)
+    aside = put_back(data, "operator", made[0] / "operator", now).aside
+    assert key_ids(store) == ["11", "22"]
+    assert aside.read_bytes().startswith(b"SQLite format 3\0\0\0")
+    kept = aside.with_name(f"{aside.name}-wal")
+    assert (kept.read_bytes() if kept.exists() else b"") == log
+
+
+def test_what_a_killed_service_had_written_last_is_kept(made, data):
+    """It is in the log of writes alone, and must neither be lost nor get into what is put back."""
+    store = store_file(data, "operator")
+    with closing(ShareStore(store)) as running:
+        filled(running, "44")
+        with running._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET suspended = 'caught' WHERE key_id = '44'")
+        shutil.copytree(data, data.with_name("killed"))
+    data = data.with_name("killed")
+    assert (data / "operator/operator.sqlite-wal").stat().st_size
+    aside = put_back(data, "operator", made[0] / "operator", now).aside
+    assert key_ids(store_file(data, "operator")) == ["11", "22"]
+    with closing(sqlite3.connect(aside)) as database:
+        rows = database.execute("SELECT suspended FROM shares WHERE key_id = '44'").fetchall()
+    assert rows == [("caught",)]
+
+
+def test_what_nobody_had_voted_for_is_in_no_file(made, data, tmp_path):
+    with closing(ShareStore(store_file(data, "operator"))) as store:
+        store.prepare(prepared("55", share=SECRET))
+        back_up(data, "operator", tmp_path / "file", now)
+    assert SECRET in (tmp_path / "file").read_bytes()
+    aside = put_back(data, "operator", tmp_path / "file", now).aside
+    aside.unlink()
+    for file in (data / "operator").iterdir():
+        assert SECRET[:40] not in file.read_bytes(), file
+    assert key_ids(store_file(data, "operator")) == ["11", "22", "33"]
+
+
+STEPS = [(os, "link"), (os, "rename"), (os, "fsync"), (os, "unlink"), (shutil, "copyfileobj")]
+
+
+def killed_at(n, work):
+    """Do something in a process that is gone at its n-th step, before or after it; whether it was
+    through by then."""
+    if child := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status in (0, 9)
+        return status == 0
+    steps, status = 0, 1
+
+    def counted(original):
+        def step(*arguments, **options):
+            nonlocal steps
+            steps += 1
+            if steps == n:
+                os._exit(9)
+            return original(*arguments, **options)
+
+        return step
+
+    try:
+        for module, name in STEPS:
+            setattr(module, name, counted(getattr(module, name)))
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def test_a_crash_at_any_point_leaves_the_old_or_the_new_whole(made, data):
+    """And the next attempt puts it back."""
+    there, outcomes = data.with_name("crashed"), []
+    path = store_file(there, "operator")
+
+    def work():
+        put_back(there, "operator", made[0] / "operator", now)
+
+    for n in range(1, 100):
+        shutil.copytree(data, there)
+        through = killed_at(n, work)
+        restored = "restored" in key_ids(path, "event FROM events")
+        assert key_ids(path) == (["11", "22"] if restored else ["11", "22", "33"])
+        outcomes.append(restored)
+        work()
+        assert key_ids(path) == ["11", "22"]
+        shutil.rmtree(there)
+        if through:
+            break
+    assert outcomes == sorted(outcomes)  # first the old one, then the new one
+    assert set(outcomes) == {False, True}
+    assert len(outcomes) > 5
+
+
+@pytest.mark.parametrize("name", ["link", "rename", "fsync"])
+def test_a_disk_that_fails_leaves_everything_as_it_was(made, data, monkeypatch, name):
+    before = contents(data)
+
+    def fail(*arguments):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, fail)
+        with pytest.raises(UsageError, match=r"Input/output error$"):
+            put_back(data, "operator", made[0] / "operator", now)
+    assert contents(data) == before
+
+
+# ---------------------------------------------------------------------- as a user sees it
+
+
+def test_on_the_command_line(made, data, tmp_path, capsys):
+    file, at = tmp_path / "operator.backup", ["--data", str(data)]
+    assert main(["backup", "--part", "operator", str(file), *at]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{file}: the operator's store as of 20")
+    assert said.endswith("; keep it as secret as that\n")
+    assert main(["restore", "--part", "operator", str(file), *at]) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith("the operator's store is that of 20")
+    assert second.startswith(f"what was there is in {data}/operator/operator.sqlite.before-restore")
+    assert second.endswith(": delete it once all is well, it holds secrets")
+    assert third == "each key is served again once the institution has been heard about it"
+    gateway = made[0] / "gateway"
+    assert main(["restore", "--part", "gateway", str(gateway), *at]) == 0
+    assert "institution" not in capsys.readouterr().out
+    for arguments, text in (
+        (["--part", "operator", str(gateway)], f"{gateway} is a backup of the gateway's store, "),
+        (["--part", "gateway", str(gateway), "--other-restored-too"], "--other-restored-too is "),
+    ):
+        assert main(["restore", *arguments, *at]) == 2
+        assert capsys.readouterr().err.startswith(f"mpcsim restore: error: {text}")
