@@ -241,10 +241,11 @@ def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
 
 
 def _of(store: Path) -> set[str]:
-    """The deployment of the store that is there, if it says one."""
+    """The deployment of the store that is there, if it says one: written at its first start, so that
+    it is not in the log of writes alone. Looking leaves nothing behind."""
     if not store.exists():
         return set()
-    with suppress(sqlite3.Error), closing(_read_only(store)) as database:
+    with suppress(sqlite3.Error), closing(_read_only(store, immutable=True)) as database:
         return {i for (i,) in database.execute("SELECT id FROM deployment")}
     return set()
 
