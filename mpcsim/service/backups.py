@@ -241,8 +241,8 @@ def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
 
 
 def _of(store: Path) -> set[str]:
-    """The deployment of the store that is there, if it says one: written at its first start, so that
-    it is not in the log of writes alone. Looking leaves nothing behind."""
+    """The deployment of the store that is there, if it says one outside its log of writes. Looking
+    leaves nothing behind."""
     if not store.exists():
         return set()
     with suppress(sqlite3.Error), closing(_read_only(store, immutable=True)) as database:

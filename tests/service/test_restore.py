@@ -1,0 +1,714 @@
+"""One store put back from a backup of an earlier moment: no share that has been replaced or
+suspended since is used again, what can be helped is helped, and everything else says why."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.gateway import attestations
+from mpcsim.gateway.activation import Activation
+from mpcsim.gateway.links import Link
+from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.keyshare import KeyShare
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused, Unmerged
+from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.standing import Ask, Endorse, ListHoldings
+from mpcsim.rpc.statements import (
+    Attest,
+    Held,
+    SignedRecord,
+    SignedTestimony,
+    Testify,
+    Vote,
+    signed_by,
+)
+from mpcsim.service.backups import back_up, put_back
+from mpcsim.service.data_folder import store_file
+from mpcsim.vault import SecretStore
+from tests.gateway.test_cheating import bad_offer, malformed_frost
+from tests.helpers.gateway import (
+    REPLY_KEY,
+    Client,
+    Failed,
+    Stuck,
+    ask_node,
+    cheating,
+    delivered,
+    reopen,
+    seal,
+    shares_of,
+)
+
+UNHEARD = (
+    "the operator's store has been restored and has not heard from the institution about this key"
+    " yet"
+)
+DO_NOT_FIT = "the stores of the gateway and the MPC nodes do not fit together for this key"
+
+
+async def _nothing(activation, user_id, curve, times=None):
+    return False
+
+
+class Place:
+    """A data folder, and backups of it."""
+
+    def __init__(self, folder):
+        self.data, self.folder = folder / "data", folder
+        self.seconds = 1_800_000_000.0
+
+    def now(self):
+        self.seconds += 1
+        return self.seconds
+
+    def live(self, work):
+        """Run ``work(gateway, client)`` on it."""
+
+        async def whole():
+            with closing(reopen(self.data)) as gateway:
+                return await work(gateway, Client.of(gateway))
+
+        return asyncio.run(whole())
+
+    def live_quietly(self, work):
+        """The same, but nobody merges anything at the start."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Activation, "_merge_put_back", _nothing)
+            return self.live(work)
+
+    def save(self, name, *parts):
+        for part in parts or ("gateway", "operator", "institution"):
+            back_up(self.data, part, self.folder / f"{part} {name}", self.now)
+
+    def restore(self, name, *parts, **options):
+        for part in parts or ("operator",):
+            put_back(self.data, part, self.folder / f"{part} {name}", self.now, **options)
+
+    def states(self):
+        """Of the shares in the MPC nodes' files."""
+        found = {}
+        for party in MPC_NODES:
+            with closing(sqlite3.connect(store_file(self.data, ROLES[party]))) as database:
+                rows = database.execute(
+                    "SELECT key_id, state, unmerged FROM shares ORDER BY recoveries"
+                ).fetchall()
+            found[party] = [(bytes.fromhex(key_id), *rest) for key_id, *rest in rows]
+        return found
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+async def refused(client, share, text, signer=OPERATOR):
+    await client.meet()
+    response = await client.post("sign", client.begin_sign(share, signer=signer)[1])
+    assert text in response.json()["error"], response.text
+    return response.status_code
+
+
+@contextmanager
+def away(gateway, party):
+    gateway.links[party].down = True
+    yield
+    gateway.links[party].down = False
+
+
+def epoch(share):
+    return share.record.epoch
+
+
+async def generate(gateway, client):
+    return await client.generate("ed25519")
+
+
+async def recover(gateway, client):
+    return await client.recover("ed25519")
+
+
+# ---------------------------------------------------------------------- one MPC node
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_key_that_has_not_changed_is_served_once_the_other_has_been_heard(place, party):
+    share = place.live(generate)
+    place.save("now")
+    place.restore("now", ROLES[party])
+
+    async def work(gateway, client):
+        other = 5 - party
+        assert [unmerged for *_, unmerged in place.states()[party]] == [1]
+        with away(gateway, other):
+            for _ in range(2):
+                status = await refused(
+                    client, share, f"the {ROLES[other]}'s MPC node cannot be reached", party
+                )
+                assert status == 503
+        await client.check_works(share)
+        assert [unmerged for *_, unmerged in place.states()[party]] == [0]
+        with away(gateway, other):
+            await client.sign(share, signer=party)
+        new = await client.recover("ed25519")
+        await client.check_works(new)
+
+    place.live(work)
+
+
+def test_a_share_that_was_replaced_goes_and_a_newer_backup_brings_the_key_back(place):
+    old = place.live(generate)
+    place.save("old")
+    new = place.live(recover)
+    place.save("new")
+    place.restore("old")
+    secret = _share_in(place, "operator", old)
+
+    async def work(gateway, client):
+        await client.check_retired(old)
+        assert await refused(client, new, DO_NOT_FIT) == 503
+        await client.sign(new, signer=INSTITUTION)
+        assert place.states()[OPERATOR] == []
+        last = gateway.links[OPERATOR].node._store.events()[-1]
+        assert (last.event, last.key_id) == ("retired", epoch(old).hex())
+        assert last.outcome == f"replaced by {epoch(new).hex()}, as both MPC nodes have signed"
+        for file in (place.data / "operator").glob("operator.sqlite*"):
+            if "before" not in file.name:
+                assert secret not in file.read_bytes()
+        with pytest.raises(Failed, match=DO_NOT_FIT):
+            await client.recover("ed25519")
+
+    place.live(work)
+    place.restore("new")
+
+    async def again(gateway, client):
+        await client.check_works(new)
+        await client.check_works(await client.recover("ed25519"))
+
+    place.live(again)
+
+
+def _share_in(place, role, share):
+    with closing(sqlite3.connect(store_file(place.data, role))) as database:
+        ((found,),) = database.execute(
+            "SELECT share FROM shares WHERE key_id = ?", (epoch(share).hex(),)
+        ).fetchall()
+    return found
+
+
+def test_it_is_so_too_when_the_gateway_goes_on(place):
+    """An MPC node that is put back while the others run is not heard of at a start."""
+    old = place.live(generate)
+    place.save("old")
+
+    async def work(gateway, client):
+        new = await client.recover("ed25519")
+        link = gateway.links[OPERATOR]
+        link.node._store.put_back("a moment", both=False)  # of the newer store: all is here
+        link.node.restart()
+        await client.check_retired(old)
+        await client.check_works(new)
+        link.node._store.put_back("another", both=False)
+        link.node.restart()
+        with away(gateway, INSTITUTION):
+            assert await refused(client, new, "cannot be reached") == 503
+        await client.check_works(await client.recover("ed25519"))
+
+    place.live(work)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+@pytest.mark.parametrize("how", ["the client says so", "it aborts itself"])
+def test_a_key_that_was_suspended_since_is_suspended_again(place, party, how):
+    share = place.live(generate)
+    place.save("old")
+
+    async def suspend(gateway, client):
+        if how == "it aborts itself":
+            with pytest.raises(Stuck):
+                await client.sign(share, signer=party, wrap=cheating(malformed_frost))
+        else:
+            await client.ask("suspend", await client.suspension(share))
+            await delivered(gateway)
+
+    place.live(suspend)
+    place.restore("old", ROLES[party])
+
+    async def work(gateway, client):
+        if how == "it aborts itself":  # the gateway would refuse it anyway in the other case
+            await refused(client, share, f"suspended at the {ROLES[party]}", party)
+            with pytest.raises(Failed, match="suspended at the"):
+                await client.ask("open", await _opening(gateway, client, share))
+        else:
+            await refused(client, share, "this key is suspended", party)
+        link = gateway.links[party]
+        with pytest.raises(Refused):
+            user_id = await client.user_id()
+            ask_node(link, "sign", user_id, client.begin_sign(share, signer=party)[1])
+        new = await client.recover("ed25519")
+        await client.check_works(new)
+        await client.check_retired(share)
+
+    place.live(work)
+
+
+async def _opening(gateway, client, share):
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    return client.opening(share, store.halves)
+
+
+def test_with_a_suspension_goes_the_multiplication_state(place):
+    async def cheat(gateway, client):
+        share = await client.generate("secp256k1")
+        place.save("old", "operator")
+        with pytest.raises(Stuck):
+            await client.sign(share, wrap=cheating(bad_offer))
+        return share
+
+    share = place.live(cheat)
+    place.restore("old")
+
+    async def work(gateway, client):
+        stored = KeyShare.from_bytes(_share_in(place, "operator", share))
+        states = {stored.peers[j].multiplication for j in (CLIENT, INSTITUTION)}
+        assert None not in states
+        await refused(client, share, "suspended at the operator: the other MPC node says that")
+        stored = KeyShare.from_bytes(_share_in(place, "operator", share))
+        assert {stored.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
+        await client.check_works(await client.recover("secp256k1"))
+
+    place.live(work)
+
+
+def test_a_share_that_came_into_force_since_comes_into_force_again(place, monkeypatch):
+    """The backup is of between the vote and the other's."""
+    old = place.live(generate)
+    call = Link.call
+
+    async def saving(link, scope, *arguments):
+        if scope.verb == "activate" and not (place.folder / "operator voted").exists():
+            place.save("voted", "operator")
+        return await call(link, scope, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Link, "call", saving)
+        new = place.live(recover)
+    place.restore("voted")
+    assert [state for _, state, _ in place.states()[OPERATOR]] == ["active", "voted"]
+
+    async def work(gateway, client):
+        await client.check_works(new)
+        await client.check_retired(old)
+        assert place.states()[OPERATOR] == [(epoch(new), "active", 0)]
+
+    place.live(work)
+
+
+async def _cut_off(client, gateway, verb, voters):
+    """A session with which some have voted, and nobody has heard of it."""
+    _, share = await getattr(client, f"begin_{verb}")("ed25519")
+    for party in voters:
+        gateway.links[party].node._voting.vote(epoch(share).hex())
+    return share
+
+
+def test_a_recovery_that_was_cut_off_is_over_with_the_next_one(place):
+    """The institution has voted; the operator may have, too, before its disk died."""
+    old = place.live(generate)
+    place.save("old")
+
+    async def cut(gateway, client):
+        return await _cut_off(client, gateway, "recover", [INSTITUTION])
+
+    lost = place.live(cut)
+    place.restore("old")
+
+    async def work(gateway, client):
+        text = "the institution has voted for newer shares of this key, as this one may have, too"
+        assert await refused(client, old, text) == 424
+        assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
+        new = await client.recover("ed25519")
+        await client.check_works(new)
+        await client.check_retired(old)
+        await client.check_retired(lost)
+
+    place.live(work)
+
+
+def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has_forgotten(place):
+    async def nothing(gateway, client):
+        return client.token
+
+    place.live(nothing)
+    place.save("old")
+
+    async def cut(gateway, client):
+        return await _cut_off(client, gateway, "generate", MPC_NODES)
+
+    share = place.live(cut)
+    place.save("new")
+    place.restore("old")
+
+    async def work(gateway, client):
+        with pytest.raises(Failed, match="may have voted for these shares of this key before"):
+            await client.generate("ed25519")
+        assert place.states()[INSTITUTION] == [(epoch(share), "voted", 0)]
+
+    place.live(work)
+    place.restore("new")
+
+    async def again(gateway, client):
+        await client.check_works(share)
+
+    place.live(again)
+
+
+def test_what_is_made_after_a_restore_can_be_called_off(place):
+    """Of that, the node remembers that it has not voted."""
+
+    async def nothing(gateway, client):
+        return client.token
+
+    place.live(nothing)
+    place.save("old")
+    place.restore("old")
+
+    async def work(gateway, client):
+        session_id, share = await client.begin_generate("ed25519")
+        gateway.links[INSTITUTION].node._voting.vote(epoch(share).hex())
+        await gateway.gateway.abandon(await client.user_id(), session_id)
+        assert [(state, *rest) for _, state, *rest in place.states()[INSTITUTION]] == [("voted", 0)]
+        assert place.states()[OPERATOR] == []
+        await client.check_works(await client.generate("ed25519"))
+        assert epoch(share) not in {e for e, *_ in place.states()[INSTITUTION]}
+
+    place.live(work)
+
+
+def test_presignatures_of_before_are_void(place):
+    """And whatever else was for an earlier start."""
+
+    async def before(gateway, client):
+        share = await client.generate("secp256k1")
+        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+        (part,), allowance = await client.presign(share, store)
+        return share, client.begin_presigned(share, store, part, allowance)
+
+    share, using = place.live(before)
+    place.save("now")
+    place.restore("now")
+
+    async def work(gateway, client):
+        response = await client.post("presigned", using)
+        assert response.status_code == 412
+        assert "has been started anew" in response.json()["error"]
+        body = replace(using, proof=replace(using.proof, boot=client.hellos()[OPERATOR].boot))
+        assert (await client.post("presigned", body)).status_code == 400
+        await client.check_works(share)
+
+    place.live(work)
+
+
+# ---------------------------------------------------------------------- both
+
+
+def test_if_both_were_put_back_somebody_has_to_decide(place):
+    share = place.live(generate)
+    place.save("old")
+    place.restore("old", "operator", "institution")
+
+    async def work(gateway, client):
+        text = "the operator's store has been restored and so has the institution's: neither knows"
+        assert await refused(client, share, text) == 424
+        with pytest.raises(Failed, match="--other-restored-too"):
+            await client.recover("ed25519")
+
+    place.live(work)
+    place.restore("old", "operator", other_restored_too=True)
+
+    async def decided(gateway, client):
+        await client.check_works(share)
+        await client.check_works(await client.recover("ed25519"))
+
+    place.live(decided)
+
+
+# ---------------------------------------------------------------------- the registry
+
+
+def test_the_registry_follows_from_a_backup_of_any_moment(place, monkeypatch):
+    """Every state that it has been in: no share that was replaced or suspended is used again."""
+    moments, put, one_at_a_time = [], ("put", "suspend", "acknowledge"), threading.Lock()
+
+    async def life(gateway, client):
+        registry = gateway.gateway.registry
+
+        def saving(original):
+            def step(*arguments):
+                with one_at_a_time:
+                    place.save(str(len(moments)), "gateway")
+                    moments.append(original.__name__)
+                return original(*arguments)
+
+            return step
+
+        for name in put:
+            monkeypatch.setattr(registry, name, saving(getattr(registry, name)))
+        shares = [await client.generate("ed25519")]
+        shares.append(await client.recover("ed25519"))
+        await client.ask("suspend", await client.suspension(shares[-1]))
+        await delivered(gateway)
+        shares.append(await client.recover("ed25519"))
+        await client.ask("suspend", await client.suspension(shares[-1]))
+        await delivered(gateway)
+        return shares
+
+    *old, last = place.live(life)
+    assert moments.count("put") >= 3
+    assert moments.count("suspend") == 2
+    shutil.copytree(place.data, place.folder / "now")
+    latest = len(moments) - 1
+    for n in range(len(moments)):
+        shutil.rmtree(place.data)
+        shutil.copytree(place.folder / "now", place.data)
+        place.restore(str(n), "gateway")
+
+        async def work(gateway, client, recovered=n == latest):
+            for share in old:
+                await client.check_retired(share)
+            for party in MPC_NODES:
+                await refused(client, last, "suspended", party)
+            if recovered:
+                await client.check_works(await client.recover("ed25519"))
+
+        place.live(work)
+
+
+# ---------------------------------------------------------------------- verb by verb
+
+
+def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(place):
+    share = place.live(generate)
+    place.save("now")
+    place.restore("now")
+
+    async def work(gateway, client):
+        await client.meet()
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        opening = await _opening(gateway, client, share)
+        half, proof = opening.halves[OPERATOR], opening.proofs[OPERATOR]
+        using = wire.Using(2, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
+        vault = wire.Vault(REPLY_KEY, {OPERATOR: half}, {})
+        no = {
+            "open": wire.OpenHalf(epoch(share), REPLY_KEY, half, proof),
+            "sign": client.begin_sign(share)[1],
+            "presigned": wire.Presigned(epoch(share), using, proof, vault),
+            "generate": wire.Generate(os.urandom(32), "ed25519", ()),
+            "recover": wire.Recover(os.urandom(32), "ed25519"),
+        }
+        for verb, body in no.items():
+            with pytest.raises(Unmerged, match=UNHEARD) as failed:
+                ask_node(link, verb, user_id, body, epoch(share) if verb != "generate" else None)
+            assert (failed.value.status, failed.value.party) == (424, OPERATOR), verb
+        gone = {
+            "exchange": wire.Exchange(os.urandom(32), ()),
+            "vote": wire.Activate(os.urandom(32), epoch(share)),
+        }
+        for verb, body in gone.items():  # no session outlives a start
+            with pytest.raises(Refused) as refusal:
+                ask_node(link, verb, user_id, body, epoch(share))
+            assert refusal.value.status == 410, verb
+        record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
+        before = shares_of(gateway)
+        yes = {
+            "standing": Ask(user_id, "ed25519"),
+            "testify": Testify(user_id, "ed25519", bytes(BOOT_BYTES)),
+            "activate": record,
+        }
+        for verb, body in yes.items():
+            ask_node(link, verb, user_id, body)
+        ask_node(link, "holdings", "", ListHoldings(""))
+        ask_node(link, "attest", "", Attest())
+        with pytest.raises(Refused, match="no such share of an earlier version"):
+            ask_node(link, "endorse", user_id, Endorse(user_id, "ed25519", epoch(share)))
+        assert shares_of(gateway) == before
+        assert place.states()[OPERATOR] == [(epoch(share), "active", 1)]
+        await client.ask("suspend", await client.suspension(share, INSTITUTION))
+        await delivered(gateway)
+        assert shares_of(gateway)[OPERATOR][0][-1] == "the client caught party 3 cheating"
+
+    place.live(work)
+
+
+# ---------------------------------------------------------------------- who brings what
+
+
+def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
+    """A testimony, as the gateway brings it."""
+    boot = gateway.links[to].node.hello().boot if nonce is None else nonce
+    reply = ask_node(gateway.links[by], "testify", user_id, Testify(user_id, curve, boot))
+    return SignedTestimony.from_bytes(reply)
+
+
+def forged(said, identity, **changes):
+    statement = replace(said.statement, **changes)
+    return SignedTestimony(statement, identity.sign(statement))
+
+
+def merge(gateway, said, to=OPERATOR):
+    link = gateway.links[to]
+    scope = Scope("merge", said.statement.user_id)
+    link.node.handle("merge", link.grant(scope), said.to_bytes())
+
+
+def test_nothing_but_the_other_s_own_words_of_now_is_taken(place):
+    share = place.live(generate)
+    place.save("now")
+    place.restore("now")
+
+    async def work(gateway, client):
+        user_id = await client.user_id()
+        node, other = (gateway.links[p].node for p in MPC_NODES)
+        true = brought(gateway, user_id)
+        assert signed_by(other.hello().identity, true.statement, true.signature)
+        older = brought(gateway, user_id)
+        mallory = await Client.of(gateway, "mallory").user_id()
+        stranger = Identity(bytes(32))
+        not_its, started = "this is no statement of the institution", "has been started anew"
+        for bad, text in (
+            (replace(true, signature=bytes(64)), not_its),
+            (replace(true, statement=replace(true.statement, restored=1)), not_its),
+            (forged(true, stranger), not_its),
+            (forged(true, node._identity), not_its),
+            (forged(true, other._identity, party=OPERATOR), not_its),
+            (brought(gateway, user_id, by=OPERATOR), not_its),
+            (brought(gateway, user_id, nonce=bytes(BOOT_BYTES)), started),
+            (forged(true, other._identity, restored=1), "so has the institution's"),
+            (forged(true, other._identity, active=None), "does not know its share of this key"),
+        ):
+            with pytest.raises(Refused, match=text):
+                merge(gateway, bad)
+            assert place.states()[OPERATOR] == [(epoch(share), "active", 1)]
+        for harmless in (  # of another key
+            brought(gateway, mallory),
+            brought(gateway, user_id, curve="secp256k1"),
+        ):
+            merge(gateway, harmless)
+            assert place.states()[OPERATOR] == [(epoch(share), "active", 1)]
+        node.restart()
+        await gateway.links[OPERATOR].hello(fresh=True)
+        with pytest.raises(Refused, match=started):
+            merge(gateway, older)
+        merge(gateway, brought(gateway, user_id))
+        assert place.states()[OPERATOR] == [(epoch(share), "active", 0)]
+
+    place.live(work)
+
+
+def test_a_share_goes_against_both_nodes_votes_and_nothing_less(place):
+    old = place.live(generate)
+    place.save("old")
+    new = place.live(recover)
+    place.restore("old")
+
+    async def work(gateway, client):
+        user_id = await client.user_id()
+        other = gateway.links[INSTITUTION].node
+        true = brought(gateway, user_id)
+        held = true.statement.active
+        record, heads, votes = held.record.record, held.record.heads, held.record.signatures
+        strangers = {OPERATOR: Identity(bytes(32)), INSTITUTION: other._identity}
+        alien = replace(record, identities={j: i.public for j, i in strangers.items()})
+        alien_votes = {j: i.sign(Vote(alien, heads[j])) for j, i in strangers.items()}
+        mine = {INSTITUTION: heads[INSTITUTION]}, {INSTITUTION: votes[INSTITUTION]}
+        twice = dict.fromkeys(MPC_NODES, votes[INSTITUTION])
+        of_another = replace(record, user_id="another")
+        for bad in (
+            SignedRecord(record, *mine),
+            SignedRecord(record, heads, twice),
+            SignedRecord(replace(record, number=7), heads, votes),
+            SignedRecord(of_another, heads, votes),
+            SignedRecord(alien, heads, alien_votes),
+            None,
+        ):
+            active = Held(held.epoch, held.public_key, held.number, bad)
+            with pytest.raises(Unmerged, match="does not know its share of this key"):
+                merge(gateway, forged(true, other._identity, active=active))
+            assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
+        merge(gateway, true)
+        assert place.states()[OPERATOR] == []
+        assert place.states()[INSTITUTION] == [(epoch(new), "active", 0)]
+
+    place.live_quietly(work)
+
+
+def test_who_is_newer_keeps_what_it_has(place):
+    """What the other one's older store holds replaces nothing."""
+    place.live(generate)
+    place.save("old")
+    new = place.live(recover)
+    place.restore("old", "institution")
+
+    async def work(gateway, client):
+        user_id = await client.user_id()
+        merge(gateway, brought(gateway, user_id))
+        assert place.states()[OPERATOR] == [(epoch(new), "active", 0)]
+
+    place.live_quietly(work)
+
+
+# ---------------------------------------------------------------------- what the other is told
+
+
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(place, curve, forwarding):
+    tamper = {"ed25519": malformed_frost, "secp256k1": bad_offer}[curve]
+
+    async def whole():
+        with closing(reopen(place.data, forwarding=forwarding)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate(curve)
+            with pytest.raises(Stuck):
+                await client.sign(share, wrap=cheating(tamper))
+            store = gateway.links[INSTITUTION].node._store
+            assert store.find(epoch(share).hex()).suspended_there == 1
+            assert gateway.links[OPERATOR].node._store.find(epoch(share).hex()).suspended
+
+    asyncio.run(whole())
+
+
+def test_what_could_not_be_told_is_told_later(place, monkeypatch):
+    monkeypatch.setattr(attestations, "FIRST_RETRY_S", 0.01)
+
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        store = gateway.links[INSTITUTION].node._store
+
+        def told():
+            return store.find(epoch(share).hex()).suspended_there == 1
+
+        monkeypatch.setattr(attestations, "PROMPT_S", 0.01)
+        with away(gateway, INSTITUTION), pytest.raises(Stuck):
+            await client.sign(share, wrap=cheating(malformed_frost))
+        assert not told()
+        async with asyncio.timeout(10):
+            while not told():
+                await asyncio.sleep(0.01)
+        store._database._writer.execute("UPDATE shares SET suspended_there = 0")
+        return share
+
+    share = place.live(work)
+
+    async def started(gateway, client):
+        store = gateway.links[INSTITUTION].node._store
+        assert store.find(epoch(share).hex()).suspended_there == 1
+
+    place.live(started)
