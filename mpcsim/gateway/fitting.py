@@ -24,23 +24,30 @@ but files are lost, and restored from backups of different days. What is found a
     in the registry         key is first used                       MPC nodes'; the key works
     registry older, user    shares of a user it does not have       ERROR; these keys cannot be used
     unknown to it
-    one MPC node older      its share of a key is of fewer          ERROR; these keys cannot be used
-                            recoveries than registered, or missing
+    one MPC node older      its share of a key is of fewer          ERROR; these keys cannot be
+                            recoveries than registered, or missing  used. After ``mpcsim restore``
+                                                                    the share that was replaced goes
     one MPC node newer,     what the other holds is older, or       ERROR; these keys cannot be used
     the other two older     missing; nobody follows one node alone
     both MPC nodes older    as for one                              ERROR; these keys cannot be used
     ======================= ======================================= ================================
 
 Votes that a stop has left open are no misfit: with both, a key comes into force. An ERROR says
-which file, for how many keys and users, and what to do: stop the gateway, remove ``FILE-wal`` and
-``FILE-shm`` if they are there, put the right file back, start. With the right files back everything
-works as before. Other keys work.
+which file, for how many keys and users, and what to do: stop the service, put the right backup
+back (``mpcsim restore``; of a mere file, remove ``FILE-wal`` and ``FILE-shm`` first if they are
+there), start. With the right files back everything works as before. Other keys work.
 
 No start means one sentence and exit; nothing but a missing file has been made by then.
 
-What cannot be seen: that an MPC node's older store brings back a share that had been suspended, or
-multiplication state that had been discarded, since. Recover the keys of which this may be true.
-A log of key events that is older than the other node has seen it is shown by ``mpcsim events``.
+An MPC node that was put back by ``mpcsim restore`` uses no share before the other one has told it
+what has been replaced or suspended since (``mpcsim.mpc_node.testimonies``); here that is done at
+once for keys that do not simply fit.
+
+What cannot be seen: that an older file of an MPC node was put in its place in another way. Then a
+share comes back that had been suspended, or multiplication state that had been discarded, since.
+Recover the keys of which this may be true. A suspension that the lost store alone knew of is lost
+with it: the others are told of each at once, but may have been out of reach. A log of key events
+that is older than the other node has seen it is shown by ``mpcsim events``.
 """
 
 from __future__ import annotations
@@ -140,8 +147,8 @@ class Fit:
         """Log what does not fit."""
         for misfit, places in self._misfits.items():
             LOG.error(
-                "%s: %s cannot be used: %s. Nothing is dropped: stop the gateway and put the right "
-                "%s back. %s",
+                "%s: %s cannot be used: %s. Nothing is dropped: stop the service and put the right "
+                "%s back (mpcsim restore). %s",
                 ", ".join(misfit.files),
                 _how_many(places),
                 misfit.text,

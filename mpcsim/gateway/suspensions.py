@@ -5,6 +5,9 @@ whether that is so: the notices are sealed for the MPC nodes. It remembers them 
 else, opens no vault and begins no signature with these shares from then on, and tells both MPC
 nodes until each has said, and signed, whether its notice opened. Only if neither did, nobody with a
 share has asked: then the suspension is lifted.
+
+The client is answered once both have been asked: what one MPC node knows outlives a registry that
+is put back from a backup of before. If neither could be reached by then, the registry alone knows.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import hmac
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -41,6 +45,8 @@ from mpcsim.rpc.wire import Occasion
 
 LOG = logging.getLogger(__name__)
 
+PROMPT_S: Final = 2.0
+"""How long the client may wait until the MPC nodes have been asked once."""
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 """Between two attempts to tell an MPC node: doubled after each, up to this."""
@@ -83,6 +89,8 @@ class Suspensions:
             at: None for at, notices in self._notices.items() if _untold(notices)
         }
         """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
+        self._asked: dict[Occasion, asyncio.Event] = {}
+        """Of those: that the MPC nodes have been asked once by this process."""
 
     def tag(self, at: Occasion) -> bytes:
         """What shows later that somebody had this session."""
@@ -118,6 +126,8 @@ class Suspensions:
         signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
         await self._sessions.stop(signing)
         self.deliver()
+        with suppress(KeyError, TimeoutError):
+            await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
 
     def _has_room(self, key_id: bytes) -> bool:
         """Whether one more suspension of a key is to be remembered. If not, it is suspended for
@@ -166,6 +176,7 @@ class Suspensions:
         """Tell the MPC nodes, in the background, what they have not acknowledged yet."""
         for at, task in self._untold.items():
             if task is None or task.done():
+                self._asked.setdefault(at, asyncio.Event())
                 self._untold[at] = asyncio.get_running_loop().create_task(self._deliver(at))
 
     async def stop(self) -> None:
@@ -179,9 +190,10 @@ class Suspensions:
         delay = FIRST_RETRY_S
         while True:
             await asyncio.gather(*(self._tell(n) for n in _untold(self._notices[at])))
+            self._asked[at].set()
             try:
                 if await self._concluded(at):
-                    del self._untold[at]
+                    del self._untold[at], self._asked[at]
                     return
             except StoreFailed as error:
                 LOG.error("%s stays suspended: %s", _named(at), error)

@@ -26,6 +26,7 @@ def soon(monkeypatch):
     """Attempts follow each other at once."""
     monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(suspensions, "LAST_RETRY_S", 0.05)
+    monkeypatch.setattr(suspensions, "PROMPT_S", 0.05)
 
 
 def run(work, **options):
@@ -95,6 +96,18 @@ def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
             await heals(client, share)
 
     asyncio.run(after(asyncio.run(before())))
+
+
+def test_the_mpc_nodes_know_by_the_time_the_client_is_answered(monkeypatch):
+    """So that it is not lost with what the registry has written last."""
+    monkeypatch.setattr(suspensions, "PROMPT_S", 30.0)
+
+    async def work(gateway, client):
+        share = await client.generate("secp256k1")
+        await client.ask("suspend", await client.suspension(share))
+        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+
+    run(work)
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
