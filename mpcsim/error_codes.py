@@ -75,7 +75,7 @@ class Code(Enum):
     )
     BUSY = (
         *("busy", (409, 500, 503), (409, 503), _WAIT),
-        "Somebody else is at this key, or at too much else; they are not disturbed.",
+        "Another call for this key is under way, or too much else is; that goes on undisturbed.",
         1,
     )
     LIMITED = (
@@ -104,13 +104,9 @@ class Code(Enum):
         "The MPC session came to no result: a check failed, or a party said no more.",
     )
     OUTCOME_UNKNOWN = (
-        *(
-            "outcome-unknown",
-            (502, 504),
-            (409, 500, 502, 503, 504),
-            "with the same `Idempotency-Key`",
-        ),
-        "The key may have come into force, or may still; otherwise look for it before you retry.",
+        *("outcome-unknown", (502, 504), (409, 500, 502, 503, 504)),
+        "with the same `Idempotency-Key`; without one, look for the key first",
+        "The key may have come into force, or may still do so.",
     )
     UPSTREAM_DOWN = (
         *("upstream-down", (500, 502), (424, 502, 503), _WAIT),

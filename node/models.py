@@ -171,6 +171,7 @@ IdempotencyKey = Annotated[
             "UUID. It is remembered for a day, for this user, endpoint and curve."
         ),
         examples=["5f1c0d2e-6f1b-4a39-8e0c-0a7f2b9d4c11"],
+        json_schema_extra={"pattern": idempotency.PATTERN},
     ),
 ]
 Xpub = Annotated[

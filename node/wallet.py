@@ -170,6 +170,8 @@ class Wallet:
         try:
             return await self._generate(caller, curve, password, timing, name)
         except InForce:
+            if name is None:  # nobody has asked for that
+                raise
             return await self._recover(caller, curve, password, timing, name)
 
     async def _generate(

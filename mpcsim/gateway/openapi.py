@@ -9,7 +9,7 @@ from typing import Any, Final
 from mpcsim import __version__
 from mpcsim.algebra.curves import CURVES
 from mpcsim.error_codes import header_references, header_schemas, table
-from mpcsim.rpc import wire
+from mpcsim.rpc import idempotency, wire
 from mpcsim.rpc.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -230,6 +230,20 @@ BODIES: Final[dict[str, type[wire.Body]]] = {
 }
 """What a REST node says with each verb."""
 
+_NAMED: Final = [
+    {
+        "name": idempotency.HEADER,
+        "in": "header",
+        "description": "Names the call of the REST node, so that it may be repeated.",
+        "schema": {"type": "string", "pattern": idempotency.PATTERN},
+    },
+    {
+        "name": idempotency.VERB_HEADER,
+        "in": "header",
+        "description": "Which call of the REST node that is; by default, of the same verb.",
+        "schema": {"enum": sorted(idempotency.MEANT_BY)},
+    },
+]
 _MEANINGS: Final = {
     BAD_REQUEST: "Something is missing or malformed; the text says what.",
     NOT_FOUND: "No such user, or no such key of the user.",
@@ -421,6 +435,7 @@ def _binary(verb: str, **security: Any) -> dict[str, Any]:
         "description": f"The body is a `mpcsim.rpc.wire.{BODIES[verb].__name__}`.",
         "requestBody": {"required": True, "content": content},
         "responses": responses,
+        **({"parameters": _NAMED} if verb in idempotency.MEANT_BY else {}),
         **security,
     }
 

@@ -79,6 +79,15 @@ def test_every_operation_is_described(documented):
     assert ABOUT.keys() == FIELDS.keys()
 
 
+def test_errors_have_their_codes(documented):
+    headers = documented.document["components"]["headers"]
+    for code in headers["X-Error-Code"]["schema"]["enum"]:
+        assert f"\n| `{code}` | " in documented.document["info"]["description"]
+    for operation in documented.operations().values():
+        for status, response in operation["responses"].items():
+            assert (set(response.get("headers", ())) == set(headers)) == (status[0] != "2")
+
+
 def test_the_document_is_one(documented):
     """As others read it: every reference leads somewhere, every schema is one."""
     document = documented.document

@@ -30,10 +30,14 @@ from hypothesis.stateful import (
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway.registry import (
+    MAX_ATTEMPTS,
+    Attempt,
     Credentials,
     KeyChanged,
     KeyExists,
+    NameUsed,
     Registry,
+    TooManyAttempts,
     UnknownUser,
     UsernameTaken,
 )
@@ -290,6 +294,79 @@ def test_reprs_show_no_secret(registry):
 
 
 # --- the file -----------------------------------------------------------------------------------
+
+
+# --- calls with a name -----------------------------------------------------------------------
+
+
+def attempt(user, name="n", verb="generate", curve="ed25519"):
+    return Attempt(name, user.user_id, verb, curve)
+
+
+def test_what_came_into_force_under_a_name_is_written_with_it(file, monkeypatch):
+    """Both or neither; under this name, not another."""
+    with closing(Registry(file)) as registry:
+        alice = registry.sign_up("alice")
+        named, other = attempt(alice), attempt(alice, "other")
+        assert registry.attempted(named) is None
+        registry.put_attempt(named, key_id(1))
+        registry.put_attempt(other, key_id(2))
+        assert (registry.attempted(named), registry.attempted(other)) == (False, False)
+        with monkeypatch.context() as patch:
+            patch.setattr("mpcsim.gateway.registry.astuple", lambda key: ("too few",))
+            with pytest.raises(sqlite3.ProgrammingError):
+                register(registry, alice.user_id, key_id(1), "ed25519")
+        assert registry.attempted(named) is False
+        register(registry, alice.user_id, key_id(1), "ed25519")
+        assert (registry.attempted(named), registry.attempted(other)) == (True, False)
+        registry.put_attempt(named, key_id(3))  # the recovery that a repetition is
+        assert registry.attempted(named) is True
+    with closing(Registry(file)) as registry:
+        assert (registry.attempted(named), registry.attempted(other)) == (True, False)
+
+
+def test_a_name_is_one_calls(registry):
+    alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
+    registry.put_attempt(attempt(alice), key_id(1))
+    registry.put_attempt(attempt(alice), key_id(2))
+    for other in (
+        attempt(bob),
+        attempt(alice, verb="recover"),
+        attempt(alice, curve="secp256k1"),
+    ):
+        assert registry.attempted(other) is None
+        with pytest.raises(NameUsed):
+            registry.check_attempt(other)
+        with pytest.raises(NameUsed):
+            registry.put_attempt(other, key_id(3))
+    register(registry, alice.user_id, key_id(3), "ed25519")
+    assert registry.attempted(attempt(alice)) is False
+
+
+def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
+    now = 1_800_000_000.0
+    with closing(Registry(now=lambda: now)) as registry:
+        alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
+        for i in range(MAX_ATTEMPTS):
+            registry.put_attempt(attempt(alice, f"{i}"), key_id(i))
+            now += 60
+        one_more = attempt(alice, "one more")
+        for refusing in (registry.check_attempt, lambda a: registry.put_attempt(a, key_id(99))):
+            with pytest.raises(TooManyAttempts) as refused:
+                refusing(one_more)
+            assert refused.value.wait_s == 86_400 - 60 * MAX_ATTEMPTS
+        registry.put_attempt(attempt(bob, "one more"), key_id(100))
+        registry.put_attempt(attempt(alice, "1"), key_id(101))  # a day more
+        now += refused.value.wait_s - 1
+        with pytest.raises(TooManyAttempts):
+            registry.check_attempt(attempt(alice, "0 again"))
+        now += 1
+        assert registry.attempted(attempt(alice, "0")) is None
+        assert registry.attempted(attempt(alice, "1")) is False
+        registry.put_attempt(attempt(alice, "0", "recover"), key_id(102))
+        now += 86_400
+        registry.put_attempt(attempt(bob), key_id(103))
+        assert registry._database.rows("SELECT name FROM attempts") == [("n",)]
 
 
 def test_everything_is_there_after_a_restart(file):

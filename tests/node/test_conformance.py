@@ -462,6 +462,44 @@ def test_the_gateway_is_gone(place):
     gateway.close()
 
 
+# --- calls with a name ---------------------------------------------------------------------------
+
+
+def test_a_named_call_may_be_repeated(built):
+    name, new = f"twice {built.place}", {"curve": "ed25519", "password": PASSWORD}
+    user, named = built.user(name), {"headers": {"Idempotency-Key": name}}
+    first, second = (answer(user.post("/v3/wallet/generate", new, **named)) for _ in range(2))
+    assert first["public_key"] == second["public_key"]
+    assert first["key_id"] != second["key_id"]
+    assert answer(user.post("/v3/wallet/sign", {**first, "message": HASH}), 404) == "no such key"
+    signed = answer(user.post("/v3/wallet/sign", {**second, "message": HASH}))
+    verify("ed25519", second["public_key"], bytes.fromhex(HASH), signed["signature"])
+    for api, path in ((user, "/v3/wallet/recover"), (built.user(), "/v3/wallet/generate")):
+        response = api.post(path, {**new, "curve": "secp256k1"}, **named)
+        error = answer(response, 400)
+        assert error == "This Idempotency-Key has been used for another call"
+        assert response.headers["X-Error-Code"] == "idempotency-key-used"
+    (key,) = answer(user.get("/v3/wallet/key"))["keys"]
+    assert key["key_id"] == second["key_id"]
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        *((names, "must be 1 to 255 printable ASCII characters") for names in ([""], ["x" * 256])),
+        ([b"\xe9"], "must be 1 to 255 printable ASCII characters"),
+        (["a\tb"], "must be 1 to 255 printable ASCII characters"),
+        (["a", "b"], "there are several"),
+    ],
+)
+@pytest.mark.parametrize("verb", MAKE_KEYS)
+def test_a_name_that_is_none(built, verb, names, why):
+    api = built.user("never named")
+    headers = [*api.headers.items(), *(("Idempotency-Key", name) for name in names)]
+    work = built.api.client.post(f"/v3/wallet{verb}", json=NEW, headers=headers)
+    assert answer(built.api.loop.run(work), 400) == f"Invalid Idempotency-Key: {why}"
+
+
 # --- whose key is it ----------------------------------------------------------------------------
 
 

@@ -76,6 +76,27 @@ def test_every_operation_is_described(document):
     assert len(names) == len(list(operations(document)))
 
 
+def test_errors_have_their_codes(document):
+    headers = document["components"]["headers"]
+    assert headers["X-Error-Code"]["required"]
+    for code in headers["X-Error-Code"]["schema"]["enum"]:
+        assert f"\n| `{code}` | " in document["info"]["description"]
+    for _, _, operation in operations(document):
+        for status, response in operation["responses"].items():
+            assert (set(response.get("headers", ())) == set(headers)) == (status != "200")
+
+
+def test_what_makes_a_key_may_be_named(document):
+    for path, _, operation in operations(document):
+        named = [p for p in operation.get("parameters", ()) if p["in"] == "header"]
+        assert [p["name"] for p in named] == ["Idempotency-Key"] * path.endswith(
+            ("/generate", "/recover")
+        )
+        for about in named:
+            assert not about["required"]
+            assert about["schema"]["pattern"] == "^[ -~]{1,255}$"
+
+
 def test_every_field_is_described_and_has_an_example(document):
     for name, schema in document["components"]["schemas"].items():
         for field, about in schema["properties"].items():

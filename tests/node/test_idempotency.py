@@ -21,6 +21,7 @@ from node.errors import (
     ApiError,
     BadRequest,
     Conflict,
+    InForce,
     Limited,
     NotFound,
     OutcomeUnknown,
@@ -160,6 +161,20 @@ def test_a_key_of_another_call_is_none_of_its() -> None:
 
     async def refuse(name: str, go_on: Pass) -> Reply:
         return Reply(503, b'{"error": "the disk is full"}', "disk-full")
+
+    run(test)
+
+
+def test_without_a_name_no_gateway_makes_it_a_recovery() -> None:
+    async def test(house: House) -> None:
+        record = await house.generate(ED)
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            return Reply(409, b'{"error": "recover it"}', "in-force")
+
+        house.transport.hook = on("generate", lie)
+        assert (await refused(InForce, house.generate(ED))).status == 409
+        await check_works(house, record)
 
     run(test)
 
