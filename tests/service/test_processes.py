@@ -7,7 +7,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -311,3 +313,56 @@ def test_a_service_that_runs_keeps_others_from_its_folder(tmp_path):
         assert (
             f"another service keeps its data in {tmp_path}/operator: process {pid}" in other.stderr
         )
+
+
+def test_keys_are_rotated_while_calls_are_made_and_none_fails(tmp_path, capsys):
+    """New tokens all the time, and signatures with new ones and the first."""
+    with served(tmp_path) as system, ThreadPoolExecutor(2) as threads:
+        system.start(*ALL)
+        over = threading.Event()
+        answers = []
+
+        def calling(name, share):
+            with system.user(name) as api:
+                while not over.is_set():
+                    if name == "bob":
+                        with system.user(name) as other:
+                            api.headers = other.headers
+                    answers.append(api.post("/sign", json={**share, "message": "00"}))
+
+        with system.user() as alice, system.user("bob") as bob:
+            shares = {}
+            for name, api in (("alice", alice), ("bob", bob)):
+                shares[name] = api.post("/generate", json=NEW).json()
+                shares[name].pop("public_key")
+            share = shares["alice"]
+            calls = [threads.submit(calling, *each) for each in shares.items()]
+            try:
+                data = ["--data", str(system.data)]
+                kids = [key["kid"] for key in _jwks(system)]
+                for what in (["token-key"], ["link", "operator"], ["link", "institution"]):
+                    before = len(answers)
+                    assert main(["rotate", *what, *data]) == 0
+                    until(lambda before=before: len(answers) > before + 20)
+                assert main(["rotate", "token-key", *data]) == 0
+                for role in ("operator", "institution"):  # both ends have seen it
+                    until(lambda role=role: f"{role}.link: it says" in system.log("gateway"))
+                    until(lambda role=role: "gateway.link: it says" in system.log(role))
+            finally:
+                over.set()
+            for call in calls:
+                call.result()
+            assert [answer.text for answer in answers if not answer.is_success] == []
+            new = [key["kid"] for key in _jwks(system)]
+            assert (len(new), new[1]) == (3, kids[0])
+
+            assert main(["rotate", "token-key", "--now", *data]) == 0
+            assert alice.post("/sign", json={**share, "message": "00"}).status_code == 401
+            with system.user() as again:
+                assert again.post("/sign", json={**share, "message": "00"}).is_success
+    capsys.readouterr()
+
+
+def _jwks(system):
+    address = system.programs["gateway"].address
+    return httpx.get(address + "/.well-known/jwks.json", trust_env=False).json()["keys"]

@@ -22,9 +22,9 @@ _ALONE: Final = Part(speed=math.inf)
 
 
 def threads(part: str, cores: int) -> int:
-    """Of each of a part's processes: asyncio's own pool, or both of the node's
-    (``node.workers``)."""
-    return min(THREADS, 2 * (cores + 1) if part == "node" else cores + 4)
+    """Of each of a part's processes: asyncio's own pool, or both of the node's (``node.workers``,
+    ``node.argon2_queue``)."""
+    return min(THREADS, cores + 1 + max(1, cores - 1) if part == "node" else cores + 4)
 
 
 @dataclass(frozen=True)
