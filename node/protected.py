@@ -7,7 +7,7 @@ content type (415), size (413), JSON and fields (400), endpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -68,7 +68,8 @@ class ProtectedRoute(APIRoute):
                 record_of(request).user_id = caller.claims.user_id
                 if takes_body:
                     request = JsonRequest(request.scope, request.receive, await read_body(request))
-                    caller = replace(caller, gone=partial(_gone, request.receive))
+                    gone = partial(_gone, request.receive)
+                    caller = Caller(caller.token, caller.claims, gone)
                 request.state.call = Call(request.app.state.wallet, caller, timing)
                 response = await handle(request)
             except (ApiError, HTTPException, RequestValidationError) as error:

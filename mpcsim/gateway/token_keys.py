@@ -41,10 +41,12 @@ class TokenKeys:
     def _look(self) -> None:
         """See whether there are other keys. A registry that cannot be read says so where anything
         else is asked of it."""
-        with suppress(StoreFailed):
+        try:
             keys = self._registry.signing_keys()
-            if keys is not self._keys and keys != self._keys:
-                self._use(keys)
+        except StoreFailed:
+            return
+        if keys is not self._keys and keys != self._keys:
+            self._use(keys)
 
     def _key_set(self) -> dict[str, Any]:
         return {"keys": [*self._issuer.jwks()["keys"], *self._keys.earlier]}

@@ -202,11 +202,14 @@ class Database:
 
     def _state(self) -> object:
         """Another one whenever anybody has written to the files, or changed them otherwise."""
+        state: list[int] = []
         try:
-            found = [os.stat(path) for path in self._files]
+            for path in self._files:
+                found = os.stat(path)
+                state += (found.st_mtime_ns, found.st_size, found.st_ino)
         except OSError:
             return object()
-        return [(s.st_mtime_ns, s.st_size, s.st_ino) for s in found]
+        return state
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:

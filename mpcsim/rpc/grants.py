@@ -75,21 +75,14 @@ class Keyring:
             reread: other keys, if there are any since it was last called.
         """
         self.keys = keys
+        self.looked_at = -math.inf
+        """When others were last looked for: seconds since 1970 UTC. To be done again after
+        ``LOOK_S``, and if that clock was put back."""
         self._reread = reread
-        self._looked_at = -math.inf
-
-    def look_if_due(self, now: float) -> None:
-        """Look for other keys, if that was long ago.
-
-        Args:
-            now: seconds since 1970 UTC; also if that clock is put back.
-        """
-        if not 0 <= now - self._looked_at < LOOK_S:
-            self.look(now)
 
     def look(self, now: float) -> None:
         """Look for other keys."""
-        self._looked_at = now
+        self.looked_at = now
         if (keys := self._reread()) is not None:
             self.keys = keys
 
@@ -156,13 +149,15 @@ class GrantIssuer:
             boot: the MPC node's present one.
         """
         now = self._now()
-        self._ring.look_if_due(now)
+        ring = self._ring
+        if not 0 <= now - ring.looked_at < LOOK_S:
+            ring.look(now)
         expires_ms = int((now + LIFETIME_S) * 1000)
         packed = scope.packed()
         if tuple(map(len, packed)) != (16, 64, 33, 33, 33):
             raise InternalError("no grant has room for this")  # and struct would cut it short
         grant = _CONTENT.pack(self._party, boot, expires_ms, next(self._numbers), *packed)
-        return _mac(self._ring.keys.key, grant) + grant
+        return _mac(ring.keys.key, grant) + grant
 
     def __repr__(self) -> str:
         return f"GrantIssuer({ROLES[self._party]})"
@@ -198,8 +193,10 @@ class GrantReader:
         """
         tag, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         now = self._now()
-        self._ring.look_if_due(now)
-        if not hmac.compare_digest(tag, _mac(self._ring.keys.key, content)):
+        ring = self._ring
+        if not 0 <= now - ring.looked_at < LOOK_S:
+            ring.look(now)
+        if not hmac.compare_digest(tag, _mac(ring.keys.key, content)):
             self._check_otherwise(tag, content, now)
         if len(content) != _CONTENT.size:
             raise GrantRefused("the grant is malformed")
