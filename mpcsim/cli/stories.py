@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from mpcsim.cli.logs import log_folder
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.rpc.logs import printable
@@ -19,6 +20,8 @@ from mpcsim.stories.story import told
 from mpcsim.stories.traced import traced
 
 LAST: Final = 20
+LINES_OF_A_CALL: Final = 50
+"""Of node and gateway, and of what is asked in between to see whether they are there: at most."""
 LOOK_S: Final = 0.5
 
 
@@ -38,7 +41,7 @@ def add(subparsers: Any) -> None:
         action="append",
         metavar="FOLDER",
         help="of log files, such as those collected from another machine; may be given more than "
-        "once (default: DATA/logs)",
+        "once (default: LOG_FOLDER, or DATA/logs)",
     )
     parser.add_argument(
         "--perfetto", type=Path, metavar="OUT", help="write the call for ui.perfetto.dev"
@@ -54,7 +57,7 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Tell the story, or list calls."""
-    folders: list[Path] = options.folder or [logs_in(options.data)]
+    folders: list[Path] = options.folder or [Path(log_folder() or logs_in(options.data))]
     if options.request_id is None:
         if options.perfetto:
             raise UsageError("--perfetto: of which call? a request id is needed")
@@ -77,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> int:
     following = Following(folders) if follow else None
-    found = requests(folders)
+    found = requests(folders, None if errors else LINES_OF_A_CALL * last)
     _warn(found)
     made = [line for line in found.lines if isinstance(line, Request)]
     if not made and not follow:

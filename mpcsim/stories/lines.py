@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +22,10 @@ from mpcsim.rpc.log_files import SUFFIX
 NAME: Final = re.compile(rf"(.+){re.escape(SUFFIX)}(\.\d+)?")
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NAMED: Final = b'"request_id":"'
+_REQUEST: Final = f'"event":"{REQUEST}"'.encode()
+_OF_NODE: Final = b'"role":"node"'
+_OF_GATEWAY: Final = b'"role":"gateway"'
+_TIME_BYTES: Final = len('{"time":"2026-01-01T00:00:00.000000')
 SHOWN: Final = 5
 """Ids that a message names."""
 
@@ -120,7 +124,8 @@ def about(folders: Iterable[Path], request_id: str) -> Found:
     if not _ID.fullmatch(request_id):
         raise UsageError("a request id is 1 to 64 letters, digits, dots, underscores and hyphens")
     folders = list(folders)
-    found = read(folders, _NAMED + request_id.encode())
+    beginning = _NAMED + request_id.encode()
+    found = read(folders, lambda data: beginning in data)
     ids = {line.request_id for line in found.lines if line.request_id.startswith(request_id)}
     if not ids:
         raise UsageError(
@@ -136,35 +141,61 @@ def about(folders: Iterable[Path], request_id: str) -> Found:
     return found
 
 
-def requests(folders: Iterable[Path]) -> Found:
-    """All requests that were handled, by time."""
-    found = read(folders, f'"event":"{REQUEST}"'.encode())
+def requests(folders: Iterable[Path], latest: int | None = None) -> Found:
+    """The requests that node and gateway have handled, by time.
+
+    Args:
+        latest: only so many, the last ones.
+    """
+
+    def wanted(data: bytes) -> bool:
+        return _REQUEST in data and (_OF_NODE in data or _OF_GATEWAY in data)
+
+    found = read(folders, wanted, latest)
     found.lines = [line for line in found.lines if isinstance(line, Request)]
     return found
 
 
-def read(folders: Iterable[Path], having: bytes) -> Found:
-    """The lines that have something in them, by time; each once, wherever copies of it are.
+def read(
+    folders: Iterable[Path], wanted: Callable[[bytes], bool], latest: int | None = None
+) -> Found:
+    """The lines that are wanted, by time; each once, wherever copies of it are.
+
+    Args:
+        wanted: looks at a line as it stands in its file.
+        latest: only so many, the last ones.
 
     Raises:
         UsageError: as ``opened``.
     """
     found = Found()
-    seen: set[tuple[str, bytes]] = set()
+    seen: set[int] = set()
+    kept: list[tuple[bytes, Path, bytes]] = []
     with ExitStack() as stack:
         for path, file in opened(folders, stack):
             found.files += 1
             name = _process(path)
             for data in file:
-                if having not in data or (name, data) in seen:
-                    continue
-                seen.add((name, data))
-                if (line := parsed(data, str(path.parent / name))) is not None:
-                    found.lines.append(line)
-                elif data.endswith(b"\n"):  # the last one may be half-written
-                    found.odd[path] += 1
+                if wanted(data) and (number := hash((name, data))) not in seen:
+                    seen.add(number)
+                    kept.append((data[:_TIME_BYTES], path, data))
+                    if latest is not None and len(kept) > 4 * latest:
+                        _cut(kept, latest)
+    if latest is not None:
+        _cut(kept, latest)
+    for _, path, data in kept:
+        if (line := parsed(data, str(path.parent / _process(path)))) is not None:
+            found.lines.append(line)
+        elif data.endswith(b"\n"):  # the last one may be half-written
+            found.odd[path] += 1
     found.lines.sort(key=lambda line: line.at_s)
     return found
+
+
+def _cut(kept: list[tuple[bytes, Path, bytes]], latest: int) -> None:
+    """Keep the latest: lines begin with their time, which is written so that it sorts."""
+    kept.sort(key=lambda each: each[0], reverse=True)
+    del kept[latest:]
 
 
 def opened(folders: Iterable[Path], stack: ExitStack) -> list[tuple[Path, BinaryIO]]:

@@ -144,7 +144,11 @@ def test_several_workers(tmp_path):
         assert process.returncode == 0
     names = {path.name for path in tmp_path.glob("*.jsonl")}
     assert names == {"node.jsonl", "node-2.jsonl", "node-3.jsonl"}
-    handled = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.open()]
+    handled = [
+        json.loads(line)
+        for path in tmp_path.glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
     asked = [line["request_id"] for line in handled if line["event"] == "request"]
     assert {f"ask-{number}" for number in range(20)} <= set(asked)
     assert len(asked) == sum(line["event"] == "request" for line in lines)

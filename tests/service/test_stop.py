@@ -13,6 +13,7 @@ import pytest
 
 from mpcsim.cli.token import fresh
 from mpcsim.service.data_folder import store_file
+from mpcsim.stories.lines import requests
 from mpcsim.system import HOST, backend, free_port, running
 from tests.helpers.gateway import Client
 from tests.helpers.processes import PATIENCE_S, Begun, until
@@ -66,6 +67,10 @@ def test_a_copy_of_the_three_files_is_the_whole_gateway(tmp_path, number):
             assert (last, stopping) == ("Ctrl-C stops everything.", "stopping")
         finally:
             process.kill()
+    logs = {path.stem for path in (data / "logs").glob("*.jsonl")}
+    assert logs == {"supervisor", *SERVICES}
+    signed_up = [each for each in requests([data / "logs"]).lines if each.path == SIGN_UP]
+    assert signed_up[-1].status == 201  # what was finished at the last moment is there, too
     beside = [*data.glob("*/*-wal"), *data.glob("*/*-shm")]
     assert not [file for file in beside if file.stat().st_size]
 

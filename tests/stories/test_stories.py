@@ -288,6 +288,17 @@ def test_copies_count_once_and_rotated_files_too(tmp_path):
     assert len(about([one, two, one], "order-9").lines) == 2
 
 
+def test_the_latest_requests(tmp_path):
+    for number, role in enumerate(("node", "gateway", "operator")):
+        written(tmp_path, role, *(line(role, at + number / 10) for at in range(20)))
+    found = requests([tmp_path], 3).lines
+    assert [(each.role, round(each.at_s % 60, 1)) for each in found] == [
+        ("gateway", 18.1),
+        ("node", 19.0),
+        ("gateway", 19.1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
