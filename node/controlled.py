@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from fastapi import FastAPI
@@ -14,9 +15,8 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Scope
 
-from mpcsim.control.child import Child, Interference
+from mpcsim.control.child import Child, Interference, begin
 from mpcsim.error_codes import Code
-from mpcsim.lifetime import end_after
 from mpcsim.rpc.errors import (
     CONFLICT,
     GENERATION,
@@ -87,6 +87,4 @@ def application(child: Child) -> FastAPI:
 
 
 if __name__ == "__main__":
-    told = Child()
-    end_after(told.listen)
-    sys.exit(main(application=lambda: application(told)))
+    sys.exit(main(application=partial(application, begin())))

@@ -13,8 +13,7 @@ from functools import partial
 
 from mpcsim import cli
 from mpcsim.cli import gateway, mpc_node
-from mpcsim.control.child import Child, Expiry, Interference
-from mpcsim.lifetime import end_after
+from mpcsim.control.child import Child, Expiry, Interference, begin
 from mpcsim.service import OpenGateway, OpenMpcNode
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import SimulatedNetwork
@@ -58,6 +57,4 @@ def _let_network_change(gateway: OpenGateway, child: Child) -> None:
 
 
 if __name__ == "__main__":
-    told = Child()
-    end_after(told.listen)
-    sys.exit(main(None, told))
+    sys.exit(main(None, begin()))

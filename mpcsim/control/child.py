@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mpcsim.control.conditions import AS_STARTED, Conditions
 from mpcsim.control.table import ENDPOINTS
 from mpcsim.errors import UsageError
+from mpcsim.lifetime import end_after
 
 LOG = logging.getLogger(__name__)
 
@@ -175,6 +177,20 @@ class Child:
         order.left -= 1
         LOG.warning("control: %s fails: %s", name, order.answer)
         return name, order
+
+
+def begin() -> Child:
+    """This process takes switches from now on, and ends with the line that they come over.
+
+    Raises:
+        SystemExit: there is no such line.
+    """
+    try:
+        child = Child()
+    except OSError:
+        sys.exit("standard input is no line to switch this process over: mpcsim serve --control")
+    end_after(child.listen)
+    return child
 
 
 class Interference:

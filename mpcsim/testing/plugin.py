@@ -35,7 +35,7 @@ passwords are masked in what the service said; passwords in the code that reprod
 those that the run was given, and the kit draws its own.
 
 For tests of a backend there is a whole service with switches, the fixture ``wallet_service``
-(``mpcsim.testing.wallet_service``).
+(``mpcsim.testing.wallet_plugin``).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from mpcsim.testing.story import BrokenInvariant, is_told
 from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
 from mpcsim.testing.waivers import Waivers
 
-pytest_plugins = ["mpcsim.testing.wallet_service"]
+pytest_plugins = ["mpcsim.testing.wallet_plugin"]
 __tracebackhide__ = is_told
 
 LONG_S: Final = 20.0

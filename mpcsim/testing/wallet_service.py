@@ -1,24 +1,7 @@
-"""A whole wallet service for the tests of a backend: real processes, with switches to break it.
+"""A whole wallet service as processes that take switches.
 
-    # conftest.py
-    pytest_plugins = ["mpcsim.testing.wallet_service"]  # mpcsim.testing.plugin brings it, too
-
-    # test_our_backend.py
-    def test_an_outage_is_survived(wallet_service):
-        backend = OurBackend(wallet_service.address, wallet_service.token)
-        with wallet_service.down("operator"):
-            ...
-
-Gateway, both MPC nodes and the node run on free ports, with their stores in a temporary folder.
-They are started once in a session of pytest, and stopped at its end; after each test all switches
-are undone. Users stay: a test takes names of its own, or ``reset_users``.
-
-Settings of the node and options of the gateway are chosen by overriding a fixture, for one. With
-these, nobody waits for long::
-
-    @pytest.fixture(scope="session")
-    def wallet_service_settings():
-        return Settings(node={"GATEWAY_TIMEOUT_S": "4"}, gateway=["--link-timeout", "2"])
+Gateway, both MPC nodes and the node run on free ports. ``mpcsim.testing.wallet_plugin`` has it as a
+fixture of pytest.
 """
 
 from __future__ import annotations
@@ -29,8 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from mpcsim.control.client import Control
 from mpcsim.control.switchboard import Switchboard, check_workers, controlled
@@ -104,26 +85,3 @@ def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletS
         finally:
             with suppress(UsageError):
                 board.let_go()
-
-
-@pytest.fixture(scope="session")
-def wallet_service_settings() -> Settings:
-    """How the service is to be. Override it."""
-    return AS_USUAL
-
-
-@pytest.fixture(scope="session")
-def wallet_service_processes(
-    tmp_path_factory: pytest.TempPathFactory, wallet_service_settings: Settings
-) -> Iterator[WalletService]:
-    """The service of all tests."""
-    data = tmp_path_factory.mktemp("wallet_service") / "data"
-    with serving(data, wallet_service_settings) as service:
-        yield service
-
-
-@pytest.fixture
-def wallet_service(wallet_service_processes: WalletService) -> Iterator[WalletService]:
-    """The service, with nothing switched on."""
-    yield wallet_service_processes
-    wallet_service_processes.reset()

@@ -120,6 +120,16 @@ print(*sorted(name for name in sys.modules if "control" in name and name.split("
     assert said.stdout.split() == ["mpcsim.cli.control", "mpcsim.control", "mpcsim.control.table"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["node.controlled", "mpcsim.cli.controlled"])
+def test_what_takes_switches_takes_them_from_nobody_else(module):
+    said = subprocess.run(
+        [sys.executable, "-m", module], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert said.returncode == 1
+    assert said.stderr.startswith("standard input is no line to switch this process over")
+
+
 @pytest.mark.parametrize("workers", ["2", " 4 "])
 def test_one_node_is_one_process(workers):
     for one in ("", "1", " 1 "):

@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import re
 
 import pytest
 
@@ -14,6 +15,14 @@ from node import routes
 from node.controlled import failure
 from tests.helpers.repo import ROOT
 
+
+def parser():
+    """Of the one command."""
+    found = argparse.ArgumentParser()
+    control.add(found.add_subparsers())
+    return found
+
+
 METHODS = {"fail": "fail_next"}
 """Of the client, where the name is another."""
 TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "answer": "504"}
@@ -23,6 +32,16 @@ TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "an
 def test_the_guide_has_the_table():
     guide = ROOT / "notebooks" / "guides" / "control.md"
     assert markdown() in guide.read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_guide_are_some():
+    guide = ROOT / "notebooks" / "guides" / "control.md"
+    lines = re.findall(r"^mpcsim (control .*?)(?: >.*)?$", guide.read_text("utf-8"), re.MULTILINE)
+    for line in lines:
+        options = parser().parse_args(line.split())
+        told = {each.name: getattr(options, each.name) for each in find(options.switch).arguments}
+        find(options.switch).given(told)
+    assert len(lines) > 5
 
 
 def test_every_switch_is_thrown_somewhere_and_has_a_method():
@@ -36,11 +55,9 @@ def test_every_switch_is_thrown_somewhere_and_has_a_method():
 
 
 def test_every_switch_is_a_command():
-    parser = argparse.ArgumentParser()
-    control.add(parser.add_subparsers())
     for name, switch in SWITCHES.items():
         words = [TOLD[each.name] for each in switch.arguments if not each.optional]
-        found = parser.parse_args(["control", name, *words])
+        found = parser().parse_args(["control", name, *words])
         assert found.switch == name
 
 
@@ -56,6 +73,23 @@ def test_endpoints_are_the_nodes():
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
                 assert failure(name, answer).status in there[method, path].responses
+
+
+def test_who_knows_of_switches():
+    """What takes none does not: a switch cannot be left in it."""
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("mpcsim", "node")
+        for path in (ROOT / package).rglob("*.py")
+        if "mpcsim.control" in path.read_text(encoding="utf-8")
+    }
+    assert {name for name in found if not name.startswith("mpcsim/control/")} == {
+        "mpcsim/cli/control.py",
+        "mpcsim/cli/controlled.py",
+        "mpcsim/cli/serve.py",
+        "mpcsim/testing/wallet_service.py",
+        "node/controlled.py",
+    }
 
 
 def test_arguments_are_read():

@@ -1,0 +1,51 @@
+"""A pytest plugin: a whole wallet service for the tests of a backend, with switches to break it.
+
+    # conftest.py
+    pytest_plugins = ["mpcsim.testing.wallet_plugin"]  # mpcsim.testing.plugin brings it, too
+
+    # test_our_backend.py
+    def test_an_outage_is_survived(wallet_service):
+        backend = OurBackend(wallet_service.address, wallet_service.token)
+        with wallet_service.down("operator"):
+            ...
+
+It is started once in a session of pytest, and stopped at its end; after each test all switches are
+undone. Users stay: a test takes names of its own, or ``reset_users``.
+
+How the service is to be is chosen by overriding a fixture. With these, nobody waits for long::
+
+    @pytest.fixture(scope="session")
+    def wallet_service_settings():
+        return Settings(node={"GATEWAY_TIMEOUT_S": "4"}, gateway=["--link-timeout", "2"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mpcsim.testing.wallet_service import AS_USUAL, Settings, WalletService, serving
+
+
+@pytest.fixture(scope="session")
+def wallet_service_settings() -> Settings:
+    """How the service is to be. Override it."""
+    return AS_USUAL
+
+
+@pytest.fixture(scope="session")
+def wallet_service_processes(
+    tmp_path_factory: pytest.TempPathFactory, wallet_service_settings: Settings
+) -> Iterator[WalletService]:
+    """The service of all tests."""
+    data = tmp_path_factory.mktemp("wallet_service") / "data"
+    with serving(data, wallet_service_settings) as service:
+        yield service
+
+
+@pytest.fixture
+def wallet_service(wallet_service_processes: WalletService) -> Iterator[WalletService]:
+    """The service, with nothing switched on."""
+    yield wallet_service_processes
+    wallet_service_processes.reset()
