@@ -23,6 +23,8 @@ LAST: Final = 20
 LINES_OF_A_CALL: Final = 50
 """Of node and gateway, and of what is asked in between to see whether they are there: at most."""
 LOOK_S: Final = 0.5
+ASKED: Final = ("/mpc/v1/", "/wallet/v1/")
+"""What nodes ask the gateway for, on behalf of calls."""
 
 
 def add(subparsers: Any) -> None:
@@ -86,10 +88,14 @@ def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> 
     if not made and not follow:
         raise UsageError(f"no request is in the log files of {', '.join(map(str, folders))}")
     _write(text.calls(made, errors=errors)[-last:])
+    node = any(request.role == "node" for request in made)
     while following is not None:
         time.sleep(LOOK_S)
         new = [line for line in following.lines() if isinstance(line, Request)]
-        _write(text.calls(sorted(new, key=lambda request: request.at_s), errors=errors))
+        node = node or any(request.role == "node" for request in new)
+        # What a node asks of the gateway is written before the node's own line is.
+        own = [r for r in new if not (node and r.role == "gateway" and r.path.startswith(ASKED))]
+        _write(text.calls(sorted(own, key=lambda request: request.at_s), errors=errors))
     return 0
 
 

@@ -106,8 +106,8 @@ class InProcess:
             raise
         finally:
             CURRENT.reset(before)
+            entry.ended, entry.whole = entry.clock(), True
             self._book.close(entry)
-            entry.whole = entry.status != 0
 
     async def _handled(self, verb: str, grant: bytes, body: bytes) -> bytes:
         if self.node.quick(verb, body):

@@ -220,7 +220,7 @@ def _told(said: bytes) -> str | None:
     """The text of an error's answer, in either form that servers here give it."""
     try:
         document = json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict):
         return None

@@ -135,8 +135,14 @@ class LogFile:
             LOG.warning("log files in %s: the disk is so slow that lines are missing", self.folder)
         while self._waiting:
             line = self._waiting.popleft()
-            text = line if isinstance(line, str) else _ENCODE(line.line())
-            taken.append(text.encode() + b"\n")
+            try:
+                text = line if isinstance(line, str) else _ENCODE(line.line())
+            except Exception as error:  # no line is worth all that come after it
+                LOG.error(
+                    "log files in %s: a line is missing: %s", self.folder, type(error).__name__
+                )
+            else:
+                taken.append(text.encode() + b"\n")
         return taken
 
     def _said(self, missing: int) -> bytes:

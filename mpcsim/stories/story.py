@@ -90,6 +90,10 @@ def told(lines: Sequence[Line]) -> Story:
     return _Telling(lines).story()
 
 
+_Pair = tuple[Step, Asked, Step]
+"""A caller, its call, and the request that it led to."""
+
+
 class _Telling:
     """Puts a story together, from those who ask first to those who are asked last."""
 
@@ -126,47 +130,79 @@ class _Telling:
     # ------------------------------------------------------------------ who was asked
 
     def _follow(self, callers: list[Step]) -> None:
-        """Find what the calls of requests of one role led to, and set their clocks right."""
-        bounds: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        asked = [
-            (caller, Asked(call))
-            for caller in sorted(callers, key=lambda step: self._at(step.request))
-            for call in sorted(caller.request.calls, key=lambda call: call.began_ms)
-        ]
-        # Those that were answered first: what became of the others is less certain.
-        for caller, each in sorted(asked, key=lambda pair: pair[1].call.status == 0):
-            began, ended = self._span(caller, each.call)
-            each.step = self._answering(each.call, began, ended)
-            if each.step is not None:
-                self._waiting.remove(each.step)
-                request = each.step.request
-                bounds[request.source].append((began - request.at_s, ended - request.ended_s))
-        for caller, each in asked:
-            caller.calls.append(each)
-        for source, found in bounds.items():
-            least, most = max(low for low, _ in found), min(high for _, high in found)
-            if not least - SLACK_S <= 0.0 <= most + SLACK_S:
-                self._off_s[source] = (least + most) / 2
+        """Find what the calls of requests of one role led to, and set the clocks of who was asked
+        right."""
+        for caller in sorted(callers, key=lambda step: self._at(step.request)):
+            calls = sorted(caller.request.calls, key=lambda call: call.began_ms)
+            caller.calls = [Asked(call) for call in calls]
+        asked = [(caller, each) for caller in callers for each in caller.calls]
+        asked.sort(key=lambda pair: self._span(*pair)[0])
+        for role in {each.call.to for _, each in asked}:
+            self._match(
+                [(caller, each) for caller, each in asked if each.call.to == role],
+                [step for step in self._waiting if step.request.role == role],
+            )
 
-    def _span(self, caller: Step, call: Call) -> tuple[float, float]:
+    def _match(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> None:
+        """Put calls of one role and the requests that they led to together."""
+        pairs = self._inside(asked, waiting)
+        bounds: dict[str, list[tuple[float, float]]] = {}
+        if len(pairs) < len(waiting):  # clocks differ, or some other log is not here
+            ordered = self._in_order(asked, waiting)
+            bounds = self._bounds(ordered)
+            if all(_least(found) <= _most(found) + 2 * SLACK_S for found in bounds.values()):
+                pairs = ordered
+            else:
+                bounds = {}
+        for _, each, step in pairs:
+            each.step = step
+            self._waiting.remove(step)
+        for source, found in bounds.items():
+            if not _least(found) - SLACK_S <= 0.0 <= _most(found) + SLACK_S:
+                self._off_s[source] = (_least(found) + _most(found)) / 2
+
+    def _span(self, caller: Step, asked: Asked) -> tuple[float, float]:
         """When a call was under way."""
-        began = self._at(caller.request)
+        began, call = self._at(caller.request), asked.call
         ended = caller.request.took_ms if call.ended_ms is None else call.ended_ms
         return began + call.began_ms / 1e3, began + max(ended, call.began_ms) / 1e3
 
-    def _answering(self, call: Call, began: float, ended: float) -> Step | None:
-        """The request that a call led to: one that lies within it, or else the next one."""
-        possible = [
-            step
-            for step in self._waiting
-            if (step.request.role, step.request.method, step.request.path)
-            == (call.to, call.method, call.path)
-        ]
-        for step in possible:
+    def _inside(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> list[_Pair]:
+        """Requests that lie within a call, as clocks have it."""
+        left, pairs = list(waiting), []
+        for caller, each in asked:
+            began, ended = self._span(caller, each)
+            for step in left:
+                request = step.request
+                if (
+                    _fits(each.call, request)
+                    and began - SLACK_S <= request.at_s
+                    and request.ended_s <= ended + SLACK_S
+                ):
+                    left.remove(step)
+                    pairs.append((caller, each, step))
+                    break
+        return pairs
+
+    def _in_order(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> list[_Pair]:
+        """Requests that were answered as a call was, one after the other."""
+        left, pairs = list(waiting), []
+        for caller, each in asked:
+            for step in left:
+                if _fits(each.call, step.request) and each.call.status == step.request.status:
+                    left.remove(step)
+                    pairs.append((caller, each, step))
+                    break
+        return pairs
+
+    def _bounds(self, pairs: list[_Pair]) -> dict[str, list[tuple[float, float]]]:
+        """How far each process's clock may be moved, for each request to lie within its call."""
+        bounds: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for caller, each, step in pairs:
+            began, ended = self._span(caller, each)
             request = step.request
-            if began - SLACK_S <= request.at_s and request.ended_s <= ended + SLACK_S:
-                return step
-        return next((step for step in possible if call.status == step.request.status), None)
+            bounds[request.source].append((began - request.at_s, ended - request.ended_s))
+        return bounds
 
     # ------------------------------------------------------------------ what is left
 
@@ -195,6 +231,18 @@ class _Telling:
             if step.request.source == line.source and step.request.at_s <= line.at_s
         ]
         return max(found, key=lambda step: step.request.at_s, default=None)
+
+
+def _fits(call: Call, request: Request) -> bool:
+    return (request.method, request.path) == (call.method, call.path)
+
+
+def _least(bounds: list[tuple[float, float]]) -> float:
+    return max(least for least, _ in bounds)
+
+
+def _most(bounds: list[tuple[float, float]]) -> float:
+    return min(most for _, most in bounds)
 
 
 def _rank(request: Request) -> int:

@@ -230,6 +230,27 @@ def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
     assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
 
 
+def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
+    """The first of two requests seems to be part of the second call."""
+    asked = [call("operator", "/exchange", 1.0, 9.0), call("operator", "/exchange", 21.0, 29.0)]
+    written(tmp_path, "gateway", line("gateway", 10.0, 30.0, "/mpc/v1/exchange", calls=asked))
+    made = (line("operator", at, 4.0, "/exchange") for at in (10.023, 10.043))
+    written(tmp_path, "operator", *made)
+    (step,) = told(about([tmp_path], "order-9").lines).steps
+    assert [each.step.began_ms for each in step.calls] == pytest.approx([3.0, 23.0], abs=0.01)
+    assert not step.others
+
+
+def test_one_name_again_and_a_log_that_is_lost(tmp_path):
+    """What is left belongs to one of both calls, and no clock is wrong."""
+    asked = [call("gateway", "/g", 1.0, 9.0)]
+    written(tmp_path, "node", *(line("node", at, 10.0, "/n", calls=asked) for at in (10.0, 20.0)))
+    written(tmp_path, "gateway", line("gateway", 20.002, 5.0, "/g"))
+    found = told(about([tmp_path], "order-9").lines)
+    assert [bool(step.below) for step in found.steps] == [False, True]
+    assert not found.off_ms
+
+
 def test_one_name_for_several_calls(tmp_path):
     """As of callers who have no names to give."""
     asked = [call("gateway", "/g", 1.0, 9.0)]
