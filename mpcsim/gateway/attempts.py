@@ -49,7 +49,7 @@ class Attempts:
         """Whether a key has come into force under this name."""
         return attempt is not None and self._registry.attempted(attempt) is True
 
-    def undecided(self, attempt: Attempt | None, failure: LinkFailed) -> Refused:
+    def told_instead(self, attempt: Attempt | None, failure: LinkFailed) -> Refused:
         """What to answer when an MPC node cannot be asked which key is in force."""
         if attempt is not None and self._registry.attempted(attempt) is False:
             return undecided_yet(failure)

@@ -174,7 +174,9 @@ class Gateway:
             if self.registry.key(user_id, curve) is None:
                 await self._resolve(asking, curve)
             if self.registry.key(user_id, curve):
-                raise made_already() if attempts.in_force(attempt) else key_exists(curve)
+                if attempts.in_force(attempt):
+                    raise made_already()
+                raise key_exists(curve)
         session = await self.sessions.begin(asking, body.session_id, curve, GENERATION)
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
@@ -223,7 +225,7 @@ class Gateway:
         try:
             await self.activation.resolve(asking.claims.user_id, curve, asking.times)
         except LinkFailed as failure:
-            raise self.activation.attempts.undecided(asking.attempt(curve), failure) from None
+            raise self.activation.attempts.told_instead(asking.attempt(curve), failure) from None
 
     async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
         _whole_wallet(asking.claims)

@@ -195,14 +195,9 @@ class Sessions:
         leave = await self._take(self._making if making else self._signing, place, what)
         if making:
             leave = await self._take_part(asking, leave)
-        attempt = asking.attempt(curve) if making else None
-        try:
-            self.check_name(attempt)
-            if session_id in self._sessions:
-                raise Refused(CONFLICT, "a session of this id is open")
-        except Refused:
+        if session_id in self._sessions:
             leave()
-            raise
+            raise Refused(CONFLICT, "a session of this id is open")
         lifetime_s = self._making_s if making else self._signing_s
         now = self._clock()
         session = Session(
@@ -217,7 +212,7 @@ class Sessions:
             leave,
             heard_at=now,
             to_come=0 if making else SIGNING_REQUESTS[curve],
-            attempt=attempt,
+            attempt=asking.attempt(curve),
         )
         self._sessions[session_id] = session
         note(key_id=key_id, session_id=session_id)
@@ -265,17 +260,16 @@ class Sessions:
             if holder is None or self._lease_left(holder) > 0:
                 raise self._busy(self._making, place, what)
 
-    def check_name(self, attempt: Attempt | None) -> None:
+    def check_name(self, attempt: Attempt) -> None:
         """See that no session is part of another call of the same name.
 
         Raises:
             Refused: one is.
         """
-        if attempt is not None:
-            for session in self._sessions.values():
-                other = session.attempt
-                if other is not None and other.name == attempt.name and other != attempt:
-                    raise named_otherwise()
+        for session in self._sessions.values():
+            other = session.attempt
+            if other is not None and other.name == attempt.name and other != attempt:
+                raise named_otherwise()
 
     async def _take_part(self, asking: Asking, leave: Callable[[], None]) -> Callable[[], None]:
         """Wait until so few keys are being made that another may.

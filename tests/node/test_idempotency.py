@@ -219,9 +219,27 @@ def test_while_it_is_voted_it_is_told_to_wait() -> None:
         link.call = slow  # type: ignore[method-assign]
         first = asyncio.ensure_future(again(house, "generate"))
         await voting.wait()
-        await check_waiting(again(house, "generate"))
-        vote_now.set()
+        try:
+            async with asyncio.timeout(20):  # it does not wait for the votes itself
+                await check_waiting(again(house, "generate"))
+        finally:
+            vote_now.set()
         await check_works(house, await first)
+
+    run(test)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_while_the_first_call_waits_for_others_it_is_told_to_wait(verb: str) -> None:
+    """It is in nobody's books yet, though the key is its own (``--making-limit``)."""
+
+    async def test(house: House) -> None:
+        await prepared(house, verb)
+        place = house.caller().claims.user_id, ED
+        leave = await house.gateway.gateway.sessions._making.take(place)
+        await check_waiting(again(house, verb))
+        leave()
+        await check_works(house, await again(house, verb))
 
     run(test)
 
@@ -416,6 +434,7 @@ def test_the_name_of_another_call_is_refused_and_nothing_changes(finished: bool)
 
         async def look(name: str, go_on: Pass) -> Reply:
             before = shares_of(house.gateway)
+            house.transport.seen.clear()
             said = set()
             for other in others:
                 error = await refused(BadRequest, other())
@@ -423,6 +442,7 @@ def test_the_name_of_another_call_is_refused_and_nothing_changes(finished: bool)
                 said.add((error.status, error.message))
             assert said == {(400, "This Idempotency-Key has been used for another call")}
             assert shares_of(house.gateway) == before
+            assert "exchange" not in house.transport.seen, "refused at once"
             return await go_on()
 
         async def passing() -> Reply:
@@ -439,7 +459,7 @@ def test_the_name_of_another_call_is_refused_and_nothing_changes(finished: bool)
 
 
 def test_two_calls_of_one_name_at_once() -> None:
-    """Neither has voted yet, so that only the gateway's books can tell."""
+    """Whichever has its name written down first has it."""
 
     async def test(house: House) -> None:
         made = await asyncio.gather(
