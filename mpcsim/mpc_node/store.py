@@ -612,7 +612,7 @@ class ShareStore:
             changed = self._retire(cursor, said)
             rows = self._rows(cursor, *at)
             active = next((share for share in rows if share.state == ACTIVE), None)
-            if active and active.key_id in said.suspended and not active.suspended_there:
+            if active and active.key_id in said.suspended and not _suspended(active):
                 changed |= self._suspended_there(cursor, active, stripped(active))
             why = None
             if any(share.unmerged for share in rows):
@@ -768,6 +768,12 @@ def _signed(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) -> st
         (user_id, curve, key_id),
     ).fetchone()
     return None if row is None else row[0]
+
+
+def _suspended(share: StoredShare) -> bool:
+    """Whether it is suspended here, and known to be there: that may have been heard before it was
+    in force here, and nothing followed."""
+    return share.suspended is not None and bool(share.suspended_there)
 
 
 def _outdated(share: StoredShare, new: InForce) -> bool:

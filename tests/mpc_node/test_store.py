@@ -9,7 +9,7 @@ from dataclasses import astuple, replace
 import pytest
 
 from mpcsim.mpc_node.events import EMPTY
-from mpcsim.mpc_node.store import OutOfStep, ShareStore, StoredShare
+from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
 
@@ -401,3 +401,20 @@ def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path):
         assert found(path, share)
         store.drop_orphans()
         assert not found(path, share)
+
+
+# ---------------------------------------------------------------------- after a restore
+
+
+def test_a_suspension_heard_before_the_share_came_into_force_is_one_when_merged(store):
+    """The other node says which keys are suspended there before anybody asks about this one."""
+    store.prepare(stored("a"))
+    vote(store, "a")
+    store.put_back("yesterday", both=False)
+    store.heard_suspended({"a"})
+    store.activate("a", b"both votes", EMPTY)
+    said = Heard("u", "ed25519", None, "a", None, frozenset({"a"}), restored=False)
+    for _ in range(2):
+        assert store.merge(said, lambda share: None) is None
+        assert store.find("a").suspended == "the other MPC node says that it is suspended"
+        assert store.suspended(10) == ["a"]
