@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
         compare,
         control,
         demo,
+        doctor,
         events,
         gateway,
         mpc_node,
@@ -77,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
         attacks,
         events,
         backup,
+        doctor,
         rotate,
         stories,
     ):

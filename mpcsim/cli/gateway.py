@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from mpcsim.cli.logs import add_log_format, log_folder, log_format
 from mpcsim.cli.network import add_network, conditions
-from mpcsim.cli.ports import gateway_port, mpc_node_port, mpc_node_variable
+from mpcsim.cli.ports import gateway_port, mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
@@ -20,7 +20,7 @@ from mpcsim.gateway.limits import Rate
 from mpcsim.gateway.links import LINK_TIMEOUT_S
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.gateway.smart_accounts import MakeService, over_rpc
-from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.ids import MPC_NODES
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.logs import LogSettings, configure_logs
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
@@ -174,7 +174,9 @@ def run(
     gateway = open_gateway(
         options.data,
         GatewayOptions(
-            mpc_nodes=None if options.with_mpc_nodes else {p: _address(p) for p in MPC_NODES},
+            mpc_nodes=None
+            if options.with_mpc_nodes
+            else {p: mpc_node_address(p) for p in MPC_NODES},
             smart_accounts=_chain(),
             network=under.network if under else None,
             faults=under.faults if under else (),
@@ -197,12 +199,6 @@ def run(
     opened(gateway)
     serve(gateway, options.host, gateway_port(), limits)
     return 0
-
-
-def _address(party: PartyId) -> str:
-    """Where an MPC node is."""
-    given = os.environ.get(mpc_node_variable(party, "URL"))
-    return given or f"http://{HOST}:{mpc_node_port(party)}"
 
 
 def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR, ROLES, PartyId
+from mpcsim.system import HOST
 
 GATEWAY_PORT: Final = 9090
 APP_PORT: Final = 9091
@@ -21,6 +22,12 @@ def gateway_port() -> int:
 
 def mpc_node_port(party: PartyId) -> int:
     return port(mpc_node_variable(party, "PORT"), MPC_NODE_PORTS[party])
+
+
+def mpc_node_address(party: PartyId) -> str:
+    """Where the gateway looks for an MPC node: ``OPERATOR_URL``, or this machine."""
+    given = os.environ.get(mpc_node_variable(party, "URL"))
+    return given or f"http://{HOST}:{mpc_node_port(party)}"
 
 
 def mpc_node_variable(party: PartyId, what: str) -> str:

@@ -157,7 +157,7 @@ class Activation:
         Raises:
             Refused: an MPC node cannot be reached, or does not do its part.
         """
-        held = {party: await _holdings(link) for party, link in self._links.items()}
+        held = {party: await holdings(link) for party, link in self._links.items()}
         fit = fitting.compare(self._registry, held)
         for at in fit.odd:
             async with self.decision(*at):
@@ -347,7 +347,7 @@ class Activation:
         return await link.call(scope, body, asking.times)
 
 
-async def _holdings(link: Link) -> list[Holding]:
+async def holdings(link: Link) -> list[Holding]:
     """What an MPC node says it holds, all pages of it.
 
     Raises:

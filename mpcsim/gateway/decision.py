@@ -202,10 +202,7 @@ class Decision:
             case wire.Activate() | Endorse():
                 self._learn(SignedRecord.from_bytes(answer), party)
             case Ask():
-                known.standing = Standing.from_bytes(answer)
-                for held in known.shares():
-                    if held.record is not None:
-                        self._learn(held.record, party)
+                self.stands(party, Standing.from_bytes(answer))
             case End(abort=abort):
                 ended = Ended.from_bytes(answer)
                 if ended.held is not None and ended.held.record is not None:
@@ -217,6 +214,14 @@ class Decision:
                     known.aborts[abort.epoch] = ended.signature or b""
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
+
+    def stands(self, party: PartyId, standing: Standing) -> None:
+        """What an MPC node says it holds; whoever only looks asks nothing else."""
+        known = self._known[party]
+        known.standing = standing
+        for held in known.shares():
+            if held.record is not None:
+                self._learn(held.record, party)
 
     def _learn(self, signed: SignedRecord, by: PartyId | None) -> None:
         """A record, with whatever votes are genuine.

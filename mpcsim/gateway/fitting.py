@@ -41,7 +41,8 @@ No start means one sentence and exit; nothing but a missing file has been made b
 
 An MPC node that was put back by ``mpcsim restore`` uses no share before the other one has told it
 what has been replaced or suspended since (``mpcsim.mpc_node.testimonies``); here that is done at
-once for keys that do not simply fit.
+once for keys that do not simply fit. ``mpcsim doctor`` says of every key, at any time, what fits
+(``diagnosis``).
 
 What cannot be seen: that an older file of an MPC node was put in its place in another way. Then a
 share comes back that had been suspended, or multiplication state that had been discarded, since.
@@ -87,7 +88,7 @@ At = tuple[str, str]
 
 
 @dataclass
-class _Key:
+class Key:
     """What is known of a user's key on a curve."""
 
     registered: RegisteredKey | None = None
@@ -97,20 +98,22 @@ class _Key:
 
 
 @dataclass(frozen=True)
-class _Misfit:
+class Misfit:
     """Why a key cannot be used, and which files are at fault."""
 
     text: str
     files: tuple[str, ...]
+    older: bool = True
+    """Whether it is that some are older than others."""
 
 
 class Fit:
     """What was found: which keys must be looked at, and what came of that."""
 
-    def __init__(self, keys: dict[At, _Key], users: AbstractSet[str]) -> None:
+    def __init__(self, keys: dict[At, Key], users: AbstractSet[str]) -> None:
         self._keys = keys
         self._empty = {p for p in MPC_NODES if not any(key.held[p] for key in keys.values())}
-        self._misfits: dict[_Misfit, list[At]] = defaultdict(list)
+        self._misfits: dict[Misfit, list[At]] = defaultdict(list)
         self._followed: list[At] = []
         self._alone: list[At] = []
         self.odd: list[At] = []
@@ -139,20 +142,20 @@ class Fit:
             if any(present.key_id == registered.key_id for present in active):
                 self._followed.append(at)
         if not fits:
-            self._misfits[_misfit(key, self._empty)].append(at)
+            self._misfits[misfit(key, self._empty)].append(at)
         elif alone:
             self._alone.append(at)
 
     def report(self) -> None:
         """Log what does not fit."""
-        for misfit, places in self._misfits.items():
+        for found, places in self._misfits.items():
             LOG.error(
                 "%s: %s cannot be used: %s. Nothing is dropped: stop the service and put the right "
                 "%s back (mpcsim restore). %s",
-                ", ".join(misfit.files),
+                ", ".join(found.files),
                 _how_many(places),
-                misfit.text,
-                "file" if len(misfit.files) == 1 else "files",
+                found.text,
+                "file" if len(found.files) == 1 else "files",
                 _examples(places),
             )
         if self._alone:
@@ -178,7 +181,7 @@ def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> 
 
     It changes nothing, and looks at no share.
     """
-    keys: dict[At, _Key] = defaultdict(_Key)
+    keys: dict[At, Key] = defaultdict(Key)
     for registered in registry.all_keys():
         keys[registered.user_id, registered.curve].registered = registered
     for party in MPC_NODES:
@@ -187,7 +190,7 @@ def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> 
     return Fit(keys, registry.user_ids())
 
 
-def _in_line(key: _Key) -> bool:
+def _in_line(key: Key) -> bool:
     wanted = {(key.registered.key_id, ACTIVE)} if key.registered else set()
     return all({(h.key_id, h.state) for h in _counting(k)} == wanted for k in key.held.values())
 
@@ -219,19 +222,29 @@ def _active(shares: Iterable[Holding]) -> Holding | None:
 # ---------------------------------------------------------------------- what the log says
 
 
-def _misfit(key: _Key, empty: AbstractSet[PartyId]) -> _Misfit:
+def misfit(key: Key, empty: AbstractSet[PartyId]) -> Misfit:
+    """Why a key whose shares do not fit together cannot be used.
+
+    Args:
+        empty: MPC nodes without any shares.
+    """
     registered = key.registered
     if registered is None:
-        here = [ROLES[party] for party, shares in key.held.items() if _active(shares)]
+        active = {p: present for p, held in key.held.items() if (present := _active(held))}
+        here = [ROLES[party] for party in active]
+        if len(here) == len(MPC_NODES) and len({one.public_key for one in active.values()}) == 1:
+            last = ROLES[min(active, key=lambda party: active[party].recoveries)]
+            text = f"the {last} holds {OLDER}, and it is not registered"
+            return Misfit(text, _files(REGISTRY, last))
         if len(here) == len(MPC_NODES):
             text = "the MPC nodes hold shares of different keys, and neither is registered"
-            return _Misfit(text, _files(REGISTRY, *here))
+            return Misfit(text, _files(REGISTRY, *here), older=False)
         if not here:
             text = "the MPC nodes do not say twice the same about what they hold"
-            return _Misfit(text, _files(*ROLES.values()))
+            return Misfit(text, _files(*map(ROLES.__getitem__, MPC_NODES)), older=False)
         others = [ROLES[party] for party in MPC_NODES if ROLES[party] not in here]
         text = f"the {here[0]} alone holds a share of this key, and it is not registered"
-        return _Misfit(text, _files(REGISTRY, *others))
+        return Misfit(text, _files(REGISTRY, *others))
     found = {party: _instead(shares, registered) for party, shares in key.held.items()}
     text = " and ".join(
         f"the {ROLES[party]} holds {what}{MISSING if party in empty else ''}"
@@ -240,16 +253,18 @@ def _misfit(key: _Key, empty: AbstractSet[PartyId]) -> _Misfit:
     )
     if NEWER in found.values():  # so the others are older
         behind = [ROLES[party] for party, what in found.items() if what != NEWER]
-        return _Misfit(text, _files(REGISTRY, *(behind or map(ROLES.__getitem__, MPC_NODES))))
+        return Misfit(text, _files(REGISTRY, *(behind or map(ROLES.__getitem__, MPC_NODES))))
     if not text:
-        return _Misfit("the MPC nodes do not agree on its record", _files(*ROLES.values()))
-    return _Misfit(text, _files(*(ROLES[party] for party, what in found.items() if what)))
+        files = _files(*map(ROLES.__getitem__, MPC_NODES))
+        return Misfit("the MPC nodes do not agree on its record", files, older=False)
+    older = not {ANOTHER, ANOTHER_KEY} & {*found.values()}
+    return Misfit(text, _files(*(ROLES[party] for party, what in found.items() if what)), older)
 
 
-def _unknown_user(key: _Key, any_users: bool) -> _Misfit:
+def _unknown_user(key: Key, any_users: bool) -> Misfit:
     absent = [ROLES[party] for party, shares in key.held.items() if not _counting(shares)]
     text = f"{file_of(REGISTRY)} does not know the users{'' if any_users else MISSING}"
-    return _Misfit(text, _files(REGISTRY, *absent))
+    return Misfit(text, _files(REGISTRY, *absent))
 
 
 def _files(*roles: str) -> tuple[str, ...]:

@@ -138,6 +138,8 @@ class RegisteredKey:
     record: bytes | None = field(default=None, compare=False, repr=False)
     """``SignedRecord.to_bytes``; None: the key was made by an earlier version, or the record has
     been damaged."""
+    damaged: bool = field(default=False, compare=False)
+    """Whether it has."""
 
 
 class NameUsed(MpcError):
@@ -247,15 +249,19 @@ class Registry:
         """All users."""
         return frozenset(i for (i,) in self._database.rows("SELECT user_id FROM users"))
 
-    def sign_up(self, username: str) -> User:
+    def sign_up(self, username: str, user_id: str | None = None) -> User:
         """Make a user. Names that differ in any character, or in its case, are different.
+
+        Args:
+            user_id: of a user whom an earlier registry knew; a new one by default.
 
         Raises:
             UsageError: the name is not 1 to 64 printable characters.
             UsernameTaken: there is such a user.
+            sqlite3.IntegrityError: the identifier is another user's.
         """
         _check_username(username)
-        user = User(self._rng.bytes(16).hex(), username, self._timestamp())
+        user = User(user_id or self._rng.bytes(16).hex(), username, self._timestamp())
         with self._database.transaction() as cursor:
             if self._user("username", username):
                 raise UsernameTaken("this username is taken")
@@ -339,7 +345,7 @@ class Registry:
                 " ON CONFLICT (user_id, curve) DO UPDATE SET key_id = excluded.key_id,"
                 " public_key = excluded.public_key, recoveries = excluded.recoveries,"
                 " record = excluded.record",
-                astuple(key),
+                astuple(key)[:-1],  # damage is seen when it is read
             )
             cursor.execute("UPDATE attempts SET in_force = 1 WHERE key_id = ?", (key.key_id,))
         return key
@@ -583,7 +589,7 @@ def _as_signed(key: RegisteredKey) -> RegisteredKey:
         return key
     record = _genuine(key.user_id, key.curve, key.record)
     if record is None:
-        return replace(key, record=None)
+        return replace(key, record=None, damaged=True)
     return replace(
         key, key_id=record.key_id, public_key=bytes(record.public_key), recoveries=record.number
     )

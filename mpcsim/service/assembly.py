@@ -125,7 +125,7 @@ def open_gateway(
                 mpc_node = _mpc_node(opened, data, party, end, node_options)
                 port = InProcess(mpc_node, _book(ROLES[party], options))
             else:
-                port = _distant(party, options.mpc_nodes[party], options.link_timeout_s)
+                port = distant(party, options.mpc_nodes[party], options.link_timeout_s)
             grants = GrantIssuer(party, own, _part(rng, f"{ROLES[party]} grants"), now)
             links[party] = Link(
                 port, grants, carrier, timer=options.timer, timeout_s=options.link_timeout_s
@@ -260,7 +260,7 @@ def _book(role: str, options: GatewayOptions) -> Book | None:
     return None if options.log is None else Book(role, options.log, options.timer, options.now)
 
 
-def _distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:
+def distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:
     """An MPC node at an address.
 
     Raises:

@@ -1,0 +1,155 @@
+"""``mpcsim doctor``: whether the gateway's registry and both MPC nodes fit, key by key."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from typing import Any, Final
+
+from mpcsim.cli.ports import mpc_node_address
+from mpcsim.cli.token import add_data
+from mpcsim.errors import UsageError
+from mpcsim.gateway.diagnosis import Finding, Trouble, What
+from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.service.doctor import Doctor, Examined, doctor
+from mpcsim.sim.rich_display import counted
+
+KINDS: Final = ("fit", "stuck", "untold")
+"""How keys are counted: ``untold`` are those of which a part that was not heard has to say more."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="say of every key whether registry and MPC nodes fit; repair the registry",
+        description="On the gateway's machine, beside a running gateway or without one: asks both "
+        "MPC nodes for signed statements of what they hold, and compares. Status 0: all fits; 1: "
+        "something is stuck, or could not be told; 2: it could not be done.",
+        epilog="environment variables: OPERATOR_URL, INSTITUTION_URL, OPERATOR_PORT and "
+        "INSTITUTION_PORT, as for mpcsim gateway",
+    )
+    parser.add_argument("--user", metavar="NAME_OR_ID", help="only this user's keys")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="have the registry follow what both MPC nodes have signed and hold; nothing else is "
+        "written",
+    )
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        type=_name,
+        metavar="USER_ID=NAME",
+        help="with --repair: sign up a user whom the registry does not know any more; repeatable",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="a JSON object a line: each key, then the totals"
+    )
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Examine everything, and tell what was found."""
+    if options.name and not options.repair:
+        raise UsageError("--name goes with --repair")
+    return asyncio.run(_examine(options))
+
+
+async def _examine(options: argparse.Namespace) -> int:
+    addresses = {party: mpc_node_address(party) for party in MPC_NODES}
+    totals: Counter[str] = Counter()
+    users = set()
+    async with doctor(options.data, addresses) as found:
+        found.sign_up(dict(options.name))
+        user_id = None if options.user is None else found.user_id(options.user)
+        async for examined in found.examine(user_id, repair=options.repair):
+            totals[_kind(examined.finding)] += 1
+            totals["repaired"] += examined.repaired
+            users.add(examined.finding.user_id)
+            _tell(_as_json(examined) if options.json else _line(examined))
+        unheard = {ROLES[party]: _told(trouble) for party, trouble in found.unheard.items()}
+        counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
+        counts |= {name: totals[name] for name in (*KINDS, "repaired")}
+        if options.json:
+            _tell({"totals": counts, "unheard": unheard})
+        else:
+            _tell_totals(found, counts)
+    return 1 if totals["stuck"] or unheard else 0
+
+
+def _kind(finding: Finding) -> str:
+    """How a key is counted."""
+    if any(trouble.what is not What.UNHEARD for trouble in finding.troubles):
+        return "stuck"
+    return "untold" if finding.troubles else "fit"
+
+
+def _name(text: str) -> tuple[str, str]:
+    """What argparse is to make of ``USER_ID=NAME``."""
+    user_id, given, name = text.partition("=")
+    if not (given and user_id and name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not USER_ID=NAME")
+    return user_id, name
+
+
+# ---------------------------------------------------------------------- for people
+
+
+def _line(examined: Examined) -> str:
+    finding = examined.finding
+    told = map(_sentence, (*finding.troubles, *finding.notes))
+    troubles = "; ".join([*([] if finding.troubles else ["fits"]), *told])
+    return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{troubles}"
+
+
+def _who(finding: Finding) -> str:
+    name = finding.username
+    return f"{f'user {finding.user_id}' if name is None else name}, {finding.curve}"
+
+
+def _sentence(trouble: Trouble) -> str:
+    if trouble.what is What.UNHEARD:
+        return trouble.text
+    return f"{trouble.text} ({trouble.advice})"
+
+
+def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:
+    for trouble in found.unheard.values():
+        _tell(f"{trouble.text}: {trouble.advice}")
+    keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
+    untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
+    repaired = f", {counts['repaired']} repaired" if counts["repaired"] else ""
+    _tell(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
+
+
+# ---------------------------------------------------------------------- for programs
+
+
+def _as_json(examined: Examined) -> dict[str, Any]:
+    finding = examined.finding
+    return {
+        "user_id": finding.user_id,
+        "username": finding.username,
+        "curve": finding.curve,
+        "key_id": finding.key_id,
+        "fits": not finding.troubles,
+        "repaired": examined.repaired,
+        "troubles": [_told(trouble) for trouble in finding.troubles],
+        "notes": [_told(note) for note in finding.notes],
+    }
+
+
+def _told(trouble: Trouble) -> dict[str, str]:
+    return {"what": trouble.what.value, "text": trouble.text, "advice": trouble.advice}
+
+
+def _tell(what: str | dict[str, Any]) -> None:
+    """In one line; whatever MPC nodes say, nothing in it moves the cursor."""
+    line = json.dumps(what) if not isinstance(what, str) else what
+    sys.stdout.write("".join(char if char.isprintable() else "?" for char in line) + "\n")

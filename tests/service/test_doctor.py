@@ -1,0 +1,449 @@
+"""What the doctor says of three stores, whatever became of them, and what a repair makes good."""
+
+import asyncio
+import re
+import shutil
+import sqlite3
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.gateway.diagnosis import What
+from mpcsim.gateway.links import Link
+from mpcsim.gateway.mpc_nodes import InProcess
+from mpcsim.gateway.registry import Registry
+from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
+from mpcsim.keyshare import Guard
+from mpcsim.mpc_node.identity import Identity
+from mpcsim.rng import SystemRng
+from mpcsim.rpc.database import REGISTRY
+from mpcsim.rpc.errors import unreachable
+from mpcsim.rpc.grants import GrantIssuer
+from mpcsim.rpc.statements import SealKeyStatement, SignedTestimony
+from mpcsim.service import open_mpc_node
+from mpcsim.service.data_folder import read_link, store_file
+from mpcsim.service.doctor import Doctor
+from mpcsim.sim.simulated_network import SimulatedNetwork
+from tests.helpers.gateway import Client, Failed, delivered, reopen
+
+PARTS = ("gateway", *(ROLES[party] for party in MPC_NODES))
+USERS = ("alice", "bob", "carol", "dave")
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory):
+    """Copies of one deployment's folder at two moments, and what users hold at the second.
+
+    Between the two, alice's key was recovered, carol's was made, and dave came and made his.
+    """
+    folder, now = tmp_path_factory.mktemp("past"), tmp_path_factory.mktemp("data")
+    shares, ids = {}, {}
+
+    async def live(*work):
+        with closing(reopen(now)) as gateway:
+            for verb, name in work:
+                client = Client.of(gateway, name)
+                ids[name] = await client.user_id()
+                if verb != "sign up":
+                    shares[name] = await getattr(client, verb)("ed25519")
+
+    asyncio.run(live(("generate", "alice"), ("generate", "bob"), ("sign up", "carol")))
+    shutil.copytree(now, folder / "old")
+    asyncio.run(live(("recover", "alice"), ("generate", "carol"), ("generate", "dave")))
+    shutil.copytree(now, folder / "new")
+    return SimpleNamespace(folder=folder, shares=shares, ids=ids)
+
+
+def put(past, folder, **moments):
+    """The files of a deployment, each as it was at a moment."""
+    for role in PARTS:
+        shutil.rmtree(folder / role, ignore_errors=True)
+        shutil.copytree(past.folder / moments.get(role, "new") / role, folder / role)
+
+
+@contextmanager
+def nodes(folder):
+    """Links to both MPC nodes, with no gateway that would see to anything first."""
+    Guard._known.clear()
+    with ExitStack() as stack:
+        links = {}
+        for party in MPC_NODES:
+            node = stack.enter_context(closing(open_mpc_node(folder, party))).node
+            secret = read_link(folder, REGISTRY, party)
+            issuer = GrantIssuer(party, secret.key, SystemRng(), time.time)
+            links[party] = Link(
+                InProcess(node), issuer, SimulatedNetwork(), timer=time.perf_counter
+            )
+        yield links
+
+
+def found(links, folder, *, user=None, names=None, repair=False):
+    """What the doctor finds, by user; and what it could not ask."""
+
+    async def work():
+        await doctor.begin()
+        doctor.sign_up(names or {})
+        user_id = user and doctor.user_id(user)
+        return [each async for each in doctor.examine(user_id, repair=repair)]
+
+    with closing(Registry(store_file(folder, REGISTRY))) as registry:
+        doctor = Doctor(registry, links, rng=SystemRng(), pause_s=0)
+        looked = [each.finding for each in asyncio.run(work())]
+    return {each.username or each.user_id: each for each in looked}, doctor.unheard
+
+
+def examined(links, folder, **options):
+    """What the doctor says is the matter, by user."""
+    findings, _ = found(links, folder, **options)
+    return {name: whats(finding.troubles) for name, finding in findings.items()}
+
+
+def whats(troubles):
+    return [trouble.what.value for trouble in troubles]
+
+
+def texts(troubles):
+    return [trouble.text for trouble in troubles]
+
+
+async def able(gateway, past):
+    """Who can sign."""
+    found = set()
+    for name in filter(gateway.gateway.registry.user_by_name, USERS):
+        try:
+            await Client.of(gateway, name).check_works(past.shares[name])
+        except Failed:
+            continue
+        found.add(name)
+    return found
+
+
+# ---------------------------------------------------------------------- stores of two moments
+
+EPOCHS = {"alice": (0, 1), "bob": (0, 0), "carol": (None, 0), "dave": (None, 0)}
+"""Which shares of a key there were, at either moment."""
+
+
+def expected(name, moments, repaired):
+    """What must be said of a key, from the moments of the three stores alone."""
+    registry, *nodes = (EPOCHS[name][moment == "new"] for moment in moments)
+    said = []
+    known = name != "dave" or moments[0] == "new" or repaired
+    if {registry, *nodes} == {None}:
+        return None
+    if not known:
+        said.append("user-unknown")
+    latest = max((e for e in (registry, *nodes) if e is not None), default=None)
+    if nodes[0] == nodes[1] == latest:
+        if registry != latest and known and not repaired:
+            said.append("key-unknown" if registry is None else "registry-older")
+    else:
+        said.append("store-older")
+    return said
+
+
+@pytest.mark.parametrize("moments", [*product(("old", "new"), repeat=3)], ids="-".join)
+def test_stores_of_two_moments(tmp_path, past, moments):
+    """As it is; then repaired, which helps whoever can be helped; then with the right files."""
+    put(past, tmp_path, **dict(zip(PARTS, moments, strict=True)))
+
+    def hoped(repaired):
+        said = {name: expected(name, moments, repaired) for name in USERS}
+        if moments[0] == "old" and not repaired:
+            said[past.ids["dave"]] = said.pop("dave")
+        return {name: what for name, what in said.items() if what is not None}
+
+    with nodes(tmp_path) as links:
+        assert examined(links, tmp_path) == hoped(False)
+        names = {past.ids["dave"]: "dave"} if past.ids["dave"] in hoped(False) else {}
+        for _ in range(2):
+            assert examined(links, tmp_path, names=names, repair=True) == hoped(True)
+    fit = {name for name, troubles in hoped(True).items() if not troubles}
+    if "new" not in moments:
+        fit.discard("alice")  # her key fits, as it was before she got what she holds
+    with closing(reopen(tmp_path)) as gateway:
+        assert asyncio.run(able(gateway, past)) == fit
+        assert examined(gateway.links, tmp_path) == hoped(True)
+    put(past, tmp_path)
+    with closing(reopen(tmp_path)) as gateway:
+        assert examined(gateway.links, tmp_path) == {name: [] for name in USERS}
+        assert asyncio.run(able(gateway, past)) == set(USERS)
+
+
+# ---------------------------------------------------------------------- other troubles
+
+
+@pytest.fixture
+def house(tmp_path, past):
+    """The later stores."""
+    put(past, tmp_path)
+    return tmp_path
+
+
+def alone(house, user, **options):
+    """What is the matter with a user's key while no gateway runs."""
+    with nodes(house) as links:
+        findings, _ = found(links, house, user=user, **options)
+    return findings[user].troubles
+
+
+def live(house, work):
+    """Run ``work(gateway, client)`` of alice's with a gateway."""
+
+    async def whole():
+        with closing(reopen(house)) as gateway:
+            await work(gateway, Client.of(gateway, "alice"))
+
+    asyncio.run(whole())
+
+
+def rewrite(folder, role, statement, *values):
+    with closing(sqlite3.connect(store_file(folder, role))) as database:
+        database.execute(statement, values)
+        database.commit()
+
+
+@pytest.mark.parametrize("place", [0.2, 0.4, 0.6, 0.8, 0.999])
+def test_a_damaged_record_is_repaired(house, past, place):
+    """Wherever it is damaged, in what it says or in a signature; and the only one that there is."""
+    with closing(sqlite3.connect(store_file(house, "gateway"))) as database:
+        (record,) = database.execute(
+            "SELECT record FROM keys WHERE user_id = ?", (past.ids["bob"],)
+        ).fetchone()
+    at = int(place * len(record))
+    damaged = record[:at] + bytes([record[at] ^ 1]) + record[at + 1 :]
+    rewrite(house, "gateway", "DELETE FROM keys WHERE user_id != ?", past.ids["bob"])
+    rewrite(house, "gateway", "UPDATE keys SET record = ?", damaged)
+    assert whats(alone(house, "bob")) == ["record-damaged"]
+    assert alone(house, "bob", repair=True) == ()
+    assert alone(house, "bob") == ()
+
+
+def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
+    async def suspend(gateway, client):
+        await client.ask("suspend", await client.suspension(past.shares["alice"]))
+        await delivered(gateway)
+
+    live(house, suspend)
+    said = "this key is suspended at the gateway and the operator and the institution"
+    assert texts(alone(house, "alice")) == [said]
+    assert alone(house, "bob") == ()
+    put(past, house)
+    rewrite(house, "operator", "UPDATE shares SET suspended = ? WHERE curve = 'ed25519'", "why")
+    assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
+
+
+def refusing(link, verb):
+    """From now on, a request for this does not reach an MPC node."""
+    port, handle = link.port, link.port.handle
+
+    async def some(asked, *rest):
+        if asked == verb:
+            raise unreachable(port.me)
+        return await handle(asked, *rest)
+
+    port.handle = some
+
+
+def cut_off(verb, *parties):
+    async def work(gateway, client):
+        session_id, share = await client.begin_recover("ed25519")
+        for party in parties:
+            if verb == "vote":  # what is left open is ended at once if both answer
+                gateway.links[party].down = True
+            refusing(gateway.links[party], verb)
+        with suppress(Failed):
+            await client.activate(session_id, share)
+
+    return work
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_vote_that_is_open_alone(house, past, party):
+    live(house, cut_off("vote", party))
+    (trouble,) = alone(house, "alice")
+    voter = ROLES[5 - party]
+    assert trouble.text.startswith(f"the {voter} alone has voted for newer shares of this key")
+    assert "the next recovery ends it" in trouble.advice
+
+    async def ended(gateway, client):
+        await client.check_works(past.shares["alice"])
+        await client.recover("ed25519")
+
+    live(house, ended)
+    assert alone(house, "alice") == ()
+
+
+@pytest.mark.parametrize("parties", [MPC_NODES, MPC_NODES[:1]])
+def test_votes_of_both_that_nobody_has_carried_on(house, past, parties):
+    live(house, cut_off("activate", *parties))
+    assert whats(alone(house, "alice")) == ["not-yet-in-force"]
+    shutil.copytree(past.folder / "new" / "gateway", house / "gateway", dirs_exist_ok=True)
+    assert whats(alone(house, "alice")) == ["registry-older", "not-yet-in-force"]
+    assert whats(alone(house, "alice", repair=True)) == ["not-yet-in-force"]
+
+    async def started(gateway, client):
+        pass
+
+    live(house, started)
+    assert alone(house, "alice") == ()
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_node_without_its_file_and_one_that_is_down(house, party):
+    role, other = ROLES[party], ROLES[5 - party]
+    with nodes(house) as links:
+        links[party].down = True
+        findings, unheard = found(links, house)
+        assert {name: whats(each.troubles) for name, each in findings.items()} == {
+            name: ["unheard"] for name in USERS
+        }
+        assert texts(unheard.values()) == [f"the {role}'s MPC node cannot be reached"]
+        # The rest is told.
+        rewrite(house, other, "UPDATE shares SET suspended = 'why'")
+        assert whats(found(links, house)[0]["bob"].troubles) == ["unheard", "suspended"]
+    store_file(house, role).unlink()
+    (trouble, _) = alone(house, "bob")
+    assert trouble.what is What.STRANGER
+    assert trouble.text.endswith(" (the file was missing or empty)")
+
+
+class Liar:
+    """An MPC node's port that says something else."""
+
+    def __init__(self, port, identity=None, change=None, times=10**9):
+        self._port, self._identity, self._change = port, identity, change
+        self._times = times
+
+    def __getattr__(self, name):
+        return getattr(self._port, name)
+
+    async def hello(self):
+        hello = await self._port.hello()
+        if self._identity is None:
+            return hello
+        signature = self._identity.sign(SealKeyStatement(hello.party, hello.seal_key))
+        return replace(hello, identity=self._identity.public, signature=signature)
+
+    async def handle(self, verb, grant, body):
+        reply = await self._port.handle(verb, grant, body)
+        if verb != "testify" or not self._times:
+            return reply
+        self._times -= 1
+        said = SignedTestimony.from_bytes(reply)
+        if self._change is not None:
+            said = self._change(said)
+        if self._identity is not None:
+            said = replace(said, signature=self._identity.sign(said.statement))
+        return said.to_bytes()
+
+
+def other_words(said):
+    return replace(said, statement=replace(said.statement, restored=1))
+
+
+def other_nonce(said):
+    return replace(said, statement=replace(said.statement, nonce=bytes(16)))
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+@pytest.mark.parametrize("change", [other_words, other_nonce])
+def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
+    with nodes(house) as links:
+        links[party].port = Liar(links[party].port, change=change)
+        assert examined(links, house) == {name: ["forged"] for name in USERS}
+
+
+def test_an_old_statement_of_its_own_is_no_answer(house):
+    with nodes(house) as links:
+        honest, old = links[OPERATOR].port, []
+
+        def replayed(said):
+            old.append(said)
+            return old[0]
+
+        links[OPERATOR].port = Liar(honest, change=replayed)
+        # The first is its answer, the second look and all other keys get that again.
+        findings = examined(links, house)
+    assert sorted(findings.values()) == [[], *[["forged"]] * 3]
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
+    shutil.copytree(past.folder / "old" / "gateway", house / "gateway", dirs_exist_ok=True)
+    with nodes(house) as links:
+        links[party].port = Liar(links[party].port, identity=Identity.fresh(SystemRng()))
+        before = examined(links, house)
+        assert {*map(tuple, before.values())} == {("stranger",)}
+        assert examined(links, house, repair=True) == before
+
+
+def test_what_is_under_way_is_looked_at_again(house):
+    """A first look that falls between the two votes, for one."""
+    with nodes(house) as links:
+        links[OPERATOR].port = Liar(links[OPERATOR].port, change=other_words, times=1)
+        assert examined(links, house) == {name: [] for name in USERS}
+
+
+def test_it_asks_for_nothing_but_what_is_held(house, past):
+    def rows():
+        return [
+            [*database.iterdump()]
+            for party in MPC_NODES
+            for database in [sqlite3.connect(store_file(house, ROLES[party]))]
+        ]
+
+    shutil.copytree(past.folder / "old" / "gateway", house / "gateway", dirs_exist_ok=True)
+    asked = set()
+    with nodes(house) as links:
+        before = rows()
+        for link in links.values():
+            handle = link.port.handle
+            link.port.handle = lambda verb, *rest, handle=handle: (
+                asked.add(verb) or handle(verb, *rest)
+            )
+        names = {past.ids["dave"]: "dave"}
+        assert examined(links, house, names=names, repair=True) == {name: [] for name in USERS}
+        assert rows() == before
+    assert asked == {"holdings", "testify"}
+
+
+# ---------------------------------------------------------------------- users
+
+
+def test_one_user_by_name_or_identifier(house, past):
+    with nodes(house) as links:
+        for user in ("bob", past.ids["bob"]):
+            assert examined(links, house, user=user) == {"bob": []}
+        with pytest.raises(UsageError, match="no user has the name or the identifier 'nobody'"):
+            examined(links, house, user="nobody")
+
+
+def test_users_are_signed_up_again_under_their_own_name_only(house, past):
+    """Beside a gateway that has them again at once."""
+    shutil.rmtree(house / "gateway")
+    shutil.copytree(past.folder / "old" / "gateway", house / "gateway")
+    dave = past.ids["dave"]
+    refusals = [
+        ({dave: "bob"}, f"the name 'bob' is that of user {past.ids['bob']}"),
+        ({past.ids["bob"]: "robert"}, f"user {past.ids['bob']} is registered as 'bob'"),
+        ({"0" * 32: "eve"}, f"no MPC node that was heard holds a share of user '{'0' * 32}'"),
+        ({dave: ""}, "username: not 1 to 64 printable characters"),
+    ]
+
+    async def works(gateway):
+        await Client.of(gateway, "dave").check_works(past.shares["dave"])
+
+    with closing(reopen(house)) as gateway:
+        for names, refusal in refusals:
+            with pytest.raises(UsageError, match=re.escape(refusal)):
+                found(gateway.links, house, names=names, repair=True)
+        for _ in range(2):
+            findings = examined(gateway.links, house, names={dave: "dave"}, repair=True)
+            assert findings == {name: [] for name in USERS}
+        asyncio.run(works(gateway))
