@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import os
 import re
 import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 import yaml
 
 from mpcsim.cli import main
+from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.mta import schemes
-from mpcsim.service import open_gateway
+from mpcsim.rng import SystemRng
+from mpcsim.service import GatewayOptions, open_gateway, open_mpc_node
+from mpcsim.service.data_folder import prepare
+from mpcsim.service.doctor import Doctor
 from mpcsim.sim.network.files import latencies
 from mpcsim.testing import plugin
+from tests.helpers.gateway import Client
 from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
+from tests.node.harness import PLACES, running
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode, our_app
 
@@ -85,7 +94,38 @@ def executor(stack: ExitStack) -> Mapping[str, Any]:
     return {"here": stack.enter_context(ThreadPoolExecutor(1))}
 
 
+def data_folder(stack: ExitStack) -> Mapping[str, Any]:
+    """A service that keeps its data here: both MPC nodes run, and the gateway when it is used."""
+    data = Path("data").absolute()
+    prepare(data, SystemRng())
+    variables = {"MPCSIM_DATA": str(data)}
+    for party in MPC_NODES:
+        node = stack.enter_context(closing(open_mpc_node(data, party)))
+        served = stack.enter_context(running(node.app, PLACES[1]))
+        variables[f"{ROLES[party].upper()}_URL"] = str(served.client.base_url)
+    stack.enter_context(patch.dict(os.environ, variables))
+    stack.enter_context(patch.dict(Doctor.__init__.__kwdefaults__ or {}, pause_s=0))
+    addresses = {party: variables[f"{ROLES[party].upper()}_URL"] for party in MPC_NODES}
+
+    def make_key(name: str) -> str:
+        async def made() -> str:
+            with closing(open_gateway(data, GatewayOptions(mpc_nodes=addresses))) as gateway:
+                await gateway.gateway.meeting.hold()
+                client = Client.of(gateway, name)
+                await client.generate("ed25519")
+                for link in gateway.links.values():
+                    await link.port.close()
+                return await client.user_id()
+
+        return asyncio.run(made())
+
+    for name in ("alice", "bob"):
+        make_key(name)
+    return {"make_key": make_key}
+
+
 BROUGHT: Mapping[str, Callable[[ExitStack], Mapping[str, Any]]] = {
+    "doctor.md": data_folder,
     "call.md": executor,
     "capacity.md": executor,
     "invariant.md": target,
