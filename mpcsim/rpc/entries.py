@@ -84,7 +84,7 @@ class Entry:
     """Without its query, which may hold anything."""
     clock: Callable[[], float] = time.perf_counter
     kept: bool = False
-    """Whether it becomes a line."""
+    """Whether it goes anywhere: a request has a name in any case."""
     at: float = 0.0
     """When it came: seconds since 1970 UTC;"""
     began: float = 0.0
@@ -154,10 +154,10 @@ class Entry:
 
 
 class Log(Protocol):
-    """Where entries go."""
+    """Where entries go: they are written down, or counted."""
 
-    def put(self, line: Entry) -> None:
-        """Keep an entry whose request has been answered. Does not raise, nor take long."""
+    def put(self, entry: Entry) -> None:
+        """Take an entry whose request has been answered. Does not raise, nor take long."""
         ...
 
     def flush(self) -> None:
@@ -165,27 +165,42 @@ class Log(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class Book:
-    """Where a server's entries go, and by which clocks they are made."""
+    """A server's requests, and the clocks by which they are entered."""
 
-    role: str
-    log: Log
-    clock: Callable[[], float] = time.perf_counter
-    """Monotonic seconds; of the spans, too."""
-    now: Callable[[], float] = time.time
-    """Seconds since 1970 UTC."""
+    def __init__(
+        self,
+        role: str,
+        *logs: Log,
+        clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """
+        Args:
+            logs: where entries go.
+            clock: monotonic seconds; of the spans, too.
+            now: seconds since 1970 UTC.
+        """
+        self.logs = [*logs]
+        """More may join."""
+        self._role = role
+        self._clock = clock
+        self._now = now
 
     def open(self, request_id: str, method: str, path: str) -> Entry:
         """An entry of a request that begins now."""
-        clock = self.clock
-        return Entry(request_id, self.role, method, path, clock, True, self.now(), clock())
+        if not self.logs:
+            return Entry(request_id)
+        clock = self._clock
+        return Entry(request_id, self._role, method, path, clock, True, self._now(), clock())
 
     def close(self, entry: Entry) -> None:
         """The request has been answered, or never will be."""
-        if not entry.whole:
-            entry.ended = entry.clock()
-        self.log.put(entry)
+        if entry.kept:
+            if not entry.whole:
+                entry.ended = entry.clock()
+            for log in self.logs:
+                log.put(entry)
 
 
 CURRENT: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)

@@ -33,11 +33,11 @@ class App(Starlette):
             options: Starlette's.
         """
         super().__init__(**options)
-        self._book = book
+        self.book = book or Book("")
 
     def build_middleware_stack(self) -> ASGIApp:
         app = super().build_middleware_stack()
-        return RequestIds(meter.Metered(app) if meter.ON else app, self._book)
+        return RequestIds(meter.Metered(app) if meter.ON else app, self.book)
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -14,11 +14,11 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mpcsim.rpc.entries import CURRENT, MAX_SAID, Book, Entry
+from mpcsim.rpc.entries import CURRENT, MAX_SAID, Book
 
 HEADER: Final = "X-Request-Id"
 _HEADER: Final = HEADER.lower().encode()
-_ACCEPTED: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
 _CODE: Final = b"x-error-code"
 
 
@@ -30,29 +30,31 @@ def current() -> str | None:
 
 class RequestIds:
     """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
-    with the answer; keeps the request's entry, if there is a book."""
+    with the answer; enters the request into a book."""
 
     def __init__(self, app: ASGIApp, book: Book | None = None) -> None:
         self.app = app
-        self.book = book
+        self.book = book or Book("")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id, book = _request_id(scope), self.book
-        if book is None:
-            entry = Entry(request_id)
+        # Every call counts here: all of this is done for each request of each process.
+        for header, name in scope["headers"]:
+            if header == _HEADER and _accepted(name):
+                break
         else:
-            entry = book.open(request_id, scope["method"], scope["path"])
+            name = os.urandom(8).hex().encode()
+        entry = self.book.open(name.decode(), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 entry.status = message["status"]
-                headers = message.get("headers", ())
+                headers = message["headers"] if "headers" in message else ()  # noqa: SIM401
                 if entry.status >= 400:
                     entry.code = _code(headers)
-                message["headers"] = [*headers, (_HEADER, request_id.encode())]
+                message["headers"] = [*headers, (_HEADER, name)]
             elif entry.kept:
                 if "more_body" not in message or not message["more_body"]:
                     # Before the caller can have it: its log says that it came later.
@@ -67,15 +69,7 @@ class RequestIds:
             await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
-            if book is not None:
-                book.close(entry)
-
-
-def _request_id(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == _HEADER and _ACCEPTED.fullmatch(value):
-            return str(value, "ascii")
-    return os.urandom(8).hex()
+            self.book.close(entry)
 
 
 def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

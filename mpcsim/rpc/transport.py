@@ -12,16 +12,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Protocol, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
-import httpx
+from starlette.datastructures import Headers
 from yarl import URL
 
 from mpcsim.error_codes import HEADER, RETRY_AFTER
 from mpcsim.errors import MpcError
 from mpcsim.rpc import meter, request_ids
 from mpcsim.rpc.carrier import Pieces
+from mpcsim.rpc.errors import INTERNAL_ERROR
 from mpcsim.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 
 KEPT_S: Final = 30.0
@@ -343,46 +344,64 @@ class AsgiTransport:
         body: bytes | None,
         left: asyncio.Event,
     ) -> Reply:
-        request = httpx.Request(method, "http://service" + path, headers=headers, content=body)
-        watched = _Watched(self._app, left)
-        asgi = httpx.ASGITransport(watched, raise_app_exceptions=False)
-        response = await asgi.handle_async_request(request)
-        if watched.broken_off:
-            raise ConnectionLost
-        return Reply.of(response.status_code, await response.aread(), response.headers)
-
-
-class _Watched:
-    """An application, for one request: does it bring its reply to an end? Over a socket the
-    connection would break; as it does if the caller leaves."""
-
-    def __init__(self, app: Any, left: asyncio.Event) -> None:
-        self._app = app
-        self._left = left
-        self.broken_off = False
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        whole = False
-
-        async def received() -> Any:
-            nonlocal whole
-            if whole:
-                await self._left.wait()
-                return {"type": "http.disconnect"}
-            message = await receive()
-            whole = not message.get("more_body", False)
-            return message
-
-        async def sent(message: Any) -> None:
-            more = message.get("more_body", False)
-            self.broken_off = message["type"] == "http.response.start" or more
-            await send(message)
-
+        exchange = _Exchange(body or b"", left)
+        place, _, query = path.partition("?")
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": unquote(place),
+            "raw_path": place.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [(name.lower().encode(), headers[name].encode()) for name in headers],
+            "client": None,
+            "server": ("service", None),
+        }
         try:
-            await self._app(scope, received, sent)
-        finally:
-            if self.broken_off:
-                await send({"type": "http.response.body"})
+            await self._app(scope, exchange.receive, exchange.send)
+        except Exception:
+            # The application has answered and logged it; if not, a server would answer this.
+            if exchange.status is None:
+                return Reply(INTERNAL_ERROR, b"")
+        if exchange.status is None or not exchange.complete:
+            raise ConnectionLost
+        return Reply.of(exchange.status, bytes(exchange.body), exchange.headers)
+
+
+class _Exchange:
+    """One request and its answer, as a server would bring them to an application.
+
+    Does it bring its answer to an end? Over a socket the connection would break; as it does if the
+    caller leaves.
+    """
+
+    def __init__(self, request: bytes, left: asyncio.Event) -> None:
+        self.status: int | None = None
+        self.body = bytearray()
+        self.complete = False
+        self.headers: Mapping[str, str] = {}
+        """Of an error."""
+        self._request: bytes | None = request
+        self._left = left
+
+    async def receive(self) -> dict[str, Any]:
+        if (body := self._request) is None:
+            await self._left.wait()
+            return {"type": "http.disconnect"}
+        self._request = None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if message["status"] >= 300:
+                self.headers = Headers(raw=[*message.get("headers", ())])
+        else:
+            self.body += message.get("body", b"")
+            self.complete = not message.get("more_body", False)
 
 
 _FAILURES: Final = (aiohttp.ClientError, OSError)

@@ -255,9 +255,10 @@ def _mpc_node(
     return node
 
 
-def _book(role: str, options: GatewayOptions) -> Book | None:
+def _book(role: str, options: GatewayOptions) -> Book:
     """Where a service's requests are entered."""
-    return None if options.log is None else Book(role, options.log, options.timer, options.now)
+    logs = () if options.log is None else (options.log,)
+    return Book(role, *logs, clock=options.timer, now=options.now)
 
 
 def distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:

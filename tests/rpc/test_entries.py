@@ -29,7 +29,7 @@ class Kept(list):
 def handled(handle, **asked):
     """What is kept of a request."""
     kept, ticks = Kept(), itertools.count()
-    book = Book("gateway", kept, lambda: next(ticks) / 1e3, lambda: NOON)
+    book = Book("gateway", kept, clock=lambda: next(ticks) / 1e3, now=lambda: NOON)
     app = RequestIds(Starlette(routes=[Route("/{rest:path}", handle, methods=["GET"])]), book)
 
     async def work():
