@@ -16,7 +16,7 @@ import os
 import resource
 import socket
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from http import HTTPStatus
@@ -137,6 +137,7 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
+        self.open: Collection[object] = ()
         self.headers = Waiting(limits.header_s)
         self.transfers = Waiting(limits.body_s)
         """A body is not here whole, or an answer is not taken."""
@@ -155,6 +156,7 @@ class Connections:
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> HttpConnection:
+        self.open = server_state.connections
         return HttpConnection(self, config, server_state, app_state, _loop)
 
     def displace(self) -> bool:

@@ -45,6 +45,8 @@ _OWN_PORTS: Final = range(20_000, 32_000)
 _PLACES: Final = count(secrets.randbelow(len(_OWN_PORTS)))
 """In there, of the next port to look at: a process chooses none twice, and each begins somewhere
 else."""
+METRICS_VARIABLE: Final = "METRICS_PORT"
+"""Of all processes: where it can be looked at; unset or empty: nowhere."""
 DATA_FOLDER: Final = Path(".mpcsim")
 """Where the served system keeps its data."""
 
@@ -65,12 +67,28 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     host: str = HOST
     """Address it listens at."""
+    metrics_port: int | None = None
+    """Where it can be looked at; None: nowhere."""
 
     @property
     def address(self) -> str:
         """Where it is reached from this machine."""
+        return self._at(self.port)
+
+    @property
+    def metrics(self) -> str | None:
+        """Where its figures are, if it shows any."""
+        return None if self.metrics_port is None else f"{self._at(self.metrics_port)}/metrics"
+
+    def _at(self, port: int) -> str:
         host = _EVERYWHERE.get(self.host, self.host)
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """All that it listens at, by the variable that moves each."""
+        more = {} if self.metrics_port is None else {METRICS_VARIABLE: self.metrics_port}
+        return {self.port_variable: self.port, **more}
 
 
 def backend(
@@ -182,19 +200,25 @@ class Running:
         Raises:
             UsageError: its port is taken.
         """
-        try:
-            listen(program.host, program.port).close()
-        except UsageError as error:
-            raise UsageError(
-                f"{program.name}: {error}; {program.port_variable}=... picks another port"
-            ) from None
+        for variable, port in program.ports.items():
+            try:
+                listen(program.host, port).close()
+            except UsageError as error:
+                raise UsageError(
+                    f"{program.name}: {error}; {variable}=... picks another port"
+                ) from None
         self.kill(program.name)
         output = subprocess.DEVNULL if quiet else None
         line, its_end = socket.socketpair()
         with its_end:
             self._processes[program.name] = subprocess.Popen(
                 program.command,
-                env={**os.environ, **self._environment, **program.environment},
+                env={
+                    **os.environ,
+                    METRICS_VARIABLE: str(program.metrics_port or ""),  # each has its own, or none
+                    **self._environment,
+                    **program.environment,
+                },
                 # It ends when this process does.
                 stdin=its_end.fileno(),
                 stdout=output,

@@ -110,7 +110,9 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.settings = settings
+    app.state.gateway = gateway
     app.state.wallet = wallet
+    app.state.book = book
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock)
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.

@@ -10,6 +10,7 @@ told, after the error or in its place, and whether the caller still waits or not
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -100,6 +101,7 @@ class ClientParty(Generic[R]):
         threaded: bool = False,
         suspend: OnCheat | None = None,
         check_token: Callable[[], None] = lambda: None,
+        aborts: Counter[Reason] | None = None,
         rng: Rng | None = None,
     ) -> None:
         """
@@ -111,6 +113,7 @@ class ClientParty(Generic[R]):
             check_token: raises once the caller's token has expired. What comes after that is not
                 looked at: a peer must not learn of it without a session that it is accountable in.
             suspend: called before anyone hears of it.
+            aborts: where one is counted, by reason.
             rng: seals the notices that tell the others.
         """
         self._party = party
@@ -121,6 +124,7 @@ class ClientParty(Generic[R]):
         self._threaded = threaded
         self._suspend = suspend
         self._check_token = check_token
+        self._aborts: Counter[Reason] = Counter() if aborts is None else aborts
         self._rng = rng or SystemRng()
         self._working: asyncio.Future[list[Output[R]]] | None = None
         self._open = False
@@ -217,6 +221,7 @@ class ClientParty(Generic[R]):
 
     async def _abort(self, aborted: Aborted, notices: Mail) -> NoReturn:
         self._open = False
+        self._aborts[aborted.reason] += 1
         telling = self._workers.later(self._tell(aborted, notices))
         raise SessionAborted(aborted, await asyncio.shield(telling))
 

@@ -147,10 +147,24 @@ class GatewayClient:
             UntrustedNode: they are not those that are trusted.
         """
         if self._nodes is None or fresh:
-            found = _hellos(await self._get("/mpc/v1/nodes", None))
-            self._trust.check(found)
-            self._nodes = found
+            self._nodes, _ = await self._met()
         return self._nodes
+
+    async def silent(self) -> list[PartyId]:
+        """Those of the MPC nodes that the gateway cannot reach now, as far as it says so.
+
+        Raises:
+            UntrustedNode: they are not those that are trusted.
+        """
+        self._nodes, said = await self._met()
+        return [party for party in MPC_NODES if said[ROLES[party]].get("answers") is False]
+
+    async def _met(self) -> tuple[Mapping[PartyId, wire.Hello], Mapping[str, Any]]:
+        """Who the MPC nodes are, and all that the gateway says of them."""
+        said = _object(await self._get("/mpc/v1/nodes", None))
+        found = _hellos(said)
+        self._trust.check(found)
+        return found, said
 
     # ------------------------------------------------------------------ about the user
 
@@ -475,8 +489,7 @@ def _members(data: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _hellos(data: bytes) -> Mapping[PartyId, wire.Hello]:
-    said = _object(data)
+def _hellos(said: Mapping[str, Any]) -> Mapping[PartyId, wire.Hello]:
     try:
         return {party: _hello(party, said[ROLES[party]]) for party in MPC_NODES}
     except (KeyError, TypeError, ValueError):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from fastapi import FastAPI
 
 from mpcsim.lifetime import stopped_once
-from mpcsim.listening import affordable, listen, options
+from mpcsim.listening import Connections, affordable, listen, options
 from node.logs import logger
 from node.settings import Settings
 
@@ -17,7 +18,7 @@ SHUTDOWN_S: Final = 60
 """How long requests that run when the node is told to stop may still take."""
 
 
-Application = str | Callable[[], ASGIApp]
+Application = str | Callable[[], FastAPI]
 """Makes it, in each process that serves; its name, or for one process the function itself."""
 FROM_ENVIRONMENT: Final = "node.app:from_environment"
 
@@ -28,9 +29,17 @@ def serve(settings: Settings, application: Application = FROM_ENVIRONMENT) -> No
     Every process reads its settings from the environment again (``node.app.from_environment``).
 
     Raises:
-        UsageError: the port is taken, or the address is not this machine's.
+        UsageError: a port is taken, or the address is not this machine's.
     """
-    with stopped_once(), listen(settings.app_host, settings.app_port) as listening:
+    server = options(affordable(settings.limits))
+    with (
+        stopped_once(),
+        listen(settings.app_host, settings.app_port) as listening,
+        ExitStack() as shown,
+    ):
+        if (port := settings.metrics_port) is not None:  # there is one process, then
+            seen = _seen(application, settings.app_host, port, server["http"])
+            application = shown.enter_context(seen)
         listening.set_inheritable(True)
         logger.info("listens on %s port %d", settings.app_host, settings.app_port)
         uvicorn.run(
@@ -39,6 +48,21 @@ def serve(settings: Settings, application: Application = FROM_ENVIRONMENT) -> No
             fd=listening.fileno(),
             workers=settings.workers,
             log_config=None,
-            **options(affordable(settings.limits)),
+            **server,
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
+
+
+@contextmanager
+def _seen(
+    application: Application, host: str, port: int, connections: Connections
+) -> Iterator[Application]:
+    """The application, which can be looked at."""
+    # Imported here: most are never looked at.
+    from mpcsim.metrics.exposition import exposed
+    from node.app import from_environment
+    from node.metrics import seen
+
+    app = from_environment() if isinstance(application, str) else application()
+    with exposed(app, seen(app), host, port, connections):
+        yield lambda: app

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from mpcsim.errors import Reason
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
@@ -73,6 +75,8 @@ class Sessions:
         self._workers = workers
         self._rng = rng
         self._now = now
+        self.aborts: Counter[Reason] = Counter()
+        """Sessions that a client's party has aborted, by reason."""
 
     def fresh_id(self) -> bytes:
         return self._rng.bytes(SESSION_ID_BYTES)
@@ -122,6 +126,7 @@ class Sessions:
             threaded=threaded,
             suspend=suspend,
             check_token=lambda: self.check_token(caller),
+            aborts=self.aborts,
             rng=self._rng,
         )
 

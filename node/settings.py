@@ -79,6 +79,13 @@ class Settings:
     gateway_timeout_s: float = setting(
         30.0, "GATEWAY_TIMEOUT_S", seconds(600), "How long one request to the gateway may take."
     )
+    metrics_port: int | None = setting(
+        None,
+        "METRICS_PORT",
+        Kind[int | None](whole(1, 65535).parse, "a port number, 1 to 65535"),
+        "Port with figures for Prometheus, GET /metrics, and whether it is ready, GET /ready; "
+        "none without it. For one process only.",
+    )
     workers: int = setting(
         1, "WORKERS", whole(1, 64, "a number of processes"), "Processes that share the port."
     )
@@ -138,7 +145,13 @@ class Settings:
         Raises:
             SettingsError: a variable has an impossible value.
         """
-        return read(cls, environment, limits=read(ConnectionLimits, environment))
+        found = read(cls, environment, limits=read(ConnectionLimits, environment))
+        if found.metrics_port is not None and found.workers > 1:
+            raise SettingsError(
+                "METRICS_PORT needs WORKERS=1: each process would have figures of its own; run "
+                "several nodes, with a port each"
+            )
+        return found
 
     @classmethod
     def variables(cls) -> str:

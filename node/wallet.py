@@ -8,11 +8,11 @@ immutable objects goes when the memory is used again.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from mpcsim.errors import InternalError
+from mpcsim.errors import InternalError, Reason
 from mpcsim.ids import (
     CLIENT,
     HOLDERS,
@@ -138,6 +138,11 @@ class Wallet:
     def argon2(self) -> Argon2Queue:
         """Who computes passwords, and who waits for it."""
         return self._workers.argon2
+
+    @property
+    def aborts(self) -> Mapping[Reason, int]:
+        """Sessions that its parties have aborted, by reason; counted on."""
+        return self._sessions.aborts
 
     async def close(self) -> None:
         """Let what was begun come to an end. The gateway's client stays open."""

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from mpcsim.cli.logs import add_log_format, log_folder, log_format
 from mpcsim.cli.network import add_network, conditions
-from mpcsim.cli.ports import gateway_port, mpc_node_address
+from mpcsim.cli.ports import add_metrics_port, gateway_port, metrics_port, mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.gateway.app import TOKEN_LIFETIME_S
@@ -61,6 +61,7 @@ def add(subparsers: Any) -> None:
         help="both MPC nodes in this process, too: quicker, but one process holds both shares",
     )
     add_options(parser)
+    add_metrics_port(parser)
     add_log_format(parser)
     add_data(parser)
     parser.set_defaults(run=run)
@@ -169,6 +170,7 @@ def run(
         opened: is given the gateway before it serves.
     """
     limits = read(ConnectionLimits, os.environ)
+    shown_at = metrics_port(options)
     log = configure_logs(log_format(options), log_folder(), "gateway")
     under = conditions(options.network)
     gateway = open_gateway(
@@ -197,7 +199,7 @@ def run(
         ),
     )
     opened(gateway)
-    serve(gateway, options.host, gateway_port(), limits)
+    serve(gateway, options.host, gateway_port(), limits, shown_at)
     return 0
 
 

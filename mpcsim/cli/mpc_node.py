@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.cli.logs import add_log_format, log_folder, log_format
-from mpcsim.cli.ports import MPC_NODE_PORTS, mpc_node_port, mpc_node_variable
+from mpcsim.cli.ports import (
+    MPC_NODE_PORTS,
+    add_metrics_port,
+    metrics_port,
+    mpc_node_port,
+    mpc_node_variable,
+)
 from mpcsim.cli.token import add_data
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.listening import ConnectionLimits
@@ -40,6 +46,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("role", choices=PARTIES, help="whose it is")
     parser.add_argument("--host", default=HOST, help="address it listens on (default %(default)s)")
+    add_metrics_port(parser)
     add_log_format(parser)
     add_data(parser)
     parser.set_defaults(run=run)
@@ -64,11 +71,12 @@ def run(
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP; arguments as for the gateway."""
     limits = read(ConnectionLimits, os.environ)
+    shown_at = metrics_port(options)
     log = configure_logs(log_format(options), log_folder(), options.role)
     party: PartyId = PARTIES[options.role]
     node = open_mpc_node(options.data, party, GatewayOptions(log=log, now=now))
     opened(node)
-    serve(node, options.host, mpc_node_port(party), limits)
+    serve(node, options.host, mpc_node_port(party), limits, shown_at)
     return 0
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR, ROLES, PartyId
-from mpcsim.system import HOST
+from mpcsim.system import HOST, METRICS_VARIABLE
 
 GATEWAY_PORT: Final = 9090
 APP_PORT: Final = 9091
 MPC_NODE_PORTS: Final = {OPERATOR: 9092, INSTITUTION: 9093}
 LAB_PORT: Final = 8888
 CONTROL_PORT: Final = 9094
+LAST_PORT: Final = 65535
+METRICS_PORT: Final = 9100
+"""The first of those of serve."""
 
 
 def gateway_port() -> int:
@@ -30,6 +34,29 @@ def mpc_node_address(party: PartyId) -> str:
     return given or f"http://{HOST}:{mpc_node_port(party)}"
 
 
+def add_metrics_port(parser: argparse.ArgumentParser) -> None:
+    """Declare where a process can be looked at."""
+    parser.add_argument(
+        "--metrics-port",
+        type=number,
+        metavar="PORT",
+        help="port with figures for Prometheus, GET /metrics, and whether it is ready, GET /ready "
+        f"(default: {METRICS_VARIABLE}, or none)",
+    )
+
+
+def metrics_port(options: argparse.Namespace) -> int | None:
+    """Where a process is to be looked at; None: nowhere.
+
+    Raises:
+        UsageError: the variable is not a port number.
+    """
+    given: int | None = options.metrics_port
+    if given is None and os.environ.get(METRICS_VARIABLE):
+        return port(METRICS_VARIABLE, 0)
+    return given
+
+
 def mpc_node_variable(party: PartyId, what: str) -> str:
     """An environment variable about an MPC node, ``OPERATOR_PORT`` for one."""
     return f"{ROLES[party].upper()}_{what}"
@@ -41,18 +68,15 @@ def port(variable: str, default: int) -> int:
     Raises:
         UsageError: the variable is not a port number.
     """
-    return number(variable, os.environ.get(variable) or str(default))
+    text = os.environ.get(variable) or str(default)
+    try:
+        return number(text)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{variable} is {error}") from None
 
 
-def number(name: str, text: str) -> int:
-    """A port that is given as text.
-
-    Args:
-        name: of what gives it.
-
-    Raises:
-        UsageError: it is none.
-    """
-    if not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise UsageError(f"{name} is {text!r}, not a port number")
+def number(text: str) -> int:
+    """A port that an option gives."""
+    if not text.isdecimal() or not 1 <= int(text) <= LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r}, not a port number")
     return int(text)

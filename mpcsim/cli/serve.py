@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from mpcsim.cli.ports import (
     APP_PORT,
     CONTROL_PORT,
     GATEWAY_PORT,
+    LAST_PORT,
+    METRICS_PORT,
     gateway_port,
     mpc_node_port,
     number,
@@ -30,11 +32,12 @@ from mpcsim.cli.ports import (
 )
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
-from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.lifetime import stopped_once
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import pins
+from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
 from mpcsim.rpc.wire import HELLO_PATH, Hello
 from mpcsim.service.data_folder import logs_in
@@ -44,6 +47,7 @@ from mpcsim.sim.scenario import Scenario
 from mpcsim.system import (
     DATA_FOLDER,
     HOST,
+    METRICS_VARIABLE,
     Program,
     Revival,
     Running,
@@ -53,6 +57,8 @@ from mpcsim.system import (
 )
 
 DEMO_USER: Final = "alice"
+SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
+"""Processes with metrics, in the order of their ports."""
 CHECK_S: Final = 0.3
 """How often the processes are looked at."""
 
@@ -73,11 +79,18 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--control",
         nargs="?",
-        type=_control_port,
+        type=number,
         const=CONTROL_PORT,
         metavar="PORT",
         help="let mpcsim control break this service on purpose, over a port of this machine's "
         "loopback (default %(const)s) with a token of its own; never where it matters",
+    )
+    parser.add_argument(
+        "--metrics",
+        action="store_true",
+        help="figures for Prometheus (/metrics), and whether each process is ready (/ready), at "
+        f"four ports from {METRICS_VARIABLE} ({METRICS_PORT}) on: node, gateway, operator, "
+        "institution",
     )
     gateway.add_options(parser)
     add_log_format(parser)
@@ -159,6 +172,7 @@ def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Start
 
 def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | None) -> Revival:
     app_port = port("APP_PORT", APP_PORT)
+    shown = _metrics_ports(options)
     found = backend(
         options.data,
         gateway.given(options),
@@ -166,11 +180,15 @@ def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | Non
         mpc_node_ports={party: mpc_node_port(party) for party in MPC_NODES},
         host=options.host,
     )
-    *mpc_nodes, at = map(starter.program, found)
+
+    def program(wanted: Program) -> Program:
+        return starter.program(replace(wanted, metrics_port=shown.get(wanted.name)))
+
+    *mpc_nodes, at = map(program, found)
     programs = [*mpc_nodes, at]
     starter.start(*programs)
     if not options.gateway_only:
-        node = starter.program(node_program(app_port, at, _pinned(mpc_nodes)))
+        node = program(node_program(app_port, at, _pinned(mpc_nodes)))
         programs.append(node)
         starter.start(node)
     apart = "none simulated"
@@ -185,6 +203,8 @@ def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | Non
             starter.processes.start(lab)
             lines.append(f"{'lab':<12} {address}")
     lines.append(f"{'network':<12} {apart}")
+    seen = [(each.name, each.metrics) for each in programs if each.metrics]
+    lines += [f"{'metrics':<12} {address}  ({name}; /ready)" for name, address in seen]
     if control := starter.announce():
         command = _command("control", "status", *_data_option(options.data))
         lines.append(f"{'control':<12} {control}  ({command})")
@@ -196,11 +216,18 @@ def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | Non
     return Revival(starter.processes, mpc_nodes)
 
 
-def _control_port(text: str) -> int:
-    try:
-        return number("--control", text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
+    """Where each process can be looked at, by its name; nowhere unless it is asked for.
+
+    Raises:
+        UsageError: the variable is not a port number, or there are too few from there on.
+    """
+    if not (options.metrics or os.environ.get(METRICS_VARIABLE)):
+        return {}
+    first = port(METRICS_VARIABLE, METRICS_PORT)
+    if first + len(SHOWN) - 1 > LAST_PORT:
+        raise UsageError(f"{METRICS_VARIABLE} is {first}: {len(SHOWN)} ports are needed from there")
+    return {name: first + n for n, name in enumerate(SHOWN)}
 
 
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:

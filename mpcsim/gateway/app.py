@@ -76,7 +76,7 @@ def create_app(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
     book: Book | None = None,
-) -> Starlette:
+) -> App:
     """The application.
 
     Args:
@@ -269,6 +269,7 @@ class _Api:
                     "seal_key": hello.seal_key.hex(),
                     "signature": hello.signature.hex(),
                     "boot": hello.boot.hex(),
+                    "answers": self._gateway.links[party].answers,
                 }
                 for party, hello in (await self._gateway.hellos()).items()
             }

@@ -35,6 +35,16 @@ class KeyQueue:
         """Whether somebody holds the key."""
         return key in self._lines
 
+    @property
+    def held(self) -> int:
+        """How many places are taken, of all keys together."""
+        return sum(list(self._held.values()))
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for one."""
+        return sum(map(len, list(self._lines.values())))
+
     async def take(
         self, key: Hashable, gone: Callable[[], Awaitable[None]] | None = None
     ) -> Callable[[], None]:

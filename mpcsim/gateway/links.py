@@ -99,6 +99,8 @@ class Link:
         self.timeout_s = timeout_s
         self.down = False
         """True: nothing gets through."""
+        self.answers = False
+        """Whether the node did when it was last asked who it is."""
         self._issuer = issuer
         self._carrier = carrier
         self._timer = timer
@@ -245,6 +247,22 @@ class Link:
         """Who the node is, as it last said; None: it has not been heard of yet."""
         return self._hello
 
+    async def reached(self) -> wire.Hello:
+        """Who the node says that it is, now.
+
+        Raises:
+            LinkFailed: it cannot be reached.
+        """
+        try:
+            if self.down:
+                raise unreachable(self.port.me)
+            self._hello = await self.port.hello()
+        except LinkFailed:
+            self.answers = False
+            raise
+        self.answers = True
+        return self._hello
+
     async def hello(self, *, fresh: bool = False) -> wire.Hello:
         """Who the node is, as far as is known.
 
@@ -256,9 +274,7 @@ class Link:
         """
         if fresh or self._hello is None:
             try:
-                if self.down:
-                    raise unreachable(self.port.me)
-                self._hello = await self.port.hello()
+                return await self.reached()
             except LinkFailed:
                 if self._hello is None:
                     raise

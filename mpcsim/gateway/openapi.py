@@ -213,6 +213,11 @@ _SCHEMAS: Final[dict[str, Schema]] = {
                 "seal_key": {"type": "string", "description": "X25519; halves are sealed to it."},
                 "signature": {"type": "string", "description": "The identity's, of the seal key."},
                 "boot": {"type": "string", "description": "Another one after every start."},
+                "answers": {
+                    "type": "boolean",
+                    "description": "Whether it could be reached just now; the rest is what it last "
+                    "said.",
+                },
             }
         ),
     },

@@ -235,6 +235,11 @@ class Registry:
         """End the use of the database."""
         self._database.close()
 
+    @property
+    def database(self) -> Database:
+        """For whoever looks at the files, not at what is in them."""
+        return self._database
+
     def deployment(self) -> Deployment | None:
         """What the registry is part of, if that has been written."""
         return self._database.deployment()

@@ -12,6 +12,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Coroutine,
     Hashable,
     Mapping,
@@ -160,6 +161,16 @@ class Sessions:
     def queues(self) -> Mapping[str, KeyQueue]:
         """Who has which key to themselves, by what they do with it."""
         return {"signing": self._signing, "making": self._making}
+
+    @property
+    def makings(self) -> KeyQueue:
+        """Whose turn it is to make a key, any key."""
+        return self._makings
+
+    @property
+    def open(self) -> Collection[Session]:
+        """All of them, as they are now."""
+        return list(self._sessions.values())
 
     def of_key(self, key_id: str) -> list[Session]:
         """Those that act on a key, or replace it."""

@@ -179,6 +179,11 @@ class Suspensions:
                 self._asked.setdefault(at, asyncio.Event())
                 self._untold[at] = asyncio.get_running_loop().create_task(self._deliver(at))
 
+    @property
+    def undelivered(self) -> int:
+        """How many notices an MPC node has yet to acknowledge."""
+        return sum(len(_untold(self._notices.get(at, {}))) for at in list(self._untold))
+
     async def stop(self) -> None:
         """Deliver nothing more, in this process."""
         tasks = [task for task in self._untold.values() if task is not None]
@@ -234,7 +239,7 @@ class Suspensions:
 
 
 def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:
-    return [notice for notice in notices.values() if notice.opened is None]
+    return [notice for notice in list(notices.values()) if notice.opened is None]
 
 
 def _named(at: Occasion) -> str:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ from typing import Any, Final
 
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.error_codes import Code
-from mpcsim.errors import Aborted, Consequence, InvalidEncoding, UsageError
+from mpcsim.errors import Aborted, Consequence, InvalidEncoding, Reason, UsageError
 from mpcsim.ids import (
     BOOT_BYTES,
     CLIENT,
@@ -192,6 +192,8 @@ class MpcNode:
         """Of all the above, and of randomness; never held while the disk is waited for."""
         self._settling = threading.Lock()
         """Held while shares are prepared or dropped; taken before the other."""
+        self.aborts: Counter[Reason] = Counter()
+        """Sessions that this node has aborted, by reason, since it was made."""
         self._verbs: Mapping[str, Callable[[Grant, bytes], wire.Body | None]] = {
             "open": self._open,
             "generate": self._generate,
@@ -220,6 +222,24 @@ class MpcNode:
     def verbs(self) -> frozenset[str]:
         """What the gateway may ask for."""
         return frozenset(self._verbs)
+
+    @property
+    def store(self) -> ShareStore:
+        return self._store
+
+    @property
+    def sessions(self) -> int:
+        """How many are open."""
+        return len(self._sessions)
+
+    @property
+    def stranger(self) -> str | None:
+        """What it lacks to make keys: to have met the other MPC node."""
+        try:
+            self._peer.identity()
+        except NodeFailed as failed:
+            return str(failed)
+        return None
 
     def quick(self, verb: str, body: bytes) -> bool:
         """Whether a request computes for a few milliseconds and does not wait for the disk, so that
@@ -707,6 +727,8 @@ class MpcNode:
         key_id = session.key_id
         signing = session.party.definition is not reshare.RESHARE
         LOG.warning("%s %s: %s", ROLES[self.me], session.party.definition.name, aborted)
+        with self._lock:
+            self.aborts[aborted.reason] += 1
         if key_id is None or not signing or aborted.consequence is Consequence.RETRY:
             return
         # Stop working with the culprit: it holds the other share that this key signs with.

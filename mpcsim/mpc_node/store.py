@@ -55,6 +55,7 @@ CREATE TABLE IF NOT EXISTS shares (
 CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
 CREATE UNIQUE INDEX IF NOT EXISTS one_voted ON shares (user_id, curve) WHERE state = 'voted';
 CREATE INDEX IF NOT EXISTS prepared ON shares (key_id) WHERE state = 'prepared';
+CREATE INDEX IF NOT EXISTS states ON shares (state, suspended);
 CREATE TABLE IF NOT EXISTS signed (
     key_id  TEXT NOT NULL,
     user_id TEXT NOT NULL,
@@ -200,6 +201,11 @@ class ShareStore:
         except StoreFailed as error:
             raise UsageError(f"share store {error}") from error
 
+    @property
+    def database(self) -> Database:
+        """For whoever looks at the files, not at what is in them."""
+        return self._database
+
     def deployment(self) -> Deployment | None:
         """What the store is part of, if that has been written."""
         return self._database.deployment()
@@ -227,6 +233,16 @@ class ShareStore:
                 limit,
             )
         ]
+
+    def counts(self) -> list[tuple[str, bool, int]]:
+        """How many shares are here: state, whether suspended, number. From an index, and only if
+        anything has been written since: it may be asked often."""
+
+        def read() -> list[tuple[str, bool, int]]:
+            query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
+            return [(state, bool(held), n) for state, held, n in self._database.rows(query)]
+
+        return self._database.at_hand("counts", read)
 
     def seal_key(self, rng: Rng) -> SealKey:
         """The node's, made before its first share: secret and public half.

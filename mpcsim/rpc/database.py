@@ -9,7 +9,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -25,6 +25,8 @@ AT_HAND: Final = 10_000
 """Answers kept at hand while nothing is written."""
 BUSY_S: Final = 5.0
 """How long to wait for another process that writes."""
+PROBING_S: Final = 1.0
+"""The same for whoever only wants to know whether something could be written."""
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
@@ -260,6 +262,41 @@ class Database:
                 raise StoreFailed(self._path, StoreTrouble.LOCKED)
             self.remembers = False
 
+    # ------------------------------------------------------------------ the files, from outside
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the files that are there: ``database``, and ``log``, that of writes. None for a
+        store in memory."""
+        found = {}
+        for name, path in zip(("database", "log"), self._files, strict=False):
+            with suppress(OSError):
+                found[name] = os.stat(path).st_size
+        return found
+
+    def free_bytes(self) -> int | None:
+        """Room on the disk; None: there is no file, or the disk does not say."""
+        return _room(Path(self._path).parent) if self._files else None
+
+    def not_writable(self) -> StoreFailed | None:
+        """Why nothing could be written now; None: it could. Nothing is: the right to write is taken
+        and given back at once, over a connection of its own, for which no other of this process
+        waits."""
+        if not self._files:
+            return None
+        try:
+            with self._explaining():
+                os.stat(self._path)  # opening it would make a new one
+                if not os.access(self._path, os.W_OK):
+                    raise PermissionError(errno.EACCES, "")
+                if _no_space(Path(self._path).parent):
+                    raise OSError(errno.ENOSPC, "")
+                with closing(_connect(self._path, PROBING_S)) as probing:
+                    probing.execute("BEGIN IMMEDIATE")
+                    probing.execute("ROLLBACK")
+        except StoreFailed as failed:
+            return failed
+        return None
+
     def close(self) -> None:
         with self._writing, self._reading:
             self._reader.close()
@@ -327,13 +364,19 @@ def _may_be_written(error: BaseException) -> bool:
 def _no_space(folder: Path) -> bool:
     """Whether a disk is full. SQLite says so of a full one only where it writes to the file itself
     or its log."""
+    room = _room(folder)
+    return room is not None and room < SMALLEST_WRITE
+
+
+def _room(folder: Path) -> int | None:
+    """Bytes that are free on a disk."""
     try:
         found = os.statvfs(folder)
     except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < SMALLEST_WRITE
+        return None
+    return found.f_bavail * found.f_frsize
 
 
-def _connect(path: Path | str) -> sqlite3.Connection:
+def _connect(path: Path | str, patience_s: float = BUSY_S) -> sqlite3.Connection:
     # Transactions are written out above: begun explicitly, never by the driver.
-    return sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)

@@ -8,9 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from starlette.applications import Starlette
+from typing import TYPE_CHECKING, Any
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway import limits
@@ -37,6 +35,7 @@ from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.entries import Book
 from mpcsim.rpc.grants import GrantIssuer, Keyring
+from mpcsim.rpc.http import App
 from mpcsim.rpc.transport import HttpTransport, Limits
 from mpcsim.service.data_folder import LinkSecret, claimed, prepare, ring, store_file
 from mpcsim.service.deployment import belong
@@ -44,12 +43,15 @@ from mpcsim.service.options import DEFAULTS, GatewayOptions
 from mpcsim.service.transit import Transit
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
+if TYPE_CHECKING:
+    from mpcsim.metrics.exposition import Seen
+
 
 @dataclass
 class OpenGateway:
     """A gateway that answers, and what an experiment may want to reach into."""
 
-    app: Starlette
+    app: App
     """The HTTP interface, for any ASGI server or client."""
     gateway: Gateway
     issuer: TokenKeys
@@ -79,6 +81,14 @@ class OpenGateway:
         registry = self.gateway.registry
         user = registry.user_by_name(username) or registry.sign_up(username)
         return self.issuer.access(user.user_id, user.username, lifetime_s or self.token_lifetime_s)
+
+    def seen(self) -> Seen:
+        """What can be seen of it, if it is called before it serves."""
+        # Imported here: most are never looked at.
+        from mpcsim.service.metrics import of_gateway
+
+        here = [link.node for link in self.links.values() if isinstance(link.port, InProcess)]
+        return of_gateway(self.app, self.gateway, here)
 
     def close(self) -> None:
         """Close the stores."""
@@ -193,9 +203,16 @@ def open_gateway(
 class OpenMpcNode:
     """An MPC node that answers, in a process of its own."""
 
-    app: Starlette
+    app: App
     node: MpcNode
     _opened: ExitStack = field(repr=False)
+
+    def seen(self) -> Seen:
+        """What can be seen of it, if it is called before it serves."""
+        # Imported here: most are never looked at.
+        from mpcsim.service.metrics import of_mpc_node
+
+        return of_mpc_node(self.app, self.node)
 
     def close(self) -> None:
         """Close its store."""

@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mpcsim import __version__
 from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
@@ -40,7 +41,7 @@ from mpcsim.system import (
     node_program,
     running,
 )
-from tests.helpers.processes import PORTS
+from tests.helpers.processes import PORTS, until
 
 CHOSEN = (
     "--queue=3",
@@ -76,6 +77,8 @@ class System:
     programs: tuple[Program, Program]
     """Gateway and node."""
     data: Path
+    looked_at: tuple[Program, ...]
+    """All four, which show their metrics."""
 
     @property
     def gateway(self) -> str:
@@ -85,11 +88,12 @@ class System:
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     data = tmp_path_factory.mktemp("system") / "data"
-    *mpc_nodes, gateway = backend(data)
-    node = node_program(free_port(), gateway)
+    programs = [replace(program, metrics_port=free_port()) for program in backend(data)]
+    gateway = programs[-1]
+    node = replace(node_program(free_port(), gateway), metrics_port=free_port())
     with running() as processes:
-        processes.start(*mpc_nodes, gateway, node)
-        yield System((gateway, node), data)
+        processes.start(*programs, node)
+        yield System((gateway, node), data, (*programs, node))
 
 
 @pytest.mark.parametrize(
@@ -246,6 +250,62 @@ def test_other_platforms_are_not():
         require_posix(platform)
 
 
+def test_every_process_can_be_looked_at(system):
+    for program in system.looked_at:
+        assert program.metrics is not None
+        text = httpx.get(program.metrics, trust_env=False).text
+        assert f'mpcsim_build_info{{part="{program.name}",version="{__version__}"}} 1.0' in text
+        assert "\nprocess_cpu_seconds_total " in text
+        until(lambda at=program.metrics: ready(at))
+
+
+def ready(metrics):
+    answer = httpx.get(metrics.replace("/metrics", "/ready"), trust_env=False)
+    return answer.status_code == 200 and answer.json()["ready"]
+
+
+def test_serve_says_which_metrics_port_is_taken(monkeypatch, capsys, tmp_path):
+    for variable in PORTS:
+        monkeypatch.setenv(variable, str(free_port()))
+    with listen(HOST, free_port()) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("METRICS_PORT", str(port - 2))  # the third is the operator's
+        assert main(["serve", "--data", str(tmp_path)]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said == (
+        f"mpcsim serve: error: operator: cannot listen on {HOST} port {port}: Address already in "
+        "use; METRICS_PORT=... picks another port"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "said"),
+    [
+        ("serve", "65533", "METRICS_PORT is 65533: 4 ports are needed from there"),
+        ("serve", "no", "METRICS_PORT is 'no', not a port number"),
+        ("gateway", "70000", "METRICS_PORT is '70000', not a port number"),
+        ("mpc-node operator", "-1", "METRICS_PORT is '-1', not a port number"),
+    ],
+)
+def test_a_metrics_port_that_is_none(command, first, said, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("METRICS_PORT", first)
+    assert main([*command.split(), "--data", str(tmp_path / "data")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
+    def ports(**asked):
+        return serve_command._metrics_ports(argparse.Namespace(**asked))
+
+    monkeypatch.delenv("METRICS_PORT", raising=False)
+    assert ports(metrics=False) == {}
+    names = ["node", "gateway", "operator", "institution"]
+    assert ports(metrics=True) == dict(zip(names, range(9100, 9104), strict=True))
+    monkeypatch.setenv("METRICS_PORT", "20100")
+    assert ports(metrics=False) == dict(zip(names, range(20100, 20104), strict=True))
+
+
 def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
     with listen(HOST, 0) as other:
         port = other.getsockname()[1]
@@ -267,7 +327,7 @@ def test_a_port_that_is_none(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_serve_stops_everything_when_one_part_ends(tmp_path):
-    ports = {name: str(free_port()) for name in PORTS}
+    ports = {name: str(free_port()) for name in (*PORTS, "METRICS_PORT")}
     command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
     command += ["--network", NETWORK, "--log-format", "json"]
     serve = subprocess.Popen(
@@ -293,12 +353,16 @@ def test_serve_stops_everything_when_one_part_ends(tmp_path):
         assert printed.stdout.count(".") == 2
         address = f"http://{HOST}:{ports['APP_PORT']}"
         assert httpx.get(address, trust_env=False).status_code == 200
+        shown = [f"http://{HOST}:{int(ports['METRICS_PORT']) + n}/metrics" for n in range(4)]
+        for metrics in shown:
+            until(lambda at=metrics: ready(at))
         serve.send_signal(signal.SIGTERM)
         _, err = serve.communicate(timeout=30)
         assert serve.returncode == 0
         assert "stopping" in err
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(address, trust_env=False)
+        for gone in (address, *shown):
+            with pytest.raises(httpx.ConnectError):
+                httpx.get(gone, trust_env=False)
     finally:
         if serve.poll() is None:
             serve.kill()

@@ -97,6 +97,8 @@ def test_a_cheat_is_remembered_until_the_key_is_recovered(
             await suspended(gateway, client, share, party, why)
             assert not gateway.gateway.sessions._sessions
             assert not gateway.links[party].node._sessions
+            (reason,) = gateway.links[party].node.aborts.elements()
+            assert why.startswith(reason.text)
             return share
 
     async def later(share):

@@ -107,6 +107,7 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
                         await taking
             assert all(not taking.done() for taking in line)
             assert queue.taken("key") == bool(holding)
+            assert (queue.held, queue.waiting) == (len(holding), len(line))
         for taking in line:
             taking.cancel()
         await asyncio.gather(*line, return_exceptions=True)

@@ -120,9 +120,13 @@ def test_a_node_out_of_reach_hears_of_it_later(down):
         while at_the_nodes(gateway)[5 - down] is None:
             await asyncio.sleep(0.01)
         assert at_the_nodes(gateway)[down] is None
+        while gateway.gateway.suspensions.undelivered > 1:  # it is to be written down, too
+            await asyncio.sleep(0.01)
+        assert gateway.gateway.suspensions.undelivered == 1
         await refused(client, share)
         gateway.links[down].down = False
         await delivered(gateway)
+        assert gateway.gateway.suspensions.undelivered == 0
         assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
         await refused(client, share)
         await heals(client, share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,8 @@ class Peers:
     """Gets the number of the post, and the client's mail."""
     fail: Callable[[int], BaseException | None] = lambda number: None
     told: list[tuple[str, object]] = field(default_factory=list)
+    aborts: Counter[Reason] = field(default_factory=Counter)
+    """By the client."""
 
     def start(self) -> list[bytes]:
         return self._carry([(m, o) for m, p in self.parties.items() for o in p.start()])
@@ -138,6 +141,7 @@ def drive(
             timing=Timing(),
             threaded=threaded,
             suspend=peers.suspend,
+            aborts=peers.aborts,
         )
         try:
             async with client:
@@ -359,6 +363,7 @@ def test_what_must_not_be_tried_again_is_acted_on_before_anyone_hears():
     peers, result = drive("ecdsa", "secp256k1", prepare)
     assert isinstance(result, SessionAborted)
     assert result.aborted.reason is Reason.OT_EXTENSION_CHECK
+    assert peers.aborts == {Reason.OT_EXTENSION_CHECK: 1}
     assert peers.told == [("post", 1), ("suspend", 2), ("post", 2)]
     assert result.message.endswith(
         "; party 2 (operator); recover the key before it signs again; it is suspended until then"

@@ -239,13 +239,15 @@ def test_no_http():
     assert list(json.loads(body)) == ["error"]
 
 
-def test_a_taken_port():
+@pytest.mark.parametrize(("variable", "what"), [("APP_PORT", ""), ("METRICS_PORT", "metrics: ")])
+def test_a_taken_port(variable, what):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        ended = subprocess.run(**command(APP_PORT=str(port)), timeout=PATIENCE_S, check=False)
+        port = str(taken.getsockname()[1])
+        ports = {"APP_PORT": str(free_port()), variable: port}
+        ended = subprocess.run(**command(**ports), timeout=PATIENCE_S, check=False)
     assert ended.returncode == 1
     assert ended.stdout == (
-        f"node: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+        f"node: {what}cannot listen on 127.0.0.1 port {port}: Address already in use\n"
     )
 
 

@@ -22,6 +22,7 @@ def test_everything_set():
             "BUILD_TYPE": "release",
             "GATEWAY_TIMEOUT_S": "2.5",
             "WORKERS": "3",
+            "METRICS_PORT": "",
             "LOG_LEVEL": "debug",
             "LOG_FORMAT": "Json",
             "MPC_NODE_KEYS": f"operator={64 * '1'},institution={64 * 'a'}",
@@ -39,6 +40,12 @@ def test_everything_set():
         log_format="json",
         mpc_node_keys={OPERATOR: b"\x11" * 32, INSTITUTION: b"\xaa" * 32},
     )
+
+
+def test_metrics_are_of_one_process():
+    assert Settings.from_environment({"METRICS_PORT": "9100"}).metrics_port == 9100
+    with pytest.raises(SettingsError, match=r"^METRICS_PORT needs WORKERS=1: "):
+        Settings.from_environment({"METRICS_PORT": "9100", "WORKERS": "2"})
 
 
 def test_empty_is_unset():
@@ -62,6 +69,8 @@ def test_empty_is_unset():
         ("GATEWAY_TIMEOUT_S", "nan"),
         ("GATEWAY_TIMEOUT_S", "601"),
         ("WORKERS", "0"),
+        ("METRICS_PORT", "0"),
+        ("METRICS_PORT", "prometheus"),
         ("WORKERS", "many"),
         ("LOG_LEVEL", "loud"),
         ("LOG_FORMAT", "xml"),

@@ -30,6 +30,7 @@ from mpcsim.service.doctor import Doctor
 from mpcsim.sim.network.files import latencies
 from mpcsim.testing import plugin
 from tests.helpers.gateway import Client
+from tests.helpers.looked_at import looked_at
 from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
 from tests.node.harness import PLACES, running
@@ -124,12 +125,17 @@ def data_folder(stack: ExitStack) -> Mapping[str, Any]:
     return {"make_key": make_key}
 
 
+def seen(stack: ExitStack) -> Mapping[str, Any]:
+    return {"addresses": stack.enter_context(looked_at()).ports}
+
+
 BROUGHT: Mapping[str, Callable[[ExitStack], Mapping[str, Any]]] = {
     "doctor.md": data_folder,
     "call.md": executor,
     "capacity.md": executor,
     "invariant.md": target,
     "implementation.md": service,
+    "metrics.md": seen,
 }
 
 

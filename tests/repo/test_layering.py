@@ -25,6 +25,7 @@ LAYERS: list[list[str]] = [
     ["protocol"],
     ["protocols"],
     ["vault", "garbage", "lifetime", "listening", "rpc"],
+    ["metrics"],
     ["runner", "sample_keys", "sim"],
     ["smart_account", "stories"],
     # An MPC node believes nobody, the gateway least of all: neither imports the other.

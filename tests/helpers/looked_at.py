@@ -1,0 +1,74 @@
+"""A whole service in this process that can be looked at: node, gateway, both MPC nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from mpcsim.listening import ConnectionLimits, Connections
+from mpcsim.metrics.exposition import exposed
+from mpcsim.rpc.transport import AsgiTransport
+from mpcsim.service import OpenGateway, open_gateway
+from mpcsim.system import HOST, free_port
+from node.app import create_app
+from node.gateway_client import GatewayClient
+from node.metrics import seen
+from node.wallet import Wallet
+from tests.node.harness import CHEAP, PASSWORD, SETTINGS, Api, Loop, answer
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@dataclass
+class LookedAt:
+    api: Api
+    gateway: OpenGateway
+    ports: dict[str, str]
+    """Addresses at which node and gateway can be looked at."""
+
+    def samples(self, part: str) -> Samples:
+        """What is shown of a part, as the client library's own parser reads it."""
+        text = httpx.get(f"{self.ports[part]}/metrics", trust_env=False).text
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
+
+
+@contextmanager
+def looked_at() -> Iterator[LookedAt]:
+    """With a key on ed25519, which has signed three times."""
+    loop, gateway, lifespans = Loop(), open_gateway(), AsyncExitStack()
+    client = GatewayClient(AsgiTransport(gateway.app))
+    app = create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
+    with ExitStack() as opened:
+        opened.callback(loop.close)
+        opened.callback(gateway.close)
+        ports = {}
+        for name, what, of in (
+            ("gateway", gateway.app, gateway.seen()),
+            ("node", app, seen(app)),
+        ):
+            port, connections = free_port(), Connections(ConnectionLimits())
+            opened.enter_context(exposed(what, of, HOST, port, connections))
+            ports[name] = f"http://{HOST}:{port}"
+            loop.run(lifespans.enter_async_context(what.router.lifespan_context(what)))
+        opened.callback(lambda: loop.run(lifespans.aclose()))
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://node")
+        opened.callback(lambda: loop.run(http.aclose()))
+        found = LookedAt(Api(app, loop, http), gateway, ports)
+        alice = found.api.as_user(gateway.token("alice"))
+        new = {"curve": "ed25519", "password": PASSWORD}
+        share = answer(alice.post("/v3/wallet/generate", new))
+        for _ in range(3):
+            answer(alice.post("/v3/wallet/sign", {**share, "message": "11" * 32}))
+        yield found
