@@ -91,7 +91,7 @@ def create_app(
         if log is not None:
             log.flush()  # the server may end this process by a signal
 
-    book = Book("node", *(() if log is None else (log,)), clock=clock, now=now)
+    book = Book("node", log, clock=clock, now=now)
     app = NodeApp(
         title=TITLE,
         version=__version__,

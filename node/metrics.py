@@ -50,7 +50,7 @@ def seen(app: FastAPI) -> Seen:
     """
     wallet = app.state.wallet
     requests = Requests(named([*routes.public.routes, *routes.wallet.routes]))
-    app.state.book.logs.append(requests)
+    app.state.book.counters.append(requests.count)
     collectors = [requests, Passwords(wallet.argon2), Aborts({ROLES[CLIENT]: wallet.aborts})]
     return Seen("node", collectors, probes(app.state.gateway))
 

@@ -89,7 +89,7 @@ class InProcess:
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """See ``MpcNodePort``."""
-        if not self._book.logs:
+        if self._book.log is None:
             return await self._handled(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))

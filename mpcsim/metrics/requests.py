@@ -18,7 +18,7 @@ OTHER: Final = "other"
 
 
 class Requests(Collector):
-    """Counts requests: a log (``rpc.entries.Log``), and a collector. For one event loop."""
+    """Counts requests (``rpc.entries.Book.counters``), and a collector. For one event loop."""
 
     def __init__(self, operations: Mapping[str, str]) -> None:
         """
@@ -33,7 +33,7 @@ class Requests(Collector):
             *("operation", "phase"),
         )
 
-    def put(self, entry: Entry) -> None:
+    def count(self, entry: Entry) -> None:
         """Count a request."""
         # Nothing is called in here, neither ours nor what is built in: this is done for every
         # request. (``Durations.add`` says the same of one duration.)
@@ -50,9 +50,6 @@ class Requests(Collector):
                 bucket += 1
             found[bucket] += 1
             found[-1] += seconds
-
-    def flush(self) -> None:
-        """See ``Log``; nothing is held back."""
 
     def collect(self) -> Iterator[Metric]:
         counts = CounterMetricFamily(

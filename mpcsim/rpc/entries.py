@@ -84,7 +84,7 @@ class Entry:
     """Without its query, which may hold anything."""
     clock: Callable[[], float] = time.perf_counter
     kept: bool = False
-    """Whether it goes anywhere: a request has a name in any case."""
+    """Whether it becomes a line."""
     at: float = 0.0
     """When it came: seconds since 1970 UTC;"""
     began: float = 0.0
@@ -154,7 +154,7 @@ class Entry:
 
 
 class Log(Protocol):
-    """Where entries go: they are written down, or counted."""
+    """Where entries go."""
 
     def put(self, entry: Entry) -> None:
         """Take an entry whose request has been answered. Does not raise, nor take long."""
@@ -171,36 +171,41 @@ class Book:
     def __init__(
         self,
         role: str,
-        *logs: Log,
+        log: Log | None = None,
+        *,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], float] = time.time,
     ) -> None:
         """
         Args:
-            logs: where entries go.
+            log: where entries go; None: they are not kept.
             clock: monotonic seconds; of the spans, too.
             now: seconds since 1970 UTC.
         """
-        self.logs = [*logs]
-        """More may join."""
+        self.log = log
+        self.counters: list[Callable[[Entry], None]] = []
+        """Told of each request that has been answered."""
         self._role = role
         self._clock = clock
         self._now = now
 
     def open(self, request_id: str, method: str, path: str) -> Entry:
         """An entry of a request that begins now."""
-        if not self.logs:
-            return Entry(request_id)
-        clock = self._clock
-        return Entry(request_id, self._role, method, path, clock, True, self._now(), clock())
+        if self.log is not None:
+            clock = self._clock
+            return Entry(request_id, self._role, method, path, clock, True, self._now(), clock())
+        if self.counters:
+            return Entry(request_id, path=path, began=self._clock())
+        return Entry(request_id)
 
     def close(self, entry: Entry) -> None:
         """The request has been answered, or never will be."""
-        if entry.kept:
-            if not entry.whole:
-                entry.ended = entry.clock()
-            for log in self.logs:
-                log.put(entry)
+        if not entry.whole and (entry.kept or self.counters):
+            entry.ended = self._clock()
+        if self.log is not None:
+            self.log.put(entry)
+        for count in self.counters:
+            count(entry)
 
 
 CURRENT: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)

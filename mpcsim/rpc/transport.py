@@ -356,7 +356,7 @@ class AsgiTransport:
             "raw_path": place.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [(name.lower().encode(), headers[name].encode()) for name in headers],
+            "headers": [(_IN_ASGI[name], value.encode()) for name, value in headers.items()],
             "client": None,
             "server": ("service", None),
         }
@@ -412,6 +412,17 @@ def _failed(error: Exception) -> TransportFailed:
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
         return NotReached()
     return TooLate() if isinstance(error, TimeoutError) else ConnectionLost()
+
+
+class _LowerCase(dict[str, bytes]):
+    """Names of fields as ASGI has them; each is made once."""
+
+    def __missing__(self, name: str) -> bytes:
+        made = self[name] = name.lower().encode()
+        return made
+
+
+_IN_ASGI: Final = _LowerCase()
 
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:

@@ -26,7 +26,7 @@ def of_gateway(app: App, gateway: Gateway, nodes: Sequence[MpcNode]) -> Seen:
     """
     verbs = {f"/mpc/v1/{verb}": verb for verb in gateway.verbs}
     requests = Requests(named(app.routes) | verbs)
-    app.book.logs.append(requests)
+    app.book.counters.append(requests.count)
     collectors: list[Collector] = [requests, *of_gateways.collectors(gateway)]
     if nodes:
         collectors += of_mpc_nodes.collectors(nodes)
@@ -40,6 +40,6 @@ def of_mpc_node(app: App, node: MpcNode) -> Seen:
     """
     verbs = {f"/{verb}": verb for verb in node.verbs} | {HELLO_PATH: "hello"}
     requests = Requests(verbs)
-    app.book.logs.append(requests)
+    app.book.counters.append(requests.count)
     collectors = [requests, *of_mpc_nodes.collectors([node])]
     return Seen(ROLES[node.me], collectors, of_mpc_nodes.probes(node))

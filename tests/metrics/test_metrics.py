@@ -128,7 +128,7 @@ def test_the_guide_names_what_is_shown(whole):
     found = {}
     for part, what in shown.items():
         requests = what.collectors[0]
-        requests.put(Entry("1", path="/", status=200, ended=0.1))
+        requests.count(Entry("1", path="/", status=200, ended=0.1))
         for family in registry_of(what, connections).collect():
             if not family.name.startswith("mpcsim_"):
                 continue
@@ -174,8 +174,8 @@ def test_durations_fall_into_the_buckets_that_they_belong_to():
 def test_spans_of_one_name_add_up():
     requests = Requests({"/sign": "sign"})
     spans = [("round", 0.0, 1.0), ("vault", 1, 1.5), ("round", 2, 4)]
-    requests.put(Entry("1", path="/sign", status=200, ended=4.0, spans=spans))
-    requests.put(Entry("2", path="/sign", ended=0.5))
+    requests.count(Entry("1", path="/sign", status=200, ended=4.0, spans=spans))
+    requests.count(Entry("2", path="/sign", ended=0.5))
     found = samples_of(requests)
     name = "mpcsim_request_duration_seconds"
     assert value(found, f"{name}_sum", operation="sign", phase="round") == 3.0

@@ -197,7 +197,7 @@ def test_no_more_wait_than_may():
             with pytest.raises(PasswordsBusy) as refused:
                 room.ask("mallory")
             assert refused.value.status == 429
-            assert refused.value.headers == {"Retry-After": "1"}
+            assert refused.value.headers == {"Retry-After": "1", "X-Error-Code": "limited"}
             room.ask("alice")
             with pytest.raises(PasswordsBusy):
                 room.queue.check("bob")
