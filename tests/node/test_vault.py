@@ -192,7 +192,7 @@ def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
     async def meddled(
         method: str, path: str, *, token: str | None, body: bytes | None = None
     ) -> Reply:
-        if path.endswith(verb) and body is not None:
+        if path.partition("?")[0].endswith(verb) and body is not None:
             body = alter(body)
         return await request(method, path, token=token, body=body)
 

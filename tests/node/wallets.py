@@ -11,6 +11,7 @@ from typing import Any
 
 from mpcsim.ids import PartyId
 from mpcsim.primitives.bip32 import Path
+from mpcsim.rpc import wire
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway
@@ -54,7 +55,7 @@ class Meddler:
         body: bytes | None = None,
         **options: Any,
     ) -> Reply:
-        name = path.removeprefix("/mpc/v1/")
+        name = path.removeprefix("/mpc/v1/").removesuffix(f"?{wire.NO_GUESS.decode()}")
         self.seen.append(name)
 
         async def go_on() -> Reply:

@@ -78,7 +78,8 @@ class Call:
     @property
     def verb(self) -> str:
         """The MPC verb; empty if it is none."""
-        return self.path.removeprefix("/mpc/v1/") if self.path.startswith("/mpc/v1/") else ""
+        path = self.path.partition("?")[0]
+        return path.removeprefix("/mpc/v1/") if path.startswith("/mpc/v1/") else ""
 
     @property
     def token(self) -> str | None:
