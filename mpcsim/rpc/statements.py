@@ -181,7 +181,8 @@ class RecordError(MpcError):
 
 @wire
 class Abort(Statement):
-    """This node has not voted for an epoch, and never will."""
+    """This node has not voted for an epoch, and never will; after a restore: as far as it knows,
+    and not if that could matter (``mpc_node.testimonies``)."""
 
     TAG: ClassVar[Tag] = Tag.ABORT
 

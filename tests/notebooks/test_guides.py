@@ -28,6 +28,7 @@ from mpcsim.service import GatewayOptions, open_gateway, open_mpc_node
 from mpcsim.service.data_folder import prepare
 from mpcsim.service.doctor import Doctor
 from mpcsim.sim.network.files import latencies
+from mpcsim.system import DATA_FOLDER
 from mpcsim.testing import plugin
 from tests.helpers.gateway import Client
 from tests.helpers.looked_at import looked_at
@@ -91,6 +92,13 @@ def service(stack: ExitStack) -> Mapping[str, Any]:
     return {"our_app": our_app(gateway), "our_tokens": gateway.token, "faulty_target": wrong}
 
 
+def deployment(stack: ExitStack) -> Mapping[str, Any]:
+    """What a service with one key has left in the folder that commands use."""
+    with closing(open_gateway(DATA_FOLDER)) as gateway:
+        asyncio.run(Client.of(gateway).generate("ed25519"))
+    return {}
+
+
 def executor(stack: ExitStack) -> Mapping[str, Any]:
     return {"here": stack.enter_context(ThreadPoolExecutor(1))}
 
@@ -134,6 +142,7 @@ BROUGHT: Mapping[str, Callable[[ExitStack], Mapping[str, Any]]] = {
     "call.md": executor,
     "capacity.md": executor,
     "invariant.md": target,
+    "restore.md": deployment,
     "implementation.md": service,
     "metrics.md": seen,
 }
