@@ -40,6 +40,7 @@ SOURCES = (
     "mpcsim/mpc_node/peer.py",
     "mpcsim/mpc_node/presignatures.py",
     "mpcsim/mpc_node/store.py",
+    "mpcsim/mpc_node/testimonies.py",
     "mpcsim/mpc_node/voting.py",
     "mpcsim/gateway/gateway.py",
     "mpcsim/gateway/sessions.py",

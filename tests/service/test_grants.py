@@ -86,13 +86,16 @@ async def everything(gateway, client):
 
 def user(body):
     """Whom a request about shares is about."""
-    return getattr(getattr(body, "abort", getattr(body, "record", body)), "user_id", "")
+    for name in ("abort", "record", "statement"):
+        body = getattr(body, name, body)
+    return getattr(body, "user_id", "")
 
 
 def about_shares(gateway, party, user_id, curve):
     """What is asked about shares in force, and may be, at one MPC node."""
     other = gateway.links[OPERATOR + INSTITUTION - party].node
     present = gateway.gateway.registry.key(user_id, curve)
+    boot = gateway.links[party].node.hello().boot
     gateway.links[party].node._store._database._writer.execute("UPDATE shares SET legacy = 1")
     abort = Abort(user_id, curve, os.urandom(32))
     signed = SignedRecord.from_bytes(present.record)
@@ -109,6 +112,7 @@ def about_shares(gateway, party, user_id, curve):
         "attest": Attest(),
         "hear": other._attestations.made(),
         "testify": Testify(user_id, curve, bytes(16)),
+        "merge": other._testimonies.made(Testify(user_id, curve, boot)),
     }
 
 
@@ -178,6 +182,7 @@ ABOUT_SHARES = [
     "attest",
     "hear",
     "testify",
+    "merge",
 ]
 
 
@@ -205,7 +210,7 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb, what):
             **about_shares(gateway, OPERATOR, user_id, share.record.curve_name),
         }[verb]
         user_id = "" if verb in OF_NO_USER else user_id
-        no_key = ("generate", "standing", "testify", *OF_NO_USER)
+        no_key = ("generate", "standing", "testify", "merge", *OF_NO_USER)
         right = granted(verb, user_id, body, None if verb in no_key else epoch)
         if (verb, what) != ("generate", "user"):  # they may have one, too
             wrong, before = link.grant(right._replace(**OTHERS[what])), shares_of(gateway)
