@@ -77,7 +77,9 @@ def _restore(options: argparse.Namespace) -> int:
         lines.append(
             f"what was there is in {done.aside}: delete it once all is well, it holds secrets"
         )
-    if options.part != REGISTRY:
+    if options.part == REGISTRY:
+        lines.append("tokens that were made so far hold no more: callers have to log in again")
+    else:
         (other,) = (ROLES[party] for party in MPC_NODES if ROLES[party] != options.part)
         lines.append(f"each key is served again once the {other} has been heard about it")
     sys.stdout.writelines(f"{line}\n" for line in lines)

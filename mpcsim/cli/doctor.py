@@ -116,7 +116,7 @@ def _who(finding: Finding) -> str:
 def _sentence(trouble: Trouble) -> str:
     if trouble.what is What.UNHEARD:
         return trouble.text
-    return f"{trouble.text} ({trouble.advice})"
+    return f"{trouble.text}: {trouble.advice}"
 
 
 def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:

@@ -201,9 +201,18 @@ class Activation:
         Raises:
             Refused: the other node cannot be reached, or what it knows does not do.
         """
+        (other,) = self._links.keys() - {party}
         async with self.decision(user_id, curve):
             await self._interrupted(user_id, curve, times)
-            await self._merge(party, user_id, curve, times)
+            try:
+                await self._merge(party, user_id, curve, times)
+            except Unmerged as refused:
+                # Both were put back, and it is the other one that goes on from what is there.
+                try:
+                    await self._merge(other, user_id, curve, times)
+                except Refused:
+                    raise refused from None
+                await self._merge(party, user_id, curve, times)
 
     async def _merge(
         self, party: PartyId, user_id: str, curve: str, times: Times | None = None
@@ -229,19 +238,24 @@ class Activation:
             LinkFailed: one cannot be reached.
         """
         one, other = self._links
-        found = False
+        waiting = []
         for party, witness in ((one, other), (other, one)):
+            said = await self._testimony(party, witness, user_id, curve, times)
+            if said.statement.restored:
+                waiting.append(party)
+        failures: dict[PartyId, Refused] = {}
+        # If both were, it may be the second one that goes on from what is there.
+        for party in (*waiting, *waiting[:-1]):
             try:
-                said = await self._testimony(party, witness, user_id, curve, times)
-                if not said.statement.restored:
-                    continue
-                found = True
                 await self._merge(party, user_id, curve, times)
+                failures.pop(party, None)
             except LinkFailed:
                 raise
             except Refused as refused:
-                LOG.error("%s key of user %s: %s", curve, user_id, refused)
-        return found
+                failures[party] = refused
+        for failure in failures.values():
+            LOG.error("%s key of user %s: %s", curve, user_id, failure)
+        return bool(waiting)
 
     async def signed(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None

@@ -62,6 +62,10 @@ class What(Enum):
     NOT_YET_IN_FORCE = "not-yet-in-force"
 
 
+GOES_ON: Final = 2
+"""What a testimony says of a store that was put back with ``--other-restored-too``."""
+
+
 @dataclass(frozen=True)
 class Trouble:
     """One thing that is the matter, and what to do."""
@@ -120,7 +124,8 @@ class Finding:
     notes: tuple[Trouble, ...] = ()
     """What ends by itself when the key is used."""
     newer: SignedRecord | None = field(default=None, repr=False)
-    """What the registry lacks: both MPC nodes have signed it, and hold it."""
+    """What the registry lacks: both MPC nodes, and no strangers, have signed it and hold it in
+    force. What both have only voted for is the gateway's to settle, with both."""
 
 
 def diagnose(case: Case) -> Finding:
@@ -135,6 +140,8 @@ def diagnose(case: Case) -> Finding:
         {party: list(said.holdings()) for party, said in heard.items()},
     )
     in_force = key.registered.key_id if key.registered else None
+    if strangers or not _active_at_all(newer, heard):
+        newer = None
     troubles += strangers
     unmerged = [*_unmerged(heard)]
     troubles += [trouble for trouble, in_the_way in unmerged if in_the_way]
@@ -156,6 +163,14 @@ def _looked(case: Case, heard: Mapping[PartyId, Heard]) -> Decision:
     for party, said in heard.items():
         decision.stands(party, Standing(said.testimony.active, said.testimony.voted))
     return decision
+
+
+def _active_at_all(newer: SignedRecord | None, heard: Mapping[PartyId, Heard]) -> bool:
+    """Whether all say that these shares are in force."""
+    active = [said.testimony.active for said in heard.values()]
+    return newer is not None and all(
+        held is not None and held.epoch == newer.record.epoch for held in active
+    )
 
 
 def _following(case: Case, newer: SignedRecord | None) -> RegisteredKey | None:
@@ -228,10 +243,11 @@ def _to_merge(said: Heard, other: PartyId, witness: Heard | None) -> tuple[str, 
     """How a store comes to hear of a key, and whether something is in the way."""
     if witness is None:
         return f"start the {ROLES[other]}: without it, the key cannot be used", True
-    if witness.testimony.restored:
+    both = {said.testimony.restored, witness.testimony.restored}
+    if witness.testimony.restored and GOES_ON not in both:
         return (
             "so was the other's, and neither can tell: put back the newer backup of one of the two "
-            "with --other-restored-too, if none was put back so",
+            "once more, with --other-restored-too",
             True,
         )
     voted = witness.testimony.voted

@@ -300,14 +300,9 @@ class MpcNode:
         at = body.statement.user_id, body.statement.curve_name
         grant.check(Scope("merge", at[0]))
         with self._settling:
-            before = self._store.of_key(*at)
             try:
                 self._testimonies.hear(body, self._hello.boot)
-            finally:  # it may have gone, but not been forgotten by the disk
-                self._let_go(*at)
-                for share in before:
-                    if self._state(share.key_id) != ACTIVE:
-                        self._forget_presignatures(share.key_id)
+            finally:  # it may be suspended, though the key is not served
                 active = self._store.active(*at)
                 if active is not None and active.suspended is not None:
                     self._stop_using(active, active.suspended)

@@ -121,14 +121,9 @@ class Forgotten(OutOfStep):
 class InForce:
     """Shares for which both nodes have voted, as their signatures prove."""
 
-    key_id: str
     public_key: bytes
     number: int
     """Epochs of the key before this one."""
-    record: bytes
-    """``SignedRecord.to_bytes``."""
-    head: LogHead
-    """Of the other node's log, from its vote."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +144,7 @@ class Heard:
 class Open(Enum):
     """Why a key that was put back is still not served, after the other node has been heard."""
 
+    REPLACED = "both nodes have put newer shares in force"
     BOTH_RESTORED = "both stores were put back"
     UNKNOWN = "the other node does not know these shares"
     DOUBTFUL = "the other node has voted for shares that this one may have voted for"
@@ -446,12 +442,15 @@ class ShareStore:
             The ``SignedRecord`` with this vote alone, or with both once it is in force.
 
         Raises:
-            OutOfStep: there is no such share.
+            OutOfStep: there is no such share. ``Forgotten``: it was left undecided, and may have
+                been aborted before the store was put back.
         """
         with self._database.transaction() as cursor:
             share = self._row(cursor, key_id)
             if share is None or not share.legacy or share.state == PREPARED:
                 raise OutOfStep("there is no such share of an earlier version")
+            if share.state == VOTED and share.record is None and _forgetful(cursor, key_id):
+                raise Forgotten("it may have been aborted before its store was put back")
             return share.record or self._sign(cursor, share, sign)
 
     def _sign(
@@ -613,23 +612,30 @@ class ShareStore:
             self._log.write(cursor, Kind.RESTORED, "", "", outcome=f"from a backup of {taken}")
         self._database.forget()
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was put back to go on from what is here, though both stores were."""
+        row = self._database.row("SELECT both FROM put_back")
+        return row is not None and bool(row[0])
+
     def merge(self, said: Heard, stripped: Callable[[StoredShare], bytes | None]) -> Open | None:
-        """Do what follows from what the other node knows of a key.
+        """Do what follows from what the other node knows of a key. No share goes by it: who lies
+        could have this node drop the one that is in force.
 
         Args:
             stripped: a share without multiplication state; None if it has none.
 
         Returns:
-            Why the key must not be served yet, if it was put back; what follows otherwise has been
-            done all the same.
+            Why the key must not be served yet, if it was put back; what is suspended there is
+            suspended here all the same.
         """
         at = said.user_id, said.curve
+        changed = False
         with self._database.transaction() as cursor:
-            changed = self._retire(cursor, said)
             rows = self._rows(cursor, *at)
             active = next((share for share in rows if share.state == ACTIVE), None)
             if active and active.key_id in said.suspended and not _suspended(active):
-                changed |= self._suspended_there(cursor, active, stripped(active))
+                changed = self._suspended_there(cursor, active, stripped(active))
             why = None
             if any(share.unmerged for share in rows):
                 why = _still_open(cursor, said, rows, active)
@@ -640,24 +646,6 @@ class ShareStore:
         if changed or self._database.remembers:
             self._database.forget()
         return why
-
-    def _retire(self, cursor: sqlite3.Cursor, said: Heard) -> bool:
-        """Put in force what both nodes have voted for, and drop what that has replaced; whether
-        there was anything to do."""
-        if (new := said.in_force) is None:
-            return False
-        rows = self._rows(cursor, said.user_id, said.curve)
-        mine = next((share for share in rows if share.key_id == new.key_id), None)
-        if mine is not None and mine.state == VOTED:
-            self._put_in_force(cursor, mine, new.record, new.head, "")
-            return True
-        gone = [share for share in rows if _outdated(share, new)]
-        for share in gone:
-            cursor.execute("DELETE FROM shares WHERE key_id = ?", (share.key_id,))
-            why = f"replaced by {new.key_id}, as both MPC nodes have signed"
-            at = share.user_id, share.curve
-            self._log.write(cursor, Kind.RETIRED, *at, key_id=share.key_id, outcome=why)
-        return bool(gone)
 
     def _suspended_there(
         self, cursor: sqlite3.Cursor, active: StoredShare, kept: bytes | None
@@ -792,19 +780,22 @@ def _suspended(share: StoredShare) -> bool:
     return share.suspended is not None and bool(share.suspended_there)
 
 
-def _outdated(share: StoredShare, new: InForce) -> bool:
-    """Whether a share is of an epoch that another one has replaced, or never comes into force
-    because of it."""
-    if share.key_id == new.key_id or share.public_key != new.public_key:
-        return False
-    in_force = share.state == ACTIVE
-    return share.recoveries < new.number or (not in_force and share.recoveries == new.number)
+def _replaced(share: StoredShare | None, new: InForce | None) -> bool:
+    """Whether a share is of an epoch that another one has replaced."""
+    return (
+        share is not None
+        and new is not None
+        and share.public_key == new.public_key
+        and share.recoveries < new.number
+    )
 
 
 def _still_open(
     cursor: sqlite3.Cursor, said: Heard, rows: Collection[StoredShare], active: StoredShare | None
 ) -> Open | None:
     """Why what the other node says does not do for a key to be served."""
+    if _replaced(active, said.in_force):
+        return Open.REPLACED
     both = cursor.execute("SELECT both FROM put_back").fetchone()
     if both and both[0]:
         return None
@@ -827,8 +818,7 @@ def _check_remembered(
     Raises:
         Forgotten: neither is so.
     """
-    both = cursor.execute("SELECT both FROM put_back").fetchone()
-    if both is None or both[0] or _since(cursor, key_id):
+    if not _forgetful(cursor, key_id):
         return
     active = cursor.execute(
         "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
@@ -836,6 +826,12 @@ def _check_remembered(
     ).fetchone()
     if active is None or active[0] != replaces:
         raise Forgotten("it may have voted for this epoch before its store was put back")
+
+
+def _forgetful(cursor: sqlite3.Cursor, key_id: str) -> bool:
+    """Whether something about an epoch may have been signed here and forgotten since."""
+    both = cursor.execute("SELECT both FROM put_back").fetchone()
+    return both is not None and not both[0] and not _since(cursor, key_id)
 
 
 def _since(cursor: sqlite3.Cursor, key_id: str) -> bool:

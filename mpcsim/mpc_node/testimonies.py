@@ -7,16 +7,19 @@ is put back is *unmerged*: nothing is signed, opened, recovered or made with it 
 has told, under its signature and about this node's present boot, what it knows of the key (a
 ``Testimony``). Then, in one transaction:
 
-* What both nodes have voted for is in force, whoever tells: this node's own signature is among the
-  two. If its share is here, it comes into force; older ones have been replaced, and go.
 * What is suspended there is suspended here, without its multiplication state.
-* The key is served again, if nothing is left open (``store.Open``).
+* The key is served again, if nothing is left open (``store.Open``): shares that both nodes have
+  replaced since, as this node's own signature beside the other's proves, are not served any more.
+
+No share goes by this, and none comes into force. A node that lies may show both votes for an epoch
+of which it has signed the abort (``mpcsim.gateway.decision``), and would have this one drop the
+share that is in force. What is not served is safe, and waits for a newer backup.
 
 Until then the node still says what it holds (``standing``, ``holdings``, ``testify``), takes what
 makes it stricter (``suspend``, ``hear``), and signs for, or acts on, what needs no memory, so that
 what was interrupted comes to its end: ``activate`` and ``drop`` go by the signatures that are
-brought, ``endorse`` signs what it would have signed then. A vote takes a session, and none outlives
-a start: so no epoch is voted for whose abort has been forgotten.
+brought, ``endorse`` signs for shares that an earlier version had put in force. A vote takes a
+session, and none outlives a start: so no epoch is voted for whose abort has been forgotten.
 
 The other way round there is a choice. Asked for an abort of an epoch that it does not know, with
 the other node's vote for it, it may be one that it has itself voted for and forgotten:
@@ -35,6 +38,11 @@ the other node's vote for it, it may be one that it has itself voted for and for
 
 Of a key that was made after the backup nothing is here: it is no key here, nobody makes a second
 one, since the other node holds the first and votes for no other, and no abort of it is signed.
+
+A session that was making shares when this node's store was lost ends at the other node after some
+minutes (``rpc.lifetimes``). Until then that one may vote for them still; only a gateway that has
+kept this node's forgotten vote can have it put them in force, while this one goes on with those
+that they replace.
 
 If both stores were put back, neither node can tell what both have forgotten. Then a key stays
 refused, unless one of them was put back with ``--other-restored-too``: whoever runs it has decided
@@ -69,6 +77,8 @@ from mpcsim.rpc.statements import (
 )
 
 WHY: Final = {
+    Open.REPLACED: "its share of this key has been replaced since, as both MPC nodes have signed: "
+    "restore a newer backup",
     Open.BOTH_RESTORED: "so has the {}'s: neither knows what has been retired or suspended since; "
     "restore one of the two once more, with --other-restored-too, to go on from what is here",
     Open.UNKNOWN: "the {} does not know its share of this key: restore the backup that belongs to "
@@ -120,7 +130,7 @@ class Testimonies:
             self._voting.held(_in_state(VOTED, held)),
             tuple(map(bytes.fromhex, suspended)),
             tuple(map(bytes.fromhex, aborted)),
-            int(any(share.unmerged for share in held)),
+            (2 if self._store.goes_on else 1) if any(share.unmerged for share in held) else 0,
         )
         return SignedTestimony(statement, self._identity.sign(statement))
 
@@ -132,8 +142,7 @@ class Testimonies:
 
         Raises:
             Refused: it is not the other's, or said to somebody else, or before this start.
-            Unmerged: something is left open, and the key is not served; what else follows has been
-                done.
+            Unmerged: something is left open, and the key is not served.
         """
         said, other = signed.statement, self._peer.party
         if said.party != other or not signed_by(self._peer.identity(), said, signed.signature):
@@ -165,10 +174,7 @@ class Testimonies:
         at = record.user_id, record.curve_name
         if at != (said.user_id, said.curve_name):
             return None
-        head = held.record.heads[self._peer.party]
-        return InForce(
-            record.key_id, bytes(record.public_key), record.number, held.record.to_bytes(), head
-        )
+        return InForce(bytes(record.public_key), record.number)
 
     def _stripped(self, stored: StoredShare) -> bytes | None:
         share = self._decoded(stored)

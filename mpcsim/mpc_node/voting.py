@@ -225,7 +225,7 @@ class Voting:
         try:
             yield
         except Forgotten:
-            why = "may have voted for these shares of this key before: restore a newer backup"
+            why = "may have signed the contrary about these shares before: restore a newer backup"
             raise not_merged(self._me, why) from None
         except OutOfStep as error:
             raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None

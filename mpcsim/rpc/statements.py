@@ -181,8 +181,8 @@ class RecordError(MpcError):
 
 @wire
 class Abort(Statement):
-    """This node has not voted for an epoch, and never will; after a restore: as far as it knows,
-    and not if that could matter (``mpc_node.testimonies``)."""
+    """This node has not voted for an epoch, and never will; after its store was put back, as far as
+    it knows (``mpc_node.testimonies``)."""
 
     TAG: ClassVar[Tag] = Tag.ABORT
 
@@ -294,7 +294,8 @@ class Testimony(Statement):
     aborted: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
     """Epochs for which this node has signed an abort, the newest first, as far as it remembers."""
     restored: Annotated[int, U8]
-    """1: its store was put back, and has not heard of this key from the other node since."""
+    """1: its store was put back, and has not heard of this key from the other node since; 2: the
+    same, and it goes on from what is there, though the other's was put back, too."""
 
 
 @wire

@@ -8,7 +8,8 @@ Nobody reads both share stores: one part at a time is copied, or put back.
 
 An MPC node's store that is put back has forgotten what came after: what that means, and how it
 hears of it, is said in ``mpcsim.mpc_node.testimonies``. The gateway's follows what both MPC nodes
-have signed (``mpcsim.gateway.fitting``).
+have signed (``mpcsim.gateway.fitting``), and signs tokens with a new key: an old one may have been
+changed because it had leaked.
 """
 
 from __future__ import annotations
@@ -43,9 +44,13 @@ CREATE TABLE backup (
     digest     TEXT NOT NULL
 );
 """
+READING_S: Final = 1.0
+"""How long whoever still reads a store that is to make room may take."""
 _MAGIC: Final = b"SQLite format 3\0"
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database."""
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Primary codes of a database that cannot be read, whatever is done."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Ba
         UsageError: there is no such store, or it cannot be read, or the copy not be written;
             ``target`` is there already. Nothing has changed.
     """
+    if not target.name:
+        raise UsageError(f"{target} is a folder: name the file that is to be written")
     store, new = store_file(data, role), target.with_name(f"{target.name}.new")
     if not (store.is_file() and store.stat().st_size):
         raise UsageError(f"{store}: there is no such store")
@@ -185,7 +192,7 @@ def put_back(
                 os.rename(new, store)
             except BaseException:
                 if aside is not None:
-                    aside.unlink()  # it has its own name
+                    _take_back(store, aside)
                 raise
         except BaseException:
             _remove(new)
@@ -207,7 +214,10 @@ def _prepare(
             raise _damaged(file)
         database.execute("DROP TABLE backup")
     if found.role == REGISTRY:
-        Registry(new).close()
+        # Since the backup its key for tokens may have been changed because it had leaked.
+        with closing(Registry(new, now=now)) as registry:
+            registry.rotate_signing_key(at_once=True)
+            registry.forget()
     else:
         with closing(ShareStore(new, now)) as store:
             store.put_back(found.taken, both=other_restored_too)
@@ -221,23 +231,58 @@ def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
     one's. What cannot be opened any more keeps it, under such a name, too.
     """
     if not store.exists():
+        for suffix in _BESIDE:  # of a store that is gone: it would be taken for the new one's
+            Path(f"{store}{suffix}").unlink(missing_ok=True)
         return None
     at = datetime.fromtimestamp(now(), UTC).strftime("%Y%m%dT%H%M%SZ")
     name = f"{store.name}.before-restore-{at}"
     names = chain([name], (f"{name}-{n}" for n in count(2)))
     aside = next(path for path in map(store.with_name, names) if not os.path.lexists(path))
-    log, kept = Path(f"{store}-wal"), Path(f"{aside}-wal")
+    log, kept = Path(f"{store}-wal"), _log_of(aside)
     if log.exists() and log.stat().st_size:
         shutil.copy(log, kept)
         _synced(kept)
-    with suppress(sqlite3.Error), closing(sqlite3.connect(store)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    try:
+        if _emptied(store):
+            kept.unlink(missing_ok=True)
+        os.link(store, aside)
+    except BaseException:
         kept.unlink(missing_ok=True)
-    os.link(store, aside)
+        raise
     for suffix in _BESIDE:
         Path(f"{store}{suffix}").unlink(missing_ok=True)
     sync(store.parent)
     return aside
+
+
+def _emptied(store: Path) -> bool:
+    """Move the log of writes into a store; False if the store is damaged.
+
+    Raises:
+        UsageError: somebody reads it, or the disk fails.
+    """
+    try:
+        with closing(sqlite3.connect(store, timeout=READING_S)) as database:
+            (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            return False
+        raise
+    if busy:
+        raise UsageError(f"{store}: another process reads it; stop that first")
+    return True
+
+
+def _take_back(store: Path, aside: Path) -> None:
+    """The present store stays what it is: undo ``_set_aside``."""
+    if (kept := _log_of(aside)).exists():
+        os.rename(kept, f"{store}-wal")
+    aside.unlink()
+
+
+def _log_of(aside: Path) -> Path:
+    """Where the log of writes of a store that is damaged is kept beside it."""
+    return Path(f"{aside}-wal")
 
 
 def _of(store: Path) -> set[str]:
@@ -343,3 +388,5 @@ def _saying(path: Path) -> Iterator[None]:
         raise UsageError(f"{error.filename or path}: {error.strerror}") from error
     except (sqlite3.Error, StoreFailed) as error:
         raise UsageError(f"{path}: {error}") from error
+    except UnicodeDecodeError:  # what was to be text in it
+        raise _damaged(path) from None

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway.activation import holdings
 from mpcsim.gateway.diagnosis import Case, Finding, Heard, Trouble, What, diagnose, named
 from mpcsim.gateway.links import LINK_TIMEOUT_S, Link, answered
@@ -109,9 +109,9 @@ class Doctor:
         Raises:
             UsageError: nobody's.
         """
-        named = self._registry.user_by_name(user) or self._registry.user(user)
-        if named is not None:
-            return named.user_id
+        known = self._registry.user_by_name(user) or self._registry.user(user)
+        if known is not None:
+            return known.user_id
         if any(user == user_id for user_id, _ in self.keys):
             return user
         raise UsageError(f"no user has the name or the identifier {user!r}")
@@ -127,14 +127,14 @@ class Doctor:
             UsageError: no MPC node knows of such a user, or the name is none, or another user's;
                 nobody has been signed up.
         """
-        new = {}
+        new, held = {}, {user_id for user_id, _ in self.keys}
         for user_id, name in names.items():
             known, holder = self._registry.user(user_id), self._registry.user_by_name(name)
             if known is not None and known.username != name:
                 raise UsageError(f"user {user_id} is registered as {known.username!r}")
             if holder is not None and holder.user_id != user_id:
                 raise UsageError(f"the name {name!r} is that of user {holder.user_id}")
-            if known is None and not any(user_id == held for held, _ in self.keys):
+            if known is None and user_id not in held:
                 raise UsageError(f"no MPC node that was heard holds a share of user {user_id!r}")
             if known is None:
                 new[user_id] = name
@@ -183,7 +183,8 @@ class Doctor:
             return False
         try:
             self._registry.put(finding.newer)
-        except (KeyExists, KeyChanged):  # a running gateway was quicker, or it is another key
+        except (KeyExists, KeyChanged, InvalidEncoding):
+            # A running gateway was quicker, or it is another key, or none: both nodes may lie.
             return False
         return True
 

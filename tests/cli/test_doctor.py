@@ -79,8 +79,8 @@ def test_all_fits(told):
 
 def test_a_registry_of_an_earlier_day_is_told_and_repaired(told, old, served):
     unknown = (
-        f"user {served.bob}, ed25519: gateway.sqlite does not know the user (mpcsim doctor --repair"
-        f" --name {served.bob}=NAME signs the user up again; only your backend knows the name)"
+        f"user {served.bob}, ed25519: gateway.sqlite does not know the user: mpcsim doctor --repair"
+        f" --name {served.bob}=NAME signs the user up again; only your backend knows the name"
     )
     stuck = [
         "alice, ed25519: fits",

@@ -100,7 +100,7 @@ def expected(user, number, heard):
         said.add(What.UNMERGED)
     if not user:
         said.add(What.USER_UNKNOWN)
-    elif newer:
+    elif newer and all(node.active == newest for node in heard):
         said.add(What.KEY_UNKNOWN if number is None else What.REGISTRY_OLDER)
     ahead = wanted is not None and any((node.active or 0) > wanted for node in heard)
     if both or (wanted is not None and not ahead):
@@ -113,7 +113,7 @@ def expected(user, number, heard):
             said.add(What.STORE_OLDER)
     if any(node.suspended and node.active == wanted is not None for node in heard):
         said.add(What.SUSPENDED)
-    return said, wanted, newer
+    return said, wanted, newer and all(node.active == newest for node in heard)
 
 
 @given(

@@ -105,6 +105,16 @@ def test_a_log_written_anew_is_shown_by_the_other():
             assert all(said.startswith("this log: event") for said in found[:1])
 
 
+def test_that_a_store_was_put_back_is_said_beside_what_it_may_explain():
+    one, other = two_logs()
+    restored = replace(one[0], event=Kind.RESTORED.value, user_id="", curve="")
+    for log in (chained([*one[:3], restored]), chained([*one[:3], restored, *one[3:]])):
+        (said,) = verify(log, other)
+        assert said.endswith("; this log was put back from a backup at event 4")
+        (said,) = verify(other, log)
+        assert said.endswith("; the other log was put back from a backup at event 4")
+
+
 def test_a_head_that_is_none_is_said_to_be_so():
     one, other = two_logs()
     at = next(n for n, event in enumerate(one) if event.event == "made")

@@ -289,6 +289,20 @@ def test_the_store_that_was_there_stays_beside_it(made, data):
         assert kinds == ["made", "made", "restored"]
 
 
+def test_a_backup_of_a_store_of_an_earlier_version_is_put_back(data, tmp_path):
+    store = store_file(data, "operator")
+    with closing(sqlite3.connect(store)) as database:
+        database.executescript(
+            "ALTER TABLE shares DROP COLUMN unmerged;"
+            "ALTER TABLE shares DROP COLUMN suspended_there;"
+            "DROP TABLE put_back; DROP TABLE made_since; PRAGMA user_version = 0;"
+        )
+    assert back_up(data, "operator", tmp_path / "file", now).layout == 0
+    put_back(data, "operator", tmp_path / "file", now)
+    assert key_ids(store, "unmerged FROM shares") == [1, 1, 1]
+    assert key_ids(store, "user_version FROM pragma_user_version") == [LAYOUT]
+
+
 def test_it_is_put_back_where_nothing_is(made, data):
     shutil.rmtree(data / "operator")
     shutil.copy(data / "gateway/operator.link", data / "link")
@@ -323,6 +337,47 @@ def test_what_a_killed_service_had_written_last_is_kept(made, data):
     with closing(sqlite3.connect(aside)) as database:
         rows = database.execute("SELECT suspended FROM shares WHERE key_id = '44'").fetchall()
     assert rows == [("caught",)]
+
+
+def test_a_log_of_writes_that_has_lost_its_store_is_not_taken_for_the_new_ones(made, data):
+    store = store_file(data, "operator")
+    with closing(ShareStore(store)) as running:
+        filled(running, "44")
+        with running._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET suspended = 'caught' WHERE key_id = '44'")
+        log = store.with_name("operator.sqlite-wal").read_bytes()
+    assert log
+    store.unlink()
+    store.with_name("operator.sqlite-wal").write_bytes(log)
+    assert put_back(data, "operator", made[0] / "operator", now).aside is None
+    assert key_ids(store) == ["11", "22"]
+
+
+def test_a_store_that_somebody_reads_stays(made, data):
+    """What it has not written into the file itself yet would be lost."""
+    store = store_file(data, "operator")
+    with closing(sqlite3.connect(store, isolation_level=None)) as reading:
+        reading.execute("BEGIN")
+        reading.execute("SELECT * FROM shares").fetchall()
+        with closing(sqlite3.connect(store)) as writing:
+            writing.execute("UPDATE shares SET suspended = 'caught'")
+            writing.commit()
+            before = {path.name for path in store.parent.iterdir()}
+            with pytest.raises(UsageError, match="another process reads it"):
+                put_back(data, "operator", made[0] / "operator", now)
+            assert {path.name for path in store.parent.iterdir()} == before
+    assert set(key_ids(store, "suspended FROM shares")) == {"caught"}
+
+
+def test_tokens_of_before_hold_no_more(made, data):
+    """The backup's key may be one that has leaked since."""
+    store = store_file(data, "gateway")
+    with closing(Registry(store)) as registry:
+        key = registry.signing_key()
+    put_back(data, "gateway", made[0] / "gateway", now)
+    with closing(Registry(store)) as registry:
+        assert registry.signing_key() != key
+    assert key.encode() not in store.read_bytes()
 
 
 def test_what_nobody_had_voted_for_is_in_no_file(made, data, tmp_path):

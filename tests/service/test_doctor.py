@@ -5,7 +5,7 @@ import re
 import shutil
 import sqlite3
 import time
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
@@ -14,22 +14,17 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.diagnosis import What
-from mpcsim.gateway.links import Link
-from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
-from mpcsim.keyshare import Guard
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.errors import unreachable
-from mpcsim.rpc.grants import GrantIssuer
 from mpcsim.rpc.statements import SealKeyStatement, SignedTestimony
-from mpcsim.service import open_mpc_node
-from mpcsim.service.data_folder import read_link, store_file
+from mpcsim.service.backups import back_up, put_back
+from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
-from mpcsim.sim.simulated_network import SimulatedNetwork
-from tests.helpers.gateway import Client, Failed, delivered, reopen
+from tests.helpers.gateway import Client, Failed, delivered, nodes_alone, reopen
 
 PARTS = ("gateway", *(ROLES[party] for party in MPC_NODES))
 USERS = ("alice", "bob", "carol", "dave")
@@ -64,22 +59,6 @@ def put(past, folder, **moments):
     for role in PARTS:
         shutil.rmtree(folder / role, ignore_errors=True)
         shutil.copytree(past.folder / moments.get(role, "new") / role, folder / role)
-
-
-@contextmanager
-def nodes(folder):
-    """Links to both MPC nodes, with no gateway that would see to anything first."""
-    Guard._known.clear()
-    with ExitStack() as stack:
-        links = {}
-        for party in MPC_NODES:
-            node = stack.enter_context(closing(open_mpc_node(folder, party))).node
-            secret = read_link(folder, REGISTRY, party)
-            issuer = GrantIssuer(party, secret.key, SystemRng(), time.time)
-            links[party] = Link(
-                InProcess(node), issuer, SimulatedNetwork(), timer=time.perf_counter
-            )
-        yield links
 
 
 def found(links, folder, *, user=None, names=None, repair=False):
@@ -158,7 +137,7 @@ def test_stores_of_two_moments(tmp_path, past, moments):
             said[past.ids["dave"]] = said.pop("dave")
         return {name: what for name, what in said.items() if what is not None}
 
-    with nodes(tmp_path) as links:
+    with nodes_alone(tmp_path) as links:
         assert examined(links, tmp_path) == hoped(False)
         names = {past.ids["dave"]: "dave"} if past.ids["dave"] in hoped(False) else {}
         for _ in range(2):
@@ -187,7 +166,7 @@ def house(tmp_path, past):
 
 def alone(house, user, **options):
     """What is the matter with a user's key while no gateway runs."""
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         findings, _ = found(links, house, user=user, **options)
     return findings[user].troubles
 
@@ -284,7 +263,7 @@ def test_votes_of_both_that_nobody_has_carried_on(house, past, parties):
     live(house, cut_off("activate", *parties))
     assert whats(alone(house, "alice")) == ["not-yet-in-force"]
     shutil.copytree(past.folder / "new" / "gateway", house / "gateway", dirs_exist_ok=True)
-    assert whats(alone(house, "alice")) == ["registry-older", "not-yet-in-force"]
+    # While either may still sign an abort, nothing is written: the gateway settles it with both.
     assert whats(alone(house, "alice", repair=True)) == ["not-yet-in-force"]
 
     async def started(gateway, client):
@@ -297,7 +276,7 @@ def test_votes_of_both_that_nobody_has_carried_on(house, past, parties):
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_node_without_its_file_and_one_that_is_down(house, party):
     role, other = ROLES[party], ROLES[5 - party]
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         links[party].down = True
         findings, unheard = found(links, house)
         assert {name: whats(each.troubles) for name, each in findings.items()} == {
@@ -311,6 +290,50 @@ def test_a_node_without_its_file_and_one_that_is_down(house, party):
     (trouble, _) = alone(house, "bob")
     assert trouble.what is What.STRANGER
     assert trouble.text.endswith(" (the file was missing or empty)")
+
+
+def restore(house, role, **options):
+    """As it is, but from a backup."""
+    copy = house / f"{role} backup"
+    if not copy.exists():
+        back_up(house, role, copy, time.time)
+    put_back(house, role, copy, time.time, **options)
+
+
+def works(past, name):
+    async def work(gateway, client):
+        await Client.of(gateway, name).check_works(past.shares[name])
+
+    return work
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_store_that_was_put_back_and_has_not_heard_yet(house, past, party):
+    role, other = ROLES[party], ROLES[5 - party]
+    restore(house, role)
+    with nodes_alone(house) as links:
+        findings, _ = found(links, house)
+        assert [finding.troubles for finding in findings.values()] == [()] * len(USERS)
+        (note,) = findings["bob"].notes
+        said = f"the {role}'s store was put back, and has not heard from the {other} what has"
+        assert note.text.startswith(said)
+        assert note.advice == "that happens when the key is next used"
+        links[5 - party].down = True
+        _, trouble = found(links, house)[0]["bob"].troubles
+        assert trouble.advice == f"start the {other}: without it, the key cannot be used"
+    live(house, works(past, "bob"))
+    with nodes_alone(house) as links:
+        findings, _ = found(links, house)
+    assert (findings["bob"].notes, len(findings["dave"].notes)) == ((), 1)
+
+
+def test_both_stores_were_put_back(house, past):
+    for party in MPC_NODES:
+        restore(house, ROLES[party])
+    assert whats(alone(house, "bob")) == ["unmerged"] * 2
+    restore(house, "operator", other_restored_too=True)
+    live(house, works(past, "bob"))
+    assert alone(house, "bob") == ()
 
 
 class Liar:
@@ -354,13 +377,13 @@ def other_nonce(said):
 @pytest.mark.parametrize("party", MPC_NODES)
 @pytest.mark.parametrize("change", [other_words, other_nonce])
 def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         links[party].port = Liar(links[party].port, change=change)
         assert examined(links, house) == {name: ["forged"] for name in USERS}
 
 
 def test_an_old_statement_of_its_own_is_no_answer(house):
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         honest, old = links[OPERATOR].port, []
 
         def replayed(said):
@@ -376,7 +399,7 @@ def test_an_old_statement_of_its_own_is_no_answer(house):
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
     shutil.copytree(past.folder / "old" / "gateway", house / "gateway", dirs_exist_ok=True)
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         links[party].port = Liar(links[party].port, identity=Identity.fresh(SystemRng()))
         before = examined(links, house)
         assert {*map(tuple, before.values())} == {("stranger",)}
@@ -385,7 +408,7 @@ def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, par
 
 def test_what_is_under_way_is_looked_at_again(house):
     """A first look that falls between the two votes, for one."""
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         links[OPERATOR].port = Liar(links[OPERATOR].port, change=other_words, times=1)
         assert examined(links, house) == {name: [] for name in USERS}
 
@@ -400,7 +423,7 @@ def test_it_asks_for_nothing_but_what_is_held(house, past):
 
     shutil.copytree(past.folder / "old" / "gateway", house / "gateway", dirs_exist_ok=True)
     asked = set()
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         before = rows()
         for link in links.values():
             handle = link.port.handle
@@ -417,7 +440,7 @@ def test_it_asks_for_nothing_but_what_is_held(house, past):
 
 
 def test_one_user_by_name_or_identifier(house, past):
-    with nodes(house) as links:
+    with nodes_alone(house) as links:
         for user in ("bob", past.ids["bob"]):
             assert examined(links, house, user=user) == {"bob": []}
         with pytest.raises(UsageError, match="no user has the name or the identifier 'nobody'"):

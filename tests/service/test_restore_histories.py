@@ -31,6 +31,7 @@ from tests.helpers.gateway import (
     Stuck,
     ask_node,
     delivered,
+    nodes_alone,
     reopen,
     seal,
 )
@@ -154,7 +155,7 @@ class History:
         key = self.keys.setdefault(at, Key())
         what = self.random.choices(
             ["make", "cut", "sign", "presign", "suspend", "restart", "backup"],
-            [4, 4, 1, 1, 2, 2, 4],
+            [4, 4, 1, 1, 3, 2, 4],
         )[0]
         self.said.append(f"{what} {name}")
         if what == "make":
@@ -255,8 +256,13 @@ class History:
 
     async def put_back(self, part, path):
         """Restore a backup; where the store is that was there."""
+        clients = {name: self.client(name) for name, _ in dict(self.known())}
         await self.stop()
         aside = put_back(self.data, part, path, time.time).aside
+        with nodes_alone(self.data) as links:  # before a gateway has seen to anything
+            for at, key in self.keys.items():
+                if at[0] in clients:
+                    await self.check_nodes_refuse(at, key, links, clients[at[0]])
         self.gateway = reopen(self.data)
         return aside
 
@@ -283,17 +289,23 @@ class History:
     async def check_forbidden(self, at, key):
         """What is retired or suspended signs neither through the gateway nor at MPC nodes that are
         asked as by a gateway that looks at nothing."""
-        client, user_id = self.client(at[0]), self.user_ids[at[0]]
+        client = self.client(at[0])
         await client.meet()
         for number in key.forbidden:
             await self.check_signs(at, number, hoped=False)
             if (at, number) in self.presigned:
                 made = client.begin_presigned(self.shares[at, number], *self.presigned[at, number])
                 assert not (await client.post("presigned", made)).is_success
-            for party, link in self.gateway.links.items():
+        await self.check_nodes_refuse(at, key, self.gateway.links, client)
+
+    async def check_nodes_refuse(self, at, key, links, client):
+        hellos = {party: await link.hello(fresh=True) for party, link in links.items()}
+        client.hellos = lambda: hellos
+        for number in key.forbidden:
+            for party, link in links.items():
                 _, request = client.begin_sign(self.shares[at, number], signer=party)
                 with pytest.raises(Refused):
-                    ask_node(link, "sign", user_id, request)
+                    ask_node(link, "sign", self.user_ids[at[0]], request)
 
     async def check_open(self, at, key):
         """Where it is not certain what is in force: one thing is."""
@@ -367,7 +379,6 @@ class History:
         """Keys of users whom the gateway knows."""
         registry = self.gateway.gateway.registry
         for at, key in self.keys.items():
-            self.said.append(f"about {at}")
             if registry.user_by_name(at[0]) is not None:
                 yield at, key
             else:
