@@ -126,9 +126,13 @@ class Code(Enum):
         *("store-failed", (500,), (503,), "once it is repaired"),
         "A store is damaged, locked or out of reach; nothing has changed.",
     )
+    SEAL_KEY_LOST = (
+        *("seal-key-lost", (500,), (409,), "no; recover the key"),
+        "An MPC node has lost the key that this `secret_store` is sealed to.",
+    )
     STORES_APART = (
         *("stores-apart", (500,), (409, 503), "once they fit"),
-        "Gateway and MPC nodes do not agree about this key; the gateway's log says what to do.",
+        "Gateway and MPC nodes do not agree about this key; `mpcsim doctor` says what to do.",
     )
     RESTORED = (
         *("restored", (500,), (424, 503), _WAIT),

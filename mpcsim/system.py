@@ -77,8 +77,8 @@ class Program:
 
     @property
     def metrics(self) -> str | None:
-        """Where its figures are, if it shows any."""
-        return None if self.metrics_port is None else f"{self._at(self.metrics_port)}/metrics"
+        """Where it can be looked at (``/metrics``, ``/ready``), if it can."""
+        return None if self.metrics_port is None else self._at(self.metrics_port)
 
     def _at(self, port: int) -> str:
         host = _EVERYWHERE.get(self.host, self.host)
@@ -207,7 +207,8 @@ class Running:
                 raise UsageError(
                     f"{program.name}: {error}; {variable}=... picks another port"
                 ) from None
-        self.kill(program.name)
+        if program.name in self:  # it keeps its place in the order
+            self._end(program.name)
         output = subprocess.DEVNULL if quiet else None
         line, its_end = socket.socketpair()
         with its_end:
@@ -255,9 +256,9 @@ class Running:
 
     def kill(self, name: str) -> None:
         """Kill one at once, as a crash would, if it was started."""
-        if (process := self._processes.pop(name, None)) is not None:
-            _kill(process)
-            self._lines.pop(name).close()
+        if name in self:
+            self._end(name)
+            del self._processes[name], self._lines[name]
 
     def stop(self) -> None:
         """Stop all, the last one started first; each may finish what it is doing.
@@ -273,6 +274,10 @@ class Running:
         finally:
             while self._processes:
                 self.kill(next(reversed(self._processes)))
+
+    def _end(self, name: str) -> None:
+        _kill(self._processes[name])
+        self._lines[name].close()
 
     def _wait_until_ready(self, programs: Iterable[Program]) -> None:
         deadline = time.monotonic() + STARTING_S

@@ -68,6 +68,7 @@ def create_app(
     clock: Callable[[], float] = time.perf_counter,
     now: Callable[[], float] = time.time,
     log: Log | None = None,
+    log_now: Callable[[], float] | None = None,
 ) -> FastAPI:
     """The node's application.
 
@@ -77,6 +78,7 @@ def create_app(
         clock: monotonic seconds, for what is measured.
         now: seconds since 1970 UTC, for the expiry of tokens.
         log: where it is entered what becomes of each request.
+        log_now: seconds since 1970 UTC, for that; by default as ``now``.
     """
     gateway = gateway or GatewayClient(_transport(settings), settings.mpc_node_keys)
     wallet = wallet or Wallet(gateway, settings=settings, now=now)
@@ -91,7 +93,7 @@ def create_app(
         if log is not None:
             log.flush()  # the server may end this process by a signal
 
-    book = Book("node", log, clock=clock, now=now)
+    book = Book("node", log, clock=clock, now=log_now or now)
     app = NodeApp(
         title=TITLE,
         version=__version__,
@@ -133,7 +135,7 @@ def from_environment(now: Callable[[], float] = time.time) -> FastAPI:
     log = logs.configure(settings.log_level, settings.log_format, settings.log_folder)
     if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
         end_after(parent.join)
-    app = create_app(settings, now=now, log=log)
+    app = create_app(settings, now=now, log=log, log_now=time.time)
     collect_seldom()
     return app
 

@@ -20,11 +20,14 @@ from mpcsim.error_codes import Code
 from mpcsim.rpc.errors import (
     CONFLICT,
     GENERATION,
+    GUESSES,
     INTERNAL_ERROR,
     RECOVERY,
+    SIGNATURES,
     SIGNING,
     busy,
     too_many_makings,
+    too_often,
 )
 from node.__main__ import main
 from node.app import from_environment
@@ -46,6 +49,12 @@ AFTER_S: Final = "1"
 _EXPIRED: Final = {"code": 757, "message": "JWT_EXPIRED"}
 _MAKING: Final = {"generate": GENERATION, "recover": RECOVERY}
 """What there is only one of."""
+_TOO_MUCH: Final = {
+    **dict.fromkeys(_MAKING, too_many_makings(1)),
+    **dict.fromkeys(("sign", "presign"), too_often(SIGNATURES, 1)),
+    **dict.fromkeys(("publickey", "validate/password"), too_often(GUESSES, 1)),
+}
+"""What there may be limits of."""
 _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
     "401": lambda endpoint: Unauthorized(_EXPIRED),
     "409": lambda endpoint: (
@@ -53,7 +62,7 @@ _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
         if endpoint in _MAKING
         else Upstream(CONFLICT, "Conflict", str(busy(SIGNING)), code=Code.BUSY, retry_after=AFTER_S)
     ),
-    "429": lambda endpoint: Limited(str(too_many_makings(1)), AFTER_S),
+    "429": lambda endpoint: Limited(str(_TOO_MUCH[endpoint]), AFTER_S),
     "500": lambda endpoint: Upstream(INTERNAL_ERROR, "Internal Server Error", "internal error"),
     "502": lambda endpoint: _unanswered(endpoint, Unreachable()),
     "504": lambda endpoint: _unanswered(endpoint, UpstreamTimeout()),
@@ -61,7 +70,7 @@ _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
 """By what is to be answered, from the endpoint: the errors that there are anyway."""
 
 
-def failure(endpoint: str, answer: str) -> ApiError:
+def error_for(endpoint: str, answer: str) -> ApiError:
     """The error with which a call ends that is to fail."""
     return _FAILURES[answer](endpoint)
 
@@ -72,7 +81,7 @@ def _unanswered(endpoint: str, error: ApiError) -> ApiError:
 
 
 def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
-    response = error_answer(Request(scope), failure(endpoint, answer))
+    response = error_answer(Request(scope), error_for(endpoint, answer))
     response.headers["server-timing"] = Timing().header()
     response.headers["cache-control"] = "no-store"
     return response

@@ -69,8 +69,12 @@ class PasswordKey:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._computation is not None:
-            self._computation.leave()
+        if self._computation is None:
+            return
+        self._computation.leave()
+        if self._computation.future.done():
+            _wipe_result(self._computation.future)
+        else:
             self._computation.future.add_done_callback(_wipe_result)
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -30,6 +31,9 @@ def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -
         return 2
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # as "| head" leaves it; the interpreter would write once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     return status
 
 

@@ -30,10 +30,11 @@ def add(subparsers: Any) -> None:
 def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
     if argument.flag:
         parser.add_argument(f"--{argument.name}", action="store_true", help=argument.text)
-    elif argument.name == "scenario":
-        parser.add_argument("scenario", nargs="?", metavar="NETWORK", help=argument.text)
-    elif argument.optional:
+    elif not argument.placed:
         parser.add_argument(f"--{argument.name}", metavar=argument.name.upper(), help=argument.text)
+    elif argument.optional:
+        name = argument.name
+        parser.add_argument(name, nargs="?", metavar=name.upper(), help=argument.text)
     else:
         parser.add_argument(argument.name, choices=argument.choices or None, help=argument.text)
 
@@ -48,5 +49,5 @@ def run(options: argparse.Namespace) -> int:
     if (text := told.get("scenario")) is not None and (found := conditions(text)) is not None:
         told["scenario"] = found.dumps()
     answer = over_http(options.data).throw(switch.name, told)
-    sys.stdout.write(json.dumps(answer or {"in force": switch.name}, indent=2) + "\n")
+    sys.stdout.write(json.dumps(answer or {"done": switch.name}, indent=2) + "\n")
     return 0

@@ -194,6 +194,7 @@ def run(
             token_lifetime_s=options.token_lifetime,
             lease_s=options.lease,
             log=log,
+            log_now=time.time,
             link_timeout_s=options.link_timeout,
             now=now,
         ),

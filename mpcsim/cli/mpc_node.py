@@ -74,7 +74,7 @@ def run(
     shown_at = metrics_port(options)
     log = configure_logs(log_format(options), log_folder(), options.role)
     party: PartyId = PARTIES[options.role]
-    node = open_mpc_node(options.data, party, GatewayOptions(log=log, now=now))
+    node = open_mpc_node(options.data, party, GatewayOptions(log=log, log_now=time.time, now=now))
     opened(node)
     serve(node, options.host, mpc_node_port(party), limits, shown_at)
     return 0

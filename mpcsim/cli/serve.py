@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -106,17 +106,19 @@ def run(options: argparse.Namespace) -> int:
     """
     under = conditions(options.network)
     read(ConnectionLimits, os.environ)
+    shown = _metrics_ports(options)
     lines = log_format(options)
     files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(logs_in(options.data))}
-    configure_logs(lines, read(LogSettings, files).log_folder, "supervisor")
+    log_folder = read(LogSettings, files).log_folder
     with (
         stopped_once(),
         running({VARIABLE: lines, **files}) as processes,
         _starter(processes, options) as starter,
     ):
+        configure_logs(lines, log_folder, "supervisor")
         try:
             with starter.lock:
-                revival = _start(starter, options, under)
+                revival = _start(starter, options, under, shown)
             while True:
                 with starter.lock:
                     if (ended := processes.ended(revival.names)) is not None:
@@ -166,13 +168,20 @@ def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Start
         try:
             yield _Starter(processes, board.start, controlled, board.lock, announce)
         finally:
-            with suppress(UsageError):
-                board.let_go()
+            board.stop()
 
 
-def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | None) -> Revival:
+def _start(
+    starter: _Starter,
+    options: argparse.Namespace,
+    under: Scenario | None,
+    shown: Mapping[str, int],
+) -> Revival:
+    """
+    Args:
+        shown: where each process can be looked at, by its name.
+    """
     app_port = port("APP_PORT", APP_PORT)
-    shown = _metrics_ports(options)
     found = backend(
         options.data,
         gateway.given(options),
@@ -204,7 +213,7 @@ def _start(starter: _Starter, options: argparse.Namespace, under: Scenario | Non
             lines.append(f"{'lab':<12} {address}")
     lines.append(f"{'network':<12} {apart}")
     seen = [(each.name, each.metrics) for each in programs if each.metrics]
-    lines += [f"{'metrics':<12} {address}  ({name}; /ready)" for name, address in seen]
+    lines += [f"{'metrics':<12} {address}/metrics  ({name}; /ready)" for name, address in seen]
     if control := starter.announce():
         command = _command("control", "status", *_data_option(options.data))
         lines.append(f"{'control':<12} {control}  ({command})")

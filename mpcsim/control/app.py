@@ -29,6 +29,8 @@ from mpcsim.system import HOST
 MAX_BODY_BYTES: Final = 1 << 16
 """A scenario has a few thousand."""
 
+STOPPING_S: Final = 3.0
+
 Throw = Callable[[str, object], dict[str, Any]]
 """Throws a switch, as ``Switchboard.switch``."""
 
@@ -99,7 +101,7 @@ def served(throw: Throw, token: str, port: int) -> Iterator[None]:
             yield
         finally:
             server.should_exit = True
-            thread.join()
+            thread.join(STOPPING_S)  # a switch under way may take longer
 
 
 def _bears(request: Request, token: str) -> bool:

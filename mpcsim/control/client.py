@@ -169,7 +169,7 @@ def _thrown(access: Access, name: str, told: dict[str, Any]) -> dict[str, Any]:
     with suppress(ValueError):
         document = answer.json()
     if not isinstance(document, dict):
-        raise UsageError(f"{access.address} has no switches")
+        raise UsageError(f"switches at {access.address}: the answer is none ({answer.status_code})")
     if answer.is_success:
         return document
     text = str(document.get("error"))

@@ -30,6 +30,8 @@ LOG = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 10.0
 """How long a process may take to do what it is told."""
+STOPPING_S: Final = 1.0
+"""How long a switch under way is waited for when all is to stop."""
 COMPILING_S: Final = 120.0
 """How much longer the gateway may take for a network: the first one is compiled."""
 _MODULES: Final = {"mpcsim": "mpcsim.cli.controlled", "node": "node.controlled"}
@@ -61,7 +63,8 @@ def check_workers(environment: Mapping[str, str]) -> None:
 
 
 class Switchboard:
-    """The switches of a service whose processes this one starts."""
+    """The switches of a service whose processes this one starts: a method for each, which does what
+    the table says."""
 
     def __init__(
         self, processes: Running, data: Path | str, patience_s: float = PATIENCE_S
@@ -145,6 +148,7 @@ class Switchboard:
             under.check_service()
             if any(isinstance(fault, Crash) for fault in under.faults):
                 raise UsageError("no network crashes a process: mpcsim control kill does")
+            self._running("gateway")  # it may refuse
         self._put({"gateway": replace(self._conditions["gateway"], scenario=scenario)})
 
     def switch_clock(self, seconds: float) -> None:
@@ -218,6 +222,15 @@ class Switchboard:
                         failed.append(error)
         if failed:
             raise failed[0]
+
+    def stop(self) -> None:
+        """Have nobody wait for anything: all is to stop. A switch under way is not waited for."""
+        if self.lock.acquire(timeout=STOPPING_S):
+            try:
+                with suppress(NotInForce):
+                    self.let_go()
+            finally:
+                self.lock.release()
 
     # ------------------------------------------------------------------ inside
 

@@ -13,15 +13,15 @@ PARTS: Final = ("operator", "institution", "gateway", "node")
 """Of a service, in the order of their start."""
 
 _EVERYWHERE: Final = ("401", "500", "502", "504", "hang")
-_BUSY: Final = ("401", "409", "500", "502", "504", "hang")
-_MAKING: Final = ("401", "409", "429", "500", "502", "504", "hang")
+_LIMITED: Final = ("401", "429", "500", "502", "504", "hang")
+_BUSY: Final = ("401", "409", "429", "500", "502", "504", "hang")
 ENDPOINTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
-    "generate": ("POST", "/v3/wallet/generate", _MAKING),
-    "recover": ("POST", "/v3/wallet/recover", _MAKING),
+    "generate": ("POST", "/v3/wallet/generate", _BUSY),
+    "recover": ("POST", "/v3/wallet/recover", _BUSY),
     "sign": ("POST", "/v3/wallet/sign", _BUSY),
     "presign": ("POST", "/v3/wallet/presign", _BUSY),
-    "publickey": ("POST", "/v3/wallet/publickey", _EVERYWHERE),
-    "validate/password": ("POST", "/v3/wallet/validate/password", _EVERYWHERE),
+    "publickey": ("POST", "/v3/wallet/publickey", _LIMITED),
+    "validate/password": ("POST", "/v3/wallet/validate/password", _LIMITED),
     "validate/share": ("POST", "/v3/wallet/validate/share", _EVERYWHERE),
     "wallet": ("GET", "/v3/wallet", _EVERYWHERE),
     "key": ("GET", "/v3/wallet/key", _EVERYWHERE),
@@ -45,6 +45,11 @@ class Argument:
     choices: tuple[str, ...] = ()
     flag: bool = False
 
+    @property
+    def placed(self) -> bool:
+        """Whether the command line knows it by its place, not by its name."""
+        return not self.flag and (not self.optional or self.name == "scenario")
+
 
 @dataclass(frozen=True)
 class Switch:
@@ -67,8 +72,10 @@ class Switch:
             name = each.name.upper()
             if each.flag:
                 words.append(f"[--{each.name}]")
+            elif each.placed:
+                words.append(f"[{name}]" if each.optional else name)
             else:
-                words.append(f"[--{each.name} {name}]" if each.optional else name)
+                words.append(f"[--{each.name} {name}]")
         return " ".join(words)
 
     def given(self, said: object) -> dict[str, Any]:
@@ -255,7 +262,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`fail ENDPOINT ANSWER --times 0`; what hangs goes on then, if it is still waited for",
             (
                 _choice("endpoint", "of the node", ENDPOINTS),
-                _choice("answer", "status, or hang", _MAKING),
+                _choice("answer", "status, or hang", _BUSY),
                 _count("times", "how many calls (default 1)", 0, 1000),
                 _flag("done", "carry the call out first"),
             ),
@@ -264,7 +271,8 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "reset-users",
             "empty the stores: no users, no keys; API key, secret and identities stay",
             "stores, gateway and MPC nodes started again",
-            "404 for tokens of before; 400 at the gateway's login until the user signs up again",
+            "with tokens of before, lists are empty and all else is 404; the gateway's login is "
+            "400 until the user signs up again",
             "none",
         ),
         Switch(

@@ -19,7 +19,7 @@ from mpcsim.rpc.database import REGISTRY
 from mpcsim.service.data_folder import claimed, store_file
 from mpcsim.system import access_token
 
-KEPT: Final = frozenset({"secrets", "deployment"})
+KEPT: Final = frozenset({"secrets", "earlier_signing_keys", "deployment"})
 """Tables that say who a service is, not whom it serves."""
 CALLING_S: Final = 60.0
 

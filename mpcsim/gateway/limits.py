@@ -43,7 +43,7 @@ class Rate:
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or self.count < 1 or not 0 < self.seconds < math.inf:
-            raise UsageError(f"{self}: no rate: at least 1, in a time above 0")
+            raise UsageError(f"{self} is no rate: at least 1, in a time above 0")
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -513,8 +513,8 @@ class Registry:
             )
         now = self._now()
         end = None if at_once else math.ceil(max(now + lifetime_s, ends_at)) + SPARE_S
-        (old,) = TokenIssuer(self.signing_key()).jwks()["keys"]
         with self._database.transaction() as cursor:
+            (old,) = TokenIssuer(self.signing_key()).jwks()["keys"]  # which nobody else changes now
             cursor.execute(
                 "DELETE FROM earlier_signing_keys WHERE ends_at <= ?",
                 (math.inf if end is None else now,),

@@ -377,6 +377,7 @@ def _room(folder: Path) -> int | None:
     return found.f_bavail * found.f_frsize
 
 
-def _connect(path: Path | str, patience_s: float = BUSY_S) -> sqlite3.Connection:
+def _connect(path: Path | str, patience_s: float | None = None) -> sqlite3.Connection:
+    timeout = BUSY_S if patience_s is None else patience_s
     # Transactions are written out above: begun explicitly, never by the driver.
-    return sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)

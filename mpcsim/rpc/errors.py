@@ -120,7 +120,7 @@ def do_not_fit() -> Refused:
     return Refused(
         UNAVAILABLE,
         "the stores of the gateway and the MPC nodes do not fit together for this key; nothing is "
-        "dropped, and the gateway's log says what to do",
+        "dropped, and mpcsim doctor says what to do",
         code=Code.STORES_APART,
     )
 
@@ -172,6 +172,7 @@ def seal_key_lost(party: PartyId) -> Refused:
     return Refused(
         CONFLICT,
         f"the {ROLES[party]} has lost what this secret_store is sealed to; recover the key",
+        code=Code.SEAL_KEY_LOST,
     )
 
 

@@ -46,7 +46,7 @@ class RequestIds:
                 break
         else:
             name = os.urandom(8).hex().encode()
-        entry = self.book.open(name.decode(), scope["method"], scope["path"])
+        entry = self.book.open(str(name, "ascii"), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":

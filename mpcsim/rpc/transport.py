@@ -356,7 +356,10 @@ class AsgiTransport:
             "raw_path": place.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [(_IN_ASGI[name], value.encode()) for name, value in headers.items()],
+            "headers": [
+                (b"content-length", b"%d" % len(body or b"")),
+                *((_IN_ASGI[name], value.encode()) for name, value in headers.items()),
+            ],
             "client": None,
             "server": ("service", None),
         }

@@ -274,7 +274,7 @@ def _mpc_node(
 
 def _book(role: str, options: GatewayOptions) -> Book:
     """Where a service's requests are entered."""
-    return Book(role, options.log, clock=options.timer, now=options.now)
+    return Book(role, options.log, clock=options.timer, now=options.log_now or options.now)
 
 
 def distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:

@@ -83,6 +83,8 @@ class GatewayOptions:
     """Seconds, for what ``Server-Timing`` says."""
     now: Callable[[], float] = time.time
     """Seconds since 1970 UTC, for tokens and timestamps."""
+    log_now: Callable[[], float] | None = None
+    """Seconds since 1970 UTC, for log files; by default as ``now``."""
     log: Log | None = None
     """Where it is entered what becomes of each request, at the gateway and at MPC nodes in its
     process; nowhere by default."""

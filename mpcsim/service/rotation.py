@@ -46,6 +46,7 @@ from mpcsim.service.data_folder import (
 
 GRACE_S: Final = 2.0 * LIFETIME_S
 """For how long an MPC node accepts the old key of its link: longer than any grant lives."""
+MOST_GRACE_S: Final = 7 * 86_400.0
 
 
 def rotate_token_key(
@@ -99,8 +100,8 @@ def rotate_link(
         UsageError: a file is missing or damaged, the two do not fit, or the last change is not
             over; nothing has changed. Or a file cannot be written: then this can be called again.
     """
-    if not 0 <= grace_s < math.inf:
-        raise UsageError(f"grace_s is {grace_s}: no time in seconds")
+    if not 0 <= grace_s <= MOST_GRACE_S:
+        raise UsageError(f"the grace is {grace_s:g} seconds: 0 to {MOST_GRACE_S:.0f} (a week)")
     ends = REGISTRY, ROLES[party]
     for path in (link_file(data, role, party) for role in ends):
         if not path.is_file():
@@ -133,7 +134,7 @@ def link_steps(
         until: when the old key is not accepted any more.
 
     Raises:
-        UsageError: the ends do not fit, or the last change is not over.
+        UsageError: the ends do not fit, or the last change is not over, and this one has a grace.
     """
     role, old, other = ROLES[party], gateway.keys.key, node.keys.other
     if gateway.deployment != node.deployment or old not in (node.keys.key, other):
@@ -141,9 +142,12 @@ def link_steps(
             f"the .link files of the gateway and the {role} do not fit: put back folders that "
             "belong together"
         )
-    if other is not None and now < node.keys.until < math.inf:
+    if other is not None and now < node.keys.until < math.inf and until > now:
         left = math.ceil(node.keys.until - now)
-        raise UsageError(f"the last change of this link is over in {left} seconds: wait for that")
+        raise UsageError(
+            f"the last change of this link is over in {left} seconds: wait for that, or change the "
+            "key once more with --grace 0, which ends it"
+        )
     accepting = other is not None and node.keys.until == math.inf
     if accepting and old == other:  # the gateway uses it already
         steps, new, old = [], old, node.keys.key

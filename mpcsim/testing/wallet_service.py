@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from mpcsim.control.client import Control
 from mpcsim.control.switchboard import Switchboard, check_workers, controlled
 from mpcsim.control.users import credentials
-from mpcsim.errors import UsageError
-from mpcsim.system import access_token, backend, free_port, node_program, running
+from mpcsim.rpc.logs import FOLDER_VARIABLE
+from mpcsim.service.data_folder import logs_in
+from mpcsim.system import Program, access_token, backend, free_port, node_program, running
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Settings:
     """Environment variables of the node."""
     gateway: Sequence[str] = ()
     """Options, as for ``mpcsim gateway``."""
+    metrics: bool = False
+    """Whether each process can be looked at (``mpcsim.metrics``)."""
+    quiet: bool = False
+    """Whether processes write to their log files alone."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,15 @@ class WalletService(Control):
     """Of the node."""
     gateway: str
     """Address of the gateway, where users sign up and log in."""
+    mpc_nodes: Mapping[str, str]
+    """Addresses of the MPC nodes, by role, as ``mpcsim doctor`` wants them (``OPERATOR_URL``)."""
     api_key: str
     api_secret: str = field(repr=False)
     """What a backend logs in with."""
     data: Path
-    """Where the services have their folders."""
+    """Where the services have their folders, and their log files (``mpcsim logs``)."""
+    metrics: Mapping[str, str]
+    """Addresses where processes can be looked at, by part, if they can."""
 
     def token(self, user: str) -> str:
         """A new access token for a user, who is signed up first if need be.
@@ -67,21 +76,28 @@ def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletS
         UsageError: a process does not start.
     """
     check_workers({**os.environ, **settings.node})
-    with running() as processes:
+    with running({FOLDER_VARIABLE: str(logs_in(Path(data)))}) as processes:
         board = Switchboard(processes, data)
-        *mpc_nodes, gateway = map(controlled, backend(data, settings.gateway))
-        node = controlled(node_program(free_port(), gateway, settings.node))
-        board.start(*mpc_nodes, gateway, node)
+
+        def program(wanted: Program) -> Program:
+            port = free_port() if settings.metrics else None
+            return controlled(replace(wanted, metrics_port=port))
+
+        *mpc_nodes, gateway = map(program, backend(data, settings.gateway))
+        node = program(node_program(free_port(), gateway, settings.node))
+        programs = [*mpc_nodes, gateway, node]
+        board.start(*programs, quiet=settings.quiet)
         known = credentials(Path(data))
         try:
             yield WalletService(
                 board.switch,
                 node.address,
                 gateway.address,
+                {each.name: each.address for each in mpc_nodes},
                 known.api_key,
                 known.api_secret,
                 Path(data),
+                {each.name: each.metrics for each in programs if each.metrics},
             )
         finally:
-            with suppress(UsageError):
-                board.let_go()
+            board.stop()

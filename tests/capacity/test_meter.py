@@ -9,7 +9,12 @@ import pytest
 from mpcsim.rpc import meter, request_ids
 from mpcsim.rpc.threads import in_thread
 
-REQUEST = {"type": "http", "path": "/sign", "headers": [(b"x-request-id", b"one")]}
+REQUEST = {
+    "type": "http",
+    "method": "POST",
+    "path": "/sign",
+    "headers": [(b"x-request-id", b"one")],
+}
 
 
 def busy(count: int = 20_000) -> int:

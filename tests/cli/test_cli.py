@@ -253,14 +253,14 @@ def test_other_platforms_are_not():
 def test_every_process_can_be_looked_at(system):
     for program in system.looked_at:
         assert program.metrics is not None
-        text = httpx.get(program.metrics, trust_env=False).text
+        text = httpx.get(f"{program.metrics}/metrics", trust_env=False).text
         assert f'mpcsim_build_info{{part="{program.name}",version="{__version__}"}} 1.0' in text
         assert "\nprocess_cpu_seconds_total " in text
         until(lambda at=program.metrics: ready(at))
 
 
 def ready(metrics):
-    answer = httpx.get(metrics.replace("/metrics", "/ready"), trust_env=False)
+    answer = httpx.get(f"{metrics}/ready", trust_env=False)
     return answer.status_code == 200 and answer.json()["ready"]
 
 

@@ -175,7 +175,7 @@ def test_from_the_command_line(data, thrown, capsys):
     assert json.loads(capsys.readouterr().out) == {"runs": True}
     fail = ["control", "fail", "sign", "hang", "--times", "2", "--done", "--data", str(data)]
     assert main(fail) == 0
-    assert json.loads(capsys.readouterr().out) == {"in force": "fail"}
+    assert json.loads(capsys.readouterr().out) == {"done": "fail"}
     assert main(["control", "network", "seoul,loss=0.1", "--data", str(data)]) == 0
     assert main(["control", "network", "--data", str(data)]) == 0
     capsys.readouterr()

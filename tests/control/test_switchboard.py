@@ -239,8 +239,8 @@ def test_what_no_service_can_be_is_refused_before_anybody_is_told(board):
     ):
         with pytest.raises(UsageError, match=why):
             board("network", scenario=text)
-    with pytest.raises(UsageError, match="sign never answers 429"):
-        board("fail", endpoint="sign", answer="429")
+    with pytest.raises(UsageError, match="wallet never answers 429"):
+        board("fail", endpoint="wallet", answer="429")
     assert board.told("gateway") == board.told("node") == []
     text = Scenario(Network.star(2.0)).dumps()
     board("network", scenario=text)

@@ -12,7 +12,7 @@ from mpcsim.control.switchboard import Switchboard
 from mpcsim.control.table import ENDPOINTS, PARTS, SWITCHES, check_answer, find, markdown
 from mpcsim.errors import UsageError
 from node import routes
-from node.controlled import failure
+from node.controlled import error_for
 from tests.helpers.repo import ROOT
 
 
@@ -72,7 +72,7 @@ def test_endpoints_are_the_nodes():
         for answer in answers:
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
-                assert failure(name, answer).status in there[method, path].responses
+                assert error_for(name, answer).status in there[method, path].responses
 
 
 def test_who_knows_of_switches():
@@ -130,5 +130,5 @@ def test_what_makes_no_sense_is_said(name, told, why):
 
 def test_no_endpoint_answers_what_it_never_does():
     check_answer("generate", "429")
-    with pytest.raises(UsageError, match="sign never answers 429; it can be made to: 401, 409"):
-        check_answer("sign", "429")
+    with pytest.raises(UsageError, match="wallet never answers 429; it can be made to: 401, 500"):
+        check_answer("wallet", "429")

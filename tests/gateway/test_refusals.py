@@ -271,7 +271,7 @@ def test_a_key_whose_shares_do_not_fit_is_not_touched():
                 503,
                 "the stores of the gateway and the MPC nodes do not fit together for this key",
             )
-        assert set(verbs) == {"sign", "standing"}
+        assert set(verbs) == {"sign", "standing", "testify"}
         assert len(shares_of(gateway)[INSTITUTION]) == 1
 
     run(work)

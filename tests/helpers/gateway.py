@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from mpcsim.encoding import NO_CONTEXT
 from mpcsim.error_codes import HEADER, Code
 from mpcsim.errors import Aborted
 from mpcsim.gateway.links import Link
+from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.primitives import bip32
@@ -28,9 +30,12 @@ from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
 from mpcsim.protocols.presign import Presignature
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
-from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.database import REGISTRY
+from mpcsim.rpc.grants import GrantIssuer, Keyring, Scope
 from mpcsim.rpc.statements import SignedRecord
-from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
+from mpcsim.service.data_folder import read_link
+from mpcsim.sim.simulated_network import SimulatedNetwork
 from mpcsim.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 from tests.helpers.sessions import child_key
@@ -453,6 +458,22 @@ def reopen(folder: Path, **options: Any) -> OpenGateway:
     """As a new process would open it: nothing in memory is left of an earlier gateway."""
     Guard._known.clear()
     return open_with(folder, **options)
+
+
+@contextmanager
+def nodes_alone(folder: Path) -> Iterator[dict[PartyId, Link]]:
+    """Links to both MPC nodes, with no gateway that would see to anything first."""
+    Guard._known.clear()
+    with ExitStack() as stack:
+        links = {}
+        for party in MPC_NODES:
+            node = stack.enter_context(closing(open_mpc_node(folder, party))).node
+            keys = Keyring(read_link(folder, REGISTRY, party).keys)
+            issuer = GrantIssuer(party, keys, SystemRng(), time.time)
+            links[party] = Link(
+                InProcess(node), issuer, SimulatedNetwork(), timer=time.perf_counter
+            )
+        yield links
 
 
 async def delivered(gateway: OpenGateway) -> None:

@@ -2,6 +2,9 @@
 
 import inspect
 import sys
+from pathlib import Path
+
+import httpx
 
 import node.app
 import node.local
@@ -17,6 +20,7 @@ from node.metrics import seen
 from tests.node.harness import CHEAP, PASSWORD
 
 MESSAGE = "11" * 32
+CLIENT = str(Path(httpx.__file__).parent)
 
 
 def unnamed(app, *_):
@@ -57,17 +61,18 @@ def signing_calls(monkeypatch, *, named, counted):
 
 
 async def calls(asking):
-    """How many calls an answer takes (as ``mpcsim.bench.protocols.calls`` counts them); a look at
-    the virtual clock is one, as at a real one."""
+    """How many calls an answer takes (as ``mpcsim.bench.protocols.calls`` counts them) at the
+    service, without the caller's client; a look at the virtual clock is one, as at a real one."""
     count = 0
 
     def tell(frame, event, argument):
         nonlocal count
         if event in ("call", "c_call"):
             code = frame.f_code
-            count += code.co_filename != clock.__file__ or (
-                event == "call" and code.co_name == "time"
-            )
+            if code.co_filename == clock.__file__:
+                count += event == "call" and code.co_name == "time"
+            else:
+                count += CLIENT not in code.co_filename
 
     sys.setprofile(tell)
     try:

@@ -13,7 +13,11 @@ from mpcsim.ids import OPERATOR
 from node.argon2_queue import Argon2Queue, Full, Turns, at_a_time
 from node.errors import CallerGone, PasswordsBusy
 from node.timing import Timing
+from tests.node.harness import PLACES, system
 from tests.node.wallets import PASSWORD, House
+
+GUESS = "/v3/wallet/validate/password"
+NEW = {"curve": "ed25519", "password": PASSWORD}
 
 # ---------------------------------------------------------------------- who is next
 
@@ -357,3 +361,30 @@ def test_whose_caller_hangs_up_while_a_key_is_made():
             await house.generate("ed25519")  # nothing is left of it
 
     run(work)
+
+
+def test_who_hangs_up_gives_up_its_turn_over_a_socket():
+    with system(PLACES[1]) as found:
+        share = found.user().post("/v3/wallet/generate", NEW).json()
+        wallet, gate = found.api.app.state.wallet, threading.Event()
+        guess = {"password": PASSWORD, "secret_store": share["secret_store"]}
+
+        async def fill():
+            queue = wallet._workers.argon2 = Argon2Queue(1)
+            queue.submit("somebody", gate.wait)
+
+        async def until(waiting):
+            async with asyncio.timeout(20):
+                while wallet.argon2.waiting != waiting:
+                    await asyncio.sleep(0.01)
+
+        found.api.loop.run(fill())
+        try:
+            asked = [found.user().begin("POST", GUESS, json=guess) for _ in range(2)]
+            found.api.loop.run(until(2))
+            asked[0].cancel()  # closes its connection
+            found.api.loop.run(until(1))
+        finally:
+            gate.set()
+        assert asked[1].result(20).json() == {"result": True}
+        assert wallet.argon2.begun == 2

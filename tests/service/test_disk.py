@@ -64,7 +64,7 @@ TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
 
 
 def test_each_trouble_has_its_own_sentence():
-    assert len({trouble.value for trouble in StoreTrouble}) == len(StoreTrouble) == 5
+    assert len({trouble.value for trouble in StoreTrouble}) == len(StoreTrouble) == 6
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)

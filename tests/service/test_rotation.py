@@ -349,8 +349,9 @@ def test_a_change_of_a_link_that_cannot_be(tmp_path):
     with pytest.raises(UsageError, match="is missing: both ends"):
         rotate_link(tmp_path, OPERATOR, RNG)
     prepare(tmp_path, RNG)
-    with pytest.raises(UsageError, match="no time in seconds"):
-        rotate_link(tmp_path, OPERATOR, RNG, grace_s=-1)
+    for grace_s in (-1, 1e99):
+        with pytest.raises(UsageError, match=r"0 to 604800 \(a week\)"):
+            rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
     whole = ends(tmp_path, OPERATOR)
     link_file(tmp_path, REGISTRY, OPERATOR).unlink()
     with pytest.raises(UsageError, match=r"operator\.link is missing: both ends"):
@@ -362,6 +363,19 @@ def test_a_change_of_a_link_that_cannot_be(tmp_path):
         with pytest.raises(UsageError, match="differ"):
             prepare(tmp_path, RNG)
     assert ends(tmp_path, OPERATOR)[1] == whole[1]
+
+
+def test_a_change_without_a_grace_ends_the_one_before(tmp_path):
+    """The old key has leaked, while the MPC node still accepts it."""
+    prepare(tmp_path, RNG)
+    leaked = ends(tmp_path, OPERATOR)[0].keys.key
+    rotate_link(tmp_path, OPERATOR, RNG, now=lambda: 1.8e9)
+    with pytest.raises(UsageError, match="with --grace 0, which ends it"):
+        rotate_link(tmp_path, OPERATOR, RNG, now=lambda: 1.8e9 + 1)
+    rotate_link(tmp_path, OPERATOR, RNG, grace_s=0, now=lambda: 1.8e9 + 1)
+    gateway, node = ends(tmp_path, OPERATOR)
+    assert node.keys.accepted(1.8e9 + 1) == (gateway.keys.key,)
+    assert leaked not in (node.keys.key, node.keys.other)
 
 
 def test_a_gateway_that_never_got_the_new_key_is_given_another(tmp_path):

@@ -98,7 +98,7 @@ def test_a_failure_in_plain_words(logs):
     text = shown(story(logs, "order-8"))
     why = "the institution's MPC node cannot be reached"
     head, *_ = text.split("\n")
-    assert head.endswith(f" ms: Upstream returned 503 Service Unavailable: {why}")
+    assert head.endswith(f" ms: Upstream returned 503 Service Unavailable: {why} (upstream-down)")
     assert f"gateway: POST /mpc/v1/sign: 503: {why}" in text
     assert "operator: POST /sign: 200" in text
 
@@ -114,7 +114,8 @@ def test_the_list_of_calls(logs):
     bad = [
         line.split("  ")[-1].strip() for line in listed(calls(requests([logs]).lines, errors=True))
     ]
-    assert bad[0] == "POST /v3/wallet/generate: ed25519 key already exists for this user"
+    why = "ed25519 key already exists for this user (key-exists)"
+    assert bad[0] == f"POST /v3/wallet/generate: {why}"
     assert len(bad) == 2
 
 
