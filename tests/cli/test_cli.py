@@ -353,7 +353,7 @@ def test_serve_stops_everything_when_one_part_ends(tmp_path):
         assert printed.stdout.count(".") == 2
         address = f"http://{HOST}:{ports['APP_PORT']}"
         assert httpx.get(address, trust_env=False).status_code == 200
-        shown = [f"http://{HOST}:{int(ports['METRICS_PORT']) + n}/metrics" for n in range(4)]
+        shown = [f"http://{HOST}:{int(ports['METRICS_PORT']) + n}" for n in range(4)]
         for metrics in shown:
             until(lambda at=metrics: ready(at))
         serve.send_signal(signal.SIGTERM)

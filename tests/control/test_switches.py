@@ -10,14 +10,12 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import httpx
 import pytest
 
 from mpcsim.cli import main
 from mpcsim.control.client import over_http
-from mpcsim.control.table import SWITCHES
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.rpc.database import REGISTRY
@@ -42,19 +40,12 @@ EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 UNREACHABLE = "The gateway cannot be reached; check WAAS_API_URL"
 LATE = "The gateway did not answer in time"
 SERVE = (sys.executable, "-m", "mpcsim", "serve")
-THROWN = set()
-"""Switches that were."""
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("service") / "data", QUICK) as service:
-
-        def throw(name, told):
-            THROWN.add(name)
-            return service.throw(name, told)
-
-        yield replace(service, throw=throw)
+        yield service
 
 
 @pytest.fixture
@@ -361,10 +352,6 @@ def test_there_are_users_and_then_there_are_none(service, alice):
     assert login.status_code == 400
     alice.__init__(service, "alice")  # signs up again
     assert alice.sign()[0] == 200
-
-
-def test_every_switch_was_thrown():
-    assert SWITCHES.keys() == THROWN
 
 
 # ---------------------------------------------------------------------- mpcsim serve
