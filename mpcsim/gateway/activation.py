@@ -238,12 +238,17 @@ class Activation:
             LinkFailed: one cannot be reached.
         """
         one, other = self._links
-        waiting = []
-        for party, witness in ((one, other), (other, one)):
-            said = await self._testimony(party, witness, user_id, curve, times)
-            if said.statement.restored:
-                waiting.append(party)
+        waiting: list[PartyId] = []
         failures: dict[PartyId, Refused] = {}
+        for party, witness in ((one, other), (other, one)):
+            try:
+                said = await self._testimony(party, witness, user_id, curve, times)
+            except LinkFailed:
+                raise
+            except Refused as refused:
+                failures[party] = refused
+            else:
+                waiting += [party] if said.statement.restored else []
         # If both were, it may be the second one that goes on from what is there.
         for party in (*waiting, *waiting[:-1]):
             try:
