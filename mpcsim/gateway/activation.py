@@ -201,18 +201,11 @@ class Activation:
         Raises:
             Refused: the other node cannot be reached, or what it knows does not do.
         """
-        (other,) = self._links.keys() - {party}
         async with self.decision(user_id, curve):
             await self._interrupted(user_id, curve, times)
-            try:
-                await self._merge(party, user_id, curve, times)
-            except Unmerged as refused:
-                # Both were put back, and it is the other one that goes on from what is there.
-                try:
-                    await self._merge(other, user_id, curve, times)
-                except Refused:
-                    raise refused from None
-                await self._merge(party, user_id, curve, times)
+            refused = (await self._hear(user_id, curve, times)).get(party)
+        if refused is not None:
+            raise refused
 
     async def _merge(
         self, party: PartyId, user_id: str, curve: str, times: Times | None = None
@@ -237,30 +230,42 @@ class Activation:
         Raises:
             LinkFailed: one cannot be reached.
         """
+        found = await self._hear(user_id, curve, times)
+        for refused in filter(None, found.values()):
+            LOG.error("%s key of user %s: %s", curve, user_id, refused)
+        return bool(found)
+
+    async def _hear(
+        self, user_id: str, curve: str, times: Times | None
+    ) -> Mapping[PartyId, Refused | None]:
+        """Have MPC nodes whose stores were put back hear of a key; of each that had not: why it
+        still has not. Under the decision's lock.
+
+        Raises:
+            LinkFailed: one cannot be reached.
+        """
         one, other = self._links
-        waiting: list[PartyId] = []
-        failures: dict[PartyId, Refused] = {}
+        found: dict[PartyId, Refused | None] = {}
         for party, witness in ((one, other), (other, one)):
             try:
                 said = await self._testimony(party, witness, user_id, curve, times)
+                if said.statement.restored:
+                    found[party] = None
             except LinkFailed:
                 raise
             except Refused as refused:
-                failures[party] = refused
-            else:
-                waiting += [party] if said.statement.restored else []
+                found[party] = refused
+        waiting = [party for party, refused in found.items() if refused is None]
         # If both were, it may be the second one that goes on from what is there.
         for party in (*waiting, *waiting[:-1]):
             try:
                 await self._merge(party, user_id, curve, times)
-                failures.pop(party, None)
+                found[party] = None
             except LinkFailed:
                 raise
             except Refused as refused:
-                failures[party] = refused
-        for failure in failures.values():
-            LOG.error("%s key of user %s: %s", curve, user_id, failure)
-        return bool(waiting)
+                found[party] = refused
+        return found
 
     async def signed(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None

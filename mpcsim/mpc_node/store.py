@@ -494,42 +494,31 @@ class ShareStore:
             share = self._row(cursor, key_id)
             if share is None or share.record is None:
                 raise OutOfStep("this share has not been voted for")
-            gone = self._put_in_force(cursor, share, record, other, session)
+            at = share.user_id, share.curve
+            gone: list[tuple[str, str]] = []
+            if share.state != ACTIVE or (share.legacy and share.record != record):
+                if share.state == ACTIVE:
+                    kind = Kind.ENDORSED
+                else:
+                    kind = Kind.RECOVERED if share.predecessor else Kind.MADE
+                    _check_follows(cursor, share)
+                    gone = cursor.execute(
+                        "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
+                        " RETURNING key_id, state",
+                        (*at, key_id),
+                    ).fetchall()
+                cursor.execute(
+                    "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
+                    (record, key_id),
+                )
+                seen = events.seen(other)
+                self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
+                for old, state in gone:
+                    if state == ACTIVE:
+                        self._log.write(
+                            cursor, Kind.RETIRED, *at, key_id=old, outcome=f"replaced by {key_id}"
+                        )
         self._database.forget()
-        return gone
-
-    def _put_in_force(
-        self,
-        cursor: sqlite3.Cursor,
-        share: StoredShare,
-        record: bytes,
-        other: LogHead,
-        session: str,
-    ) -> list[str]:
-        """As ``activate``, of a share that has been voted for."""
-        if share.state == ACTIVE and not (share.legacy and share.record != record):
-            return []
-        at, key_id = (share.user_id, share.curve), share.key_id
-        gone: list[tuple[str, str]] = []
-        if share.state == ACTIVE:
-            kind = Kind.ENDORSED
-        else:
-            kind = Kind.RECOVERED if share.predecessor else Kind.MADE
-            _check_follows(cursor, share)
-            gone = cursor.execute(
-                "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
-                " RETURNING key_id, state",
-                (*at, key_id),
-            ).fetchall()
-        cursor.execute(
-            "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?", (record, key_id)
-        )
-        seen = events.seen(other)
-        self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
-        for old, state in gone:
-            if state == ACTIVE:
-                why = f"replaced by {key_id}"
-                self._log.write(cursor, Kind.RETIRED, *at, key_id=old, outcome=why)
         return [old for old, _ in gone]
 
     def abort(
