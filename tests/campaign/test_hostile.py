@@ -89,7 +89,7 @@ def check_refusal(said):
     if said:
         head, _, body = said.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 4"), head
-        forms = {"error"}, {"code", "message"}, {"error", "party", "kind"}
+        forms = {"error"}, {"code", "message"}, {"error", "party", "code", "kind"}
         assert json.loads(body).keys() in forms
 
 
