@@ -23,7 +23,7 @@ from mpcsim.ids import OPERATOR
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.request_ids import HEADER
 from mpcsim.service.data_folder import claimed, link_file, prepare, store_file
-from mpcsim.stories.lines import Request, about
+from mpcsim.stories.lines import Request, about, read
 from mpcsim.stories.story import told
 from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, nothing_left, until
@@ -128,6 +128,14 @@ def test_all_four_log_the_callers_name_for_a_request(tmp_path):
                 assert answer.headers[HEADER] == f"order-{signer}"
                 assert not answer.is_success
                 assert f"[order-{signer}]: the {signer}'s stored share" in system.log(signer)
+            # A story across processes, written before one of them is killed.
+            logs = tmp_path / "logs"
+
+            def roles():
+                lines = read([logs], lambda line: b'"order-operator"' in line).lines
+                return {line.role for line in lines if isinstance(line, Request)}
+
+            until(lambda: roles() == set(ALL))
             system.processes.kill("institution")
             alice.post("/sign", json=order, headers={HEADER: "order-last"})
         (line,) = (x for x in system.log("gateway").splitlines() if " WARNING " in x)
@@ -138,14 +146,6 @@ def test_all_four_log_the_callers_name_for_a_request(tmp_path):
             return {line.get("request_id") for line in lines}
 
         until(lambda: named() >= {"order-operator", "order-institution", "order-last"})
-        # What was written by whom who is not killed: a story across processes.
-        logs = tmp_path / "logs"
-
-        def roles():
-            lines = about([logs], "order-operator").lines
-            return {each.role for each in lines if isinstance(each, Request)}
-
-        until(lambda: roles() == set(ALL))
         assert {path.name for path in logs.glob("*.jsonl")} == {f"{name}.jsonl" for name in ALL}
         (node,) = told(about([logs], "order-operator").lines).steps
         assert [step.request.role for step in node.below][-1] == "gateway"
