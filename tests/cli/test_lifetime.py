@@ -22,6 +22,7 @@ from mpcsim.system import HOST, Program, free_port, running
 from tests.helpers.processes import (
     PATIENCE_S,
     PORTS,
+    SERVE,
     Begun,
     descendants,
     left,
@@ -33,7 +34,6 @@ from tests.helpers.repo import ROOT
 
 pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
 
-SERVE = (sys.executable, "-m", "mpcsim", "serve")
 APART_S = 0.05
 """Between a terminal's signal and the same one from ``make``."""
 

@@ -6,10 +6,7 @@ One start of all processes for all of them; the last test sees that no switch wa
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -25,7 +22,7 @@ from mpcsim.sim.run.faults import drop
 from mpcsim.sim.scenario import Scenario
 from mpcsim.system import free_port
 from mpcsim.testing.wallet_service import Settings, serving
-from tests.helpers.processes import PATIENCE_S, PORTS, descendants, nothing_left, until
+from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
 pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
 
@@ -39,7 +36,6 @@ BUSY = "Upstream returned 409 Conflict: a signing session for this key is in pro
 EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 UNREACHABLE = "The gateway cannot be reached; check WAAS_API_URL"
 LATE = "The gateway did not answer in time"
-SERVE = (sys.executable, "-m", "mpcsim", "serve")
 
 
 @pytest.fixture(scope="module")
@@ -357,33 +353,9 @@ def test_there_are_users_and_then_there_are_none(service, alice):
 # ---------------------------------------------------------------------- mpcsim serve
 
 
-@contextmanager
-def served(folder, *options):
-    """``mpcsim serve --control`` once it is up: the process, and what it has said so far."""
-    ports = {name: str(free_port()) for name in PORTS}
-    log = folder / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*SERVE, "--data", str(folder / "data"), *options],
-            env={**os.environ, **ports},
-            stdout=out,
-            stderr=out,
-        )
-    family = {process.pid}
-    try:
-        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
-        assert process.poll() is None, log.read_text()
-        family |= descendants(process.pid)
-        yield process, log.read_text
-    finally:
-        with nothing_left(family | descendants(process.pid)):
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-
 def test_serve_with_switches(tmp_path, capsys):
     port = str(free_port())
-    with served(tmp_path, "--control", port) as (process, said):
+    with serve(tmp_path, "--control", port) as (process, said, _):
         address = f"http://127.0.0.1:{port}"
         assert address in said()
         control = over_http(tmp_path / "data")

@@ -12,12 +12,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPResponse
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from mpcsim.system import free_port
 
 PATIENCE_S = 60
 PORTS = ("OPERATOR_PORT", "INSTITUTION_PORT", "GATEWAY_PORT", "APP_PORT", "LAB_PORT")
 """The variables that move the ports of what ``mpcsim serve`` starts."""
+SERVE = (sys.executable, "-m", "mpcsim", "serve")
 
 
 def until(true: Callable[[], Any], patience_s: float = PATIENCE_S) -> None:
@@ -69,6 +73,36 @@ def not_outliving_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         watcher.kill()
         watcher.communicate()
+
+
+@contextmanager
+def serve(
+    folder: Path, *options: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str], Mapping[str, str]]]:
+    """``mpcsim serve`` once it is up: the process, its output so far, and its ports by variable.
+
+    Args:
+        folder: of its output and its data.
+    """
+    ports = {name: str(free_port()) for name in PORTS}
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*SERVE, "--data", str(folder / "data"), *options],
+            env={**os.environ, **ports},
+            stdout=out,
+            stderr=out,
+        )
+    family = {process.pid}
+    try:
+        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        family |= descendants(process.pid)
+        yield process, log.read_text, ports
+    finally:
+        with nothing_left(family | descendants(process.pid)):
+            process.terminate()
+            process.wait(PATIENCE_S)
 
 
 def _running() -> dict[int, int]:

@@ -26,7 +26,7 @@ from mpcsim.service.data_folder import claimed, link_file, prepare, store_file
 from mpcsim.stories.lines import Request, about, read
 from mpcsim.stories.story import told
 from mpcsim.system import access_token, backend, free_port, node_program, running
-from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, nothing_left, until
+from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, serve, until
 
 pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
 
@@ -156,30 +156,6 @@ def test_all_four_log_the_callers_name_for_a_request(tmp_path):
 # ---------------------------------------------------------------------- mpcsim serve
 
 
-@contextmanager
-def serving(folder, *options):
-    """``mpcsim serve`` once it is up: the process, its output so far, and its ports."""
-    ports = {name: str(free_port()) for name in PORTS}
-    log = folder / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mpcsim", "serve", "--data", str(folder / "data"), *options],
-            env={**os.environ, **ports},
-            stdout=out,
-            stderr=out,
-        )
-    family = {process.pid}
-    try:
-        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
-        assert process.poll() is None, log.read_text()
-        family |= descendants(process.pid)
-        yield process, log.read_text, ports
-    finally:
-        with nothing_left(family | descendants(process.pid)):
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-
 def commands(process):
     """The processes below one, by what they run."""
     found = {}
@@ -198,7 +174,7 @@ def commands(process):
 
 @pytest.mark.parametrize("victim", ["operator", "institution"])
 def test_serve_starts_an_mpc_node_again(tmp_path, victim):
-    with serving(tmp_path) as (process, said, ports):
+    with serve(tmp_path) as (process, said, ports):
         before = commands(process)
         assert set(before) == {"operator", "institution", "gateway", "node"}
         port = ports[f"{victim.upper()}_PORT"]
@@ -220,7 +196,7 @@ def test_serve_starts_an_mpc_node_again(tmp_path, victim):
 
 @pytest.mark.parametrize("victim", ["gateway", "node"])
 def test_serve_ends_with_the_rest(tmp_path, victim):
-    with serving(tmp_path) as (process, said, _):
+    with serve(tmp_path) as (process, said, _):
         family = descendants(process.pid)
         os.kill(commands(process)[victim], signal.SIGKILL)
         assert process.wait(PATIENCE_S) == 2
@@ -229,7 +205,7 @@ def test_serve_ends_with_the_rest(tmp_path, victim):
 
 
 def test_an_mpc_node_that_stands_still_keeps_nobody_from_stopping(tmp_path):
-    with serving(tmp_path, "--gateway-only") as (process, _, ports):
+    with serve(tmp_path, "--gateway-only") as (process, _, ports):
         assert set(commands(process)) == {"operator", "institution", "gateway"}
         os.kill(commands(process)["operator"], signal.SIGSTOP)
         time.sleep(0.5)
@@ -239,7 +215,7 @@ def test_an_mpc_node_that_stands_still_keeps_nobody_from_stopping(tmp_path):
 
 
 def test_the_node_need_not_believe_the_gateway_who_the_mpc_nodes_are(tmp_path, monkeypatch):
-    with serving(tmp_path) as (_, said, ports):
+    with serve(tmp_path) as (_, said, ports):
         for name, port in ports.items():
             monkeypatch.setenv(name, port)
         headers = {"Authorization": f"Bearer {fresh('alice', data=tmp_path / 'data')}"}
