@@ -172,7 +172,7 @@ def run(
     limits = read(ConnectionLimits, os.environ)
     shown_at = metrics_port(options)
     log = configure_logs(log_format(options), log_folder(), "gateway")
-    under = conditions(options.network)
+    under = conditions(options.network, in_process=options.with_mpc_nodes)
     gateway = open_gateway(
         options.data,
         GatewayOptions(

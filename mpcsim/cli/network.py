@@ -47,8 +47,11 @@ def scenario(text: str) -> Scenario:
         raise UsageError(f"{text}: {error.strerror or error}") from None
 
 
-def conditions(text: str | None) -> Scenario | None:
+def conditions(text: str | None, *, in_process: bool = False) -> Scenario | None:
     """What ``--network`` names: a network, with faults and a seed if a scenario file has them.
+
+    Args:
+        in_process: see ``Scenario.check_service``.
 
     Raises:
         UsageError: as for ``scenario``; a scenario that no service can be in.
@@ -56,7 +59,7 @@ def conditions(text: str | None) -> Scenario | None:
     if not text:
         return None
     found = scenario(text)
-    found.check_service()
+    found.check_service(in_process=in_process)
     return found
 
 

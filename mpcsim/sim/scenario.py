@@ -136,8 +136,12 @@ class Scenario:
     def __str__(self) -> str:
         return self.dumps()
 
-    def check_service(self) -> None:
+    def check_service(self, *, in_process: bool = True) -> None:
         """Refuse what a running service cannot be: its keys are two of three, of its own holders.
+
+        Args:
+            in_process: whether its MPC nodes are in the gateway's process, which alone can have
+                them crash.
 
         Raises:
             UsageError: says what is otherwise.
@@ -151,6 +155,8 @@ class Scenario:
         for task in self.run:
             if isinstance(task, Generate) and task.threshold != 2:
                 raise UsageError(f"the keys of a service are 2 of 3, not {task.threshold}")
+        if not in_process and any(isinstance(fault, Crash) for fault in self.faults):
+            raise UsageError("no network crashes a process: mpcsim control kill does")
 
 
 # ---------------------------------------------------------------------- reading

@@ -17,7 +17,7 @@ from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.service import GatewayOptions
 from mpcsim.sim.network.measured.bursts import Bursts
-from mpcsim.sim.run.faults import drop
+from mpcsim.sim.run.faults import Crash, drop
 from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.vectors.network import make
 
@@ -150,3 +150,13 @@ def test_a_gateway_is_under_the_conditions_of_a_scenario(tmp_path: Path, monkeyp
     path.write_text("[hub]\nparties = 5")
     with pytest.raises(UsageError, match="parties of a service"):
         conditions(str(path))
+
+
+def test_who_runs_apart_does_not_crash_with_a_network(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "crash.toml"
+    crash = Scenario(Network.star(5), faults=(Crash(2, after_messages=1),))
+    crash.save(path)
+    for command in ("gateway", "serve"):
+        assert main([command, f"--data={tmp_path}", f"--network={path}"]) == 2
+        assert "no network crashes a process: mpcsim control kill does" in capsys.readouterr().err
+    assert conditions(str(path), in_process=True) == crash
