@@ -160,17 +160,11 @@ class Argon2Queue:
         Args:
             places: computations at a time; by default ``at_a_time()``.
             turns: who may wait.
-            clock: monotonic seconds, for what is counted.
+            clock: monotonic seconds, for what the listener hears.
         """
         self.places = places or at_a_time()
         self.listener: Callable[[float], None] | None = None
         """Hears how many seconds each has waited, when its turn comes."""
-        self.waited_s = 0.0
-        """Seconds that all have waited together."""
-        self.begun = 0
-        """Computations so far, with those that go on."""
-        self.refused = 0
-        """So far, for want of room."""
         self.running = 0
         """That go on now."""
         self._turns: Turns[Computation[Any]] = Turns() if turns is None else turns
@@ -185,11 +179,6 @@ class Argon2Queue:
         """How many wait."""
         return len(self._turns)
 
-    @property
-    def waiting_users(self) -> int:
-        """How many users wait."""
-        return self._turns.users
-
     def check(self, user: str) -> None:
         """See whether there is room, before anything is begun that leads here.
 
@@ -200,7 +189,6 @@ class Argon2Queue:
             if self.running >= self.places:
                 self._turns.check(user)
         except Full:
-            self.refused += 1
             raise PasswordsBusy from None
 
     def submit(
@@ -250,8 +238,6 @@ class Argon2Queue:
 
     def _begin(self, asked: Computation[Any], waited_s: float) -> None:
         self.running += 1
-        self.begun += 1
-        self.waited_s += waited_s
         if self.listener is not None:
             self.listener(waited_s)
         working = asyncio.get_running_loop().run_in_executor(self._pool, asked.work)

@@ -79,8 +79,6 @@ class Limit:
         """
         self.what = what
         self.rate = rate
-        self.refused = 0
-        """Requests so far."""
         self._each_s = rate.seconds / rate.count
         self._clock = clock
         self._counts = counts
@@ -101,7 +99,6 @@ class Limit:
         # What fills up evenly and what was taken at once may differ by rounding.
         wait_s = full_at - now - self.rate.seconds - 1e-9 * self.rate.seconds
         if wait_s > 0:
-            self.refused += 1
             raise too_often(self.what, max(1, math.ceil(wait_s)))
         known[user_id] = full_at
         known.move_to_end(user_id)
