@@ -23,21 +23,26 @@ from mpcsim.capacity import (
     load_curve,
     sensitivity,
 )
+from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.errors import UsageError
 from mpcsim.sim.trace import Trace
 from tests.helpers.made_up_costs import made_up
 
 RECOVER = "recover secp256k1"
-COSTS = made_up("sign secp256k1", RECOVER)
 STAR = Deployment(Network.star(5.0, 2.0, 20.0))
 MOST = 200.0
 """Calls a second: five messages of a millisecond at the gateway."""
 
 
+def both() -> Costs:
+    """Of signatures and recoveries."""
+    return made_up("sign secp256k1", RECOVER)
+
+
 def run(arrivals: object = None, *, seconds: float = 60.0, **changed: object) -> Run:
     workload = replace(Workload(arrivals or Steady(0.3 * MOST)), **changed)  # type: ignore[arg-type]
-    return STAR.run(workload, seconds=seconds, costs=COSTS)
+    return STAR.run(workload, seconds=seconds, costs=both())
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +130,7 @@ def test_what_breaks_first(changed: dict[str, object], said: str) -> None:
 
 
 def test_memory_breaks_too() -> None:
-    costs = replace(COSTS, memory_mb={"gateway": (100.0, 10.0)})
+    costs = replace(both(), memory_mb={"gateway": (100.0, 10.0)})
     small = replace(STAR, gateway=Part(memory_mb=120.0))
     found = small.run(Workload(Steady(0.3 * MOST)), seconds=20, costs=costs)
     assert "gateway needs more than its 120 MB" in found.first_to_break
@@ -145,8 +150,8 @@ def test_recovery_is_timed() -> None:
 def test_resharing_starves_signing_and_a_limit_helps() -> None:
     work = Workload(Steady(0.3 * MOST), users=400, events=(Reshares(20.0, at_once=40),))
     during = (20.0, 40.0)
-    starved = STAR.run(work, seconds=40, costs=COSTS)
-    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=COSTS)
+    starved = STAR.run(work, seconds=40, costs=both())
+    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=both())
     p99 = [each.percentile(99, "sign secp256k1", during).ms for each in (starved, limited)]
     assert p99[0] > 1.5 * p99[1]
     assert limited.made_of(operation=RECOVER)["for admission"] > 0
@@ -177,7 +182,7 @@ def test_load_by_load() -> None:
 
     with ThreadPoolExecutor(1) as here:
         curve = load_curve(
-            STAR, rates_per_s=[20, 100, 160, 190, 260], minutes=0.5, costs=COSTS, executor=here
+            STAR, rates_per_s=[20, 100, 160, 190, 260], minutes=0.5, costs=both(), executor=here
         )
     assert list(curve.table["p99_ms"]) == sorted(curve.table["p99_ms"])
     assert [bool(each) for each in curve.table["overload"]] == [False] * 4 + [True]
@@ -185,7 +190,7 @@ def test_load_by_load() -> None:
 
 
 def test_what_matters_most() -> None:
-    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=COSTS)
+    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both())
     moves = table.set_index("input")["moves"]
     assert moves["speed of gateway"] < 0 < moves["calls that come"]
     assert abs(moves["speed of gateway"]) > abs(moves["speed of institution"])
@@ -199,31 +204,31 @@ def test_the_cheapest_that_does() -> None:
     def price(deployment: Deployment) -> float:
         return deployment.gateway.speed + deployment.node.replicas
 
-    found = cheapest(STAR, busy, choices, p99_ms=120, price=price, minutes=0.25, costs=COSTS)
+    found = cheapest(STAR, busy, choices, p99_ms=120, price=price, minutes=0.25, costs=both())
     assert found.price == price(found.deployment)
     assert found.p99.ms <= 120
     dearer = [row for row in found.tried.itertuples() if row.why_not]
     assert all(row.price <= found.price for row in dearer)
     with pytest.raises(UsageError, match="none of 6 configurations has a p99 below 1 ms"):
-        cheapest(STAR, busy, choices, p99_ms=1, price=price, minutes=0.1, costs=COSTS)
+        cheapest(STAR, busy, choices, p99_ms=1, price=price, minutes=0.1, costs=both())
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: STAR.run(Workload(), costs=COSTS), "say how long"),
-        (lambda: STAR.run(Workload(), hours=math.inf, costs=COSTS), "workloads never end"),
+        (lambda: STAR.run(Workload(), costs=both()), "say how long"),
+        (lambda: STAR.run(Workload(), hours=math.inf, costs=both()), "workloads never end"),
         (
-            lambda: STAR.run(Workload(), hours=1, costs=COSTS, exactness="exact"),  # type: ignore[arg-type]
+            lambda: STAR.run(Workload(), hours=1, costs=both(), exactness="exact"),  # type: ignore[arg-type]
             "unknown exactness 'exact'",
         ),
         (
-            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=COSTS),
+            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=both()),
             "sign ed25519 was not measured",
         ),
         (
             lambda: STAR.run(
-                Workload(), hours=1, costs=replace(COSTS, version={"sign secp256k1": "0"})
+                Workload(), hours=1, costs=replace(both(), version={"sign secp256k1": "0"})
             ),
             "costs from another version of the service: mpcsim calibrate",
         ),

@@ -390,6 +390,7 @@ def test_where_a_program_is_reached(host, address):
     assert gateway_program(9, "data", host=host).address == address
 
 
+@pytest.mark.slow
 def test_a_gateway_at_another_address_than_loopbacks_first(tmp_path):
     *mpc_nodes, gateway = backend(tmp_path, host="127.0.0.2")
     with socket.socket() as nobodys, running() as processes:
@@ -411,6 +412,7 @@ def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
     assert json.loads(body) == {"error": "Invalid HTTP request received."}
 
 
+@pytest.mark.slow
 def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, capsys):
     *mpc_nodes, gateway = backend(tmp_path / "data")
     monkeypatch.setenv("MAX_HEADER_BYTES", "2048")
@@ -426,6 +428,7 @@ def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, ca
     assert "MAX_HEADER_BYTES must be a number of bytes, 1024 to 1048576" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_killed_and_started_again(system, tmp_path):
     *mpc_nodes, gateway = backend(tmp_path)
     with running() as processes:

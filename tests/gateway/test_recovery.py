@@ -251,7 +251,15 @@ def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered)
 
 
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-@pytest.mark.parametrize("how", ["request lost", "reply lost", "node restarted", "disk full"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "request lost",
+        "reply lost",
+        pytest.param("node restarted", marks=pytest.mark.slow),
+        pytest.param("disk full", marks=pytest.mark.slow),
+    ],
+)
 def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch, kind, how):
     """At the n-th request to an MPC node; afterwards everything works again at once."""
     _, calls = requests_of(kind, "ed25519")

@@ -240,7 +240,7 @@ def test_who_had_no_session_suspends_nothing(change, status):
         tags = {
             "session": await client.suspension(share, culprit=INSTITUTION),
             "key": await client.suspension(ed),
-            "user": await mallory.suspension(await mallory.generate("secp256k1")),
+            "user": await mallory.suspension(await mallory.generate("ed25519")),
         }
         assert (await client.post("suspend", change(body, tags))).status_code == status
         assert gateway.gateway.registry.notices() == []
@@ -278,7 +278,7 @@ def test_what_opens_at_neither_node_is_lifted(forge, caplog):
 
     async def work(gateway, client):
         share, bob = await client.generate("secp256k1"), Client.of(gateway, "bob")
-        theirs = await bob.generate("secp256k1")
+        theirs = await bob.generate("ed25519")
         body = await client.suspension(share)
         forged = replace(body, notices=forge(body, share, theirs))
         await client.ask("suspend", forged)

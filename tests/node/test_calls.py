@@ -18,11 +18,13 @@ STAR = Network.star(20, 5, 70)
 NETWORKS = (STAR, STAR.with_connection(cold=True), Network.star(50, 50, 50, mbit_per_s=5))
 OPTIONS: list[dict[str, Any]] = [
     {},
+    {"separate_messages": True, "early_requests": False, "vault_policy": "signer"},
+    {"presigned": True, "signer": "institution"},
+]
+MORE_OPTIONS: list[dict[str, Any]] = [
     {"signer": "institution", "ot_extension_k": 4, "early_requests": False},
     {"separate_messages": True},
-    {"separate_messages": True, "early_requests": False, "vault_policy": "signer"},
     {"curve": "ed25519", "vault_policy": "signer"},
-    {"presigned": True, "signer": "institution"},
 ]
 
 
@@ -51,7 +53,11 @@ def took(network: Network, signing: Signing) -> float:
         return service.elapsed_ms
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "as it is")
+@pytest.mark.parametrize(
+    "options",
+    [*OPTIONS, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE_OPTIONS)],
+    ids=lambda options: " ".join(options) or "as it is",
+)
 def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
     graph = signing_call(**options)
     assert graph.scope == "rest"

@@ -434,7 +434,7 @@ def test_the_gateway_is_late(place):
     with primed(place) as patient, patient.with_patience(TIMED_OUT_S) as found:
         user = found.user()
         answer(user.get("/v3/wallet/user"))
-        found.gateway.network.change(Network.star(client=3000 * TIMED_OUT_S))
+        found.gateway.network.change(Network.star(client=1000 * TIMED_OUT_S))
         paths = (*BODIES, *LOOKUPS)
         with ThreadPoolExecutor(len(paths)) as threads:
             for response in threads.map(lambda path: request_to(found, user, path), paths):

@@ -51,6 +51,10 @@ def drawn(kind: Callable[[Trace], Figure], name: str) -> Figure:
 
 KINDS = (sequence_diagram, with_gateway, gantt, critical_path)
 EVERY = pytest.mark.parametrize("name", NAMES)
+EACH = pytest.mark.parametrize(
+    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
+)
+"""Where every kind of figure is drawn of it."""
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -62,7 +66,7 @@ def gids(figure: Figure, prefix: str) -> list[str]:
 # ---------------------------------------------------------------------- what holds for every figure
 
 
-@EVERY
+@EACH
 @ALL_KINDS
 def test_no_text_overlaps_another_or_leaves_the_figure(
     name: str, kind: Callable[[Trace], Figure]
@@ -70,7 +74,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(
     check_texts(drawn(kind, name))
 
 
-@EVERY
+@EACH
 @ALL_KINDS
 def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], Figure]) -> None:
     used = colours(drawn(kind, name))
@@ -78,7 +82,7 @@ def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], 
     assert len(used & set(PALETTE)) >= 2
 
 
-@EVERY
+@EACH
 @ALL_KINDS
 def test_hue_is_the_parties(name: str, kind: Callable[[Trace], Figure]) -> None:
     """Of those that take part, and of nobody else."""
@@ -86,7 +90,7 @@ def test_hue_is_the_parties(name: str, kind: Callable[[Trace], Figure]) -> None:
     assert hues(drawn(kind, name)) <= {tint(ink, k / 100) for ink in own for k in range(101)}
 
 
-@EVERY
+@EACH
 @ALL_KINDS
 def test_nothing_is_taller_than_a_screen(name: str, kind: Callable[[Trace], Figure]) -> None:
     assert drawn(kind, name).get_figheight() <= TALLEST

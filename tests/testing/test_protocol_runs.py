@@ -110,7 +110,14 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("mistake", PLANTED)
+FAST = {implementations.Fragile, implementations.Deaf}
+"""To hunt."""
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [m if m in FAST else pytest.param(m, marks=pytest.mark.slow) for m in PLANTED],
+)
 def test_planted_mistakes(mistake):
     found = hunted(mistake)
     assert type(found) is PLANTED[mistake].Broken
