@@ -93,7 +93,7 @@ def test_requests_with_a_stored_share(published, behind, method, path, examples)
     fuzz(published[path][method], GenerationMode.POSITIVE, examples, send)
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [FEW, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), MAKE)
 def test_making_keys(published, behind, method, path, mode, examples):

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import stat
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -322,13 +322,20 @@ def test_a_damaged_store_makes_room(made, data, log):
     assert (kept.read_bytes() if kept.exists() else b"") == log
 
 
-def test_what_a_killed_service_had_written_last_is_kept(made, data):
-    """It is in the log of writes alone, and must neither be lost nor get into what is put back."""
+@contextmanager
+def suspending(data):
+    """A service that has just suspended a key, while it runs: its log of writes says so alone."""
     store = store_file(data, "operator")
     with closing(ShareStore(store)) as running:
         filled(running, "44")
         with running._database.transaction() as cursor:
             cursor.execute("UPDATE shares SET suspended = 'caught' WHERE key_id = '44'")
+        yield store
+
+
+def test_what_a_killed_service_had_written_last_is_kept(made, data):
+    """It is in the log of writes alone, and must neither be lost nor get into what is put back."""
+    with suspending(data):
         shutil.copytree(data, data.with_name("killed"))
     data = data.with_name("killed")
     assert (data / "operator/operator.sqlite-wal").stat().st_size
@@ -340,11 +347,7 @@ def test_what_a_killed_service_had_written_last_is_kept(made, data):
 
 
 def test_a_log_of_writes_that_has_lost_its_store_is_not_taken_for_the_new_ones(made, data):
-    store = store_file(data, "operator")
-    with closing(ShareStore(store)) as running:
-        filled(running, "44")
-        with running._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET suspended = 'caught' WHERE key_id = '44'")
+    with suspending(data) as store:
         log = store.with_name("operator.sqlite-wal").read_bytes()
     assert log
     store.unlink()
