@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ AT_HAND: Final = 10_000
 """Answers kept at hand while nothing is written."""
 BUSY_S: Final = 5.0
 """How long to wait for another process that writes."""
+AGAIN_S: Final = 0.005
+"""After which to try again what SQLite does not wait for."""
 PROBING_S: Final = 1.0
 """The same for whoever only wants to know whether something could be written."""
 SMALLEST_WRITE: Final = 1 << 15
@@ -245,9 +248,18 @@ class Database:
             return False
 
     def _empty_log(self) -> bool:
-        """Move all of the log of writes into the file; False if a reader was in the way."""
-        (busy, *_) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return not busy
+        """Move all of the log of writes into the file; False if another process was in the way for
+        as long as that is waited for.
+
+        For readers and writers SQLite waits by itself, but not for another process that moves the
+        log just then, as any may that writes (sqlite.org/c3ref/wal_checkpoint_v2.html).
+        """
+        end = time.monotonic() + BUSY_S
+        while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(AGAIN_S)
+        return True
 
     def forget(self) -> None:
         """Leave nothing of what was deleted in the log of writes either.

@@ -3,6 +3,8 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing, contextmanager
 from dataclasses import astuple, replace
 
@@ -387,19 +389,42 @@ def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, m
         assert found(path, share) == []
 
 
-def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path):
+def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path, monkeypatch):
     """The log of writes could not be emptied: somebody was reading."""
+    monkeypatch.setattr("mpcsim.rpc.database.BUSY_S", 0.1)
     path, share = tmp_path / "db", os.urandom(600)
     with crowded(path) as store:
         store.prepare(stored("new", share=share))
         with closing(sqlite3.connect(path)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM shares").fetchone()
-            store._database._writer.execute("PRAGMA busy_timeout = 0")
             with pytest.raises(StoreFailed, match="another process keeps it locked"):
                 store.drop_prepared("new")
         assert found(path, share)
         store.drop_orphans()
+        assert not found(path, share)
+
+
+MOVES_THE_LOG = """
+import fcntl, sys, time
+with open(sys.argv[1], "r+b") as index:
+    fcntl.lockf(index, fcntl.LOCK_EX, 1, 121)
+    print(flush=True)
+    time.sleep(0.3)
+"""
+"""Holds SQLite's lock of who moves the log, the second in its index (sqlite.org/walformat.html)."""
+
+
+def test_forgetting_waits_for_another_process_that_moves_the_log(tmp_path):
+    """A service that runs does so every thousand pages. For that, SQLite itself does not wait."""
+    path, share = tmp_path / "db", os.urandom(600)
+    with crowded(path) as store:
+        store.prepare(stored("new", share=share))
+        command = [sys.executable, "-c", MOVES_THE_LOG, f"{path}-shm"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            other.stdout.readline()
+            store.drop_prepared("new")
+        assert other.returncode == 0
         assert not found(path, share)
 
 
