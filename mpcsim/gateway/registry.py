@@ -540,7 +540,7 @@ class Registry:
         """Leave nothing of what was deleted in any file.
 
         Raises:
-            StoreFailed: another process keeps reading; the next start sees to it.
+            StoreFailed: another process keeps it locked; the next start sees to it.
         """
         self._database.forget()
 

@@ -26,10 +26,10 @@ AT_HAND: Final = 10_000
 """Answers kept at hand while nothing is written."""
 BUSY_S: Final = 5.0
 """How long to wait for another process that writes."""
-AGAIN_S: Final = 0.005
-"""After which to try again what SQLite does not wait for."""
 PROBING_S: Final = 1.0
 """The same for whoever only wants to know whether something could be written."""
+AGAIN_S: Final = 0.005
+"""After which to try again what SQLite does not wait for."""
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
@@ -265,8 +265,8 @@ class Database:
         """Leave nothing of what was deleted in the log of writes either.
 
         Raises:
-            StoreFailed: another process keeps reading. What was changed has changed; the next time,
-                or the next start, empties the log.
+            StoreFailed: another process keeps it locked. What was changed has changed; the next
+                time, or the next start, empties the log.
         """
         with self._writing, self._explaining():
             self.remembers = True
