@@ -83,11 +83,7 @@ serve: install
 	@exec $(BIN)/mpcsim serve $(SERVE_ARGS)
 
 test: install
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)
-
-test-slow: install
-	@# exit code 5: no test carries the marker
-	$(BIN)/python -m pytest -n $(JOBS) -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -n $(JOBS) --durations 15 $(PYTEST_ARGS)
 
 check: install
 	$(BIN)/ruff check .

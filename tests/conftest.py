@@ -11,11 +11,14 @@ from hypothesis import settings
 pytest.register_assert_rewrite("tests.helpers")
 
 from tests.helpers import secrecy  # noqa: E402
+from tests.helpers.tiers import SOAK_FACTOR  # noqa: E402
 
 # Big-integer arithmetic makes single examples slow now and then, so no per-example deadline;
 # the time limit per test still holds.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# The same examples in every run of `make test`: what only chance finds is found by `make soak`,
+# which draws anew (tests/helpers/tiers.py says how much more).
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("soak", deadline=None, max_examples=100 * SOAK_FACTOR, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Started by nohup or in a shell's background, all processes of a test would ignore the hang-ups and

@@ -141,7 +141,7 @@ def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
     assert "no such directory" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_whole_command(capsys):
     assert main(["attacks"]) == 0
     count = 2 * len(ATTACKS)

@@ -34,7 +34,7 @@ def test_the_service_as_it_is(entry):
     assert cell.as_expected, cell
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("entry", REFUSED, ids=named)
 def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()

@@ -43,7 +43,7 @@ PROMISED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_bench_writes_its_figures(tmp_path, capsys):
     file = tmp_path / "bench.json"
     assert main(["bench", "--only", "protocols", "--runs", "1", "--json", str(file)]) == 0
@@ -136,7 +136,7 @@ def test_a_filled_gateway(tmp_path):
                     assert held == [None, None, None]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_starting_figures():
     figures = starting_figures(2, runs=1)
     assert figures.keys() >= TARGETS_S.keys()

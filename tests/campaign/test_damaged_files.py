@@ -13,7 +13,7 @@ from tests.campaign.callers import crowd
 from tests.campaign.model import Violation
 from tests.campaign.service import BACKEND, Unclean, seeded, service
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 
 PAGE = 4096
 COLUMNS = 5

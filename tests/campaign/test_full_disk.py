@@ -8,7 +8,7 @@ import pytest
 from tests.campaign.callers import crowd, together
 from tests.campaign.service import BACKEND, service
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 BLOCK = 512
 """Bytes; what ``ulimit -f`` counts."""

@@ -16,7 +16,7 @@ import pytest
 from tests.campaign.callers import ALLOWANCE_S, crowd
 from tests.campaign.service import ALL, GATEWAY, INSTITUTION, NODE, OPERATOR, service
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 
 HEADER_S, BODY_S = 10, 30
 """How long the servers wait for a header's, and a body's, end."""

@@ -7,7 +7,7 @@ import pytest
 from tests.campaign.callers import crowd
 from tests.campaign.service import ALL, BACKEND, GATEWAY, NODE, seeded, service
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 CALLS = ("/generate", "/recover", "/sign")
 CURVES = ("ed25519", "secp256k1", "ed25519")

@@ -8,7 +8,7 @@ import pytest
 from tests.campaign.callers import crowd
 from tests.campaign.service import ALL, NODE, seeded, service
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 GATEWAY_TIMEOUT_S = 2
 """How long the node waits for the gateway."""

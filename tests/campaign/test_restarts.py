@@ -7,7 +7,7 @@ import pytest
 from tests.campaign.callers import crowd, together
 from tests.campaign.service import ALL, GATEWAY, INSTITUTION, NODE, OPERATOR, seeded, service
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 VICTIMS = [(GATEWAY,), (OPERATOR,), (NODE,), (INSTITUTION,), ALL, (NODE, GATEWAY, OPERATOR)]
 ROUNDS = len(VICTIMS)

@@ -284,7 +284,7 @@ def test_an_unknown_operation_is_refused():
 # ---------------------------------------------------------------------- a real service
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_meters_account_for_what_a_real_service_uses(tmp_path):
     name = "sign secp256k1"
     with measuring(metered(tmp_path)) as service:
@@ -314,7 +314,7 @@ def test_the_meters_account_for_what_a_real_service_uses(tmp_path):
                 assert 0.5 * spent < mine < 1.1 * spent
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ctrl_c_stops_all_of_it(tmp_path):
     file = tmp_path / "costs.json"
     command = [sys.executable, "-m", "mpcsim", "calibrate", str(file)]

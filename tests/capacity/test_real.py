@@ -230,7 +230,7 @@ def test_other_operations() -> None:
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_other_curve() -> None:
     names = [f"{verb} secp256k1" for verb in ("sign", "presign", "presigned", "recover")]
     rows = check_same(Case(operations=names, users=10_000, per_s=8.0), close_ms=BYTES_MS)
@@ -238,7 +238,7 @@ def test_the_other_curve() -> None:
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_same_distribution() -> None:
     """Several hundred calls at some 60 % of what the service can do."""
     case = Case(Deployment.on_one_machine(2, FAR), per_s=50.0, seconds=8.0, users=60, factor=1.0)

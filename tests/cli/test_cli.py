@@ -157,7 +157,7 @@ def test_a_network_in_a_line():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_first_call_gives_a_key_whenever_it_is_run(system):
     said = "\n".join(serve_command._first_call(*system.programs, system.data))
     (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)
@@ -325,7 +325,7 @@ def test_a_port_that_is_none(monkeypatch, capsys):
     assert "APP_PORT is 'http'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_serve_stops_everything_when_one_part_ends(tmp_path):
     ports = {name: str(free_port()) for name in (*PORTS, "METRICS_PORT")}
     command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
@@ -390,7 +390,7 @@ def test_where_a_program_is_reached(host, address):
     assert gateway_program(9, "data", host=host).address == address
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_gateway_at_another_address_than_loopbacks_first(tmp_path):
     *mpc_nodes, gateway = backend(tmp_path, host="127.0.0.2")
     with socket.socket() as nobodys, running() as processes:
@@ -412,7 +412,7 @@ def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
     assert json.loads(body) == {"error": "Invalid HTTP request received."}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, capsys):
     *mpc_nodes, gateway = backend(tmp_path / "data")
     monkeypatch.setenv("MAX_HEADER_BYTES", "2048")
@@ -428,7 +428,7 @@ def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, ca
     assert "MAX_HEADER_BYTES must be a number of bytes, 1024 to 1048576" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_killed_and_started_again(system, tmp_path):
     *mpc_nodes, gateway = backend(tmp_path)
     with running() as processes:
@@ -440,7 +440,7 @@ def test_killed_and_started_again(system, tmp_path):
         assert processes.ended() is None
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_demo_goes_through_a_wallets_life(capsys):
     assert main(["demo", "--network", "seoul", "--signer", "institution"]) == 0
     out = capsys.readouterr().out
@@ -466,7 +466,7 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_service_benchmark_reports_its_figures():
     figures = service_figures(8, keys=2, runs=4)
     assert figures.keys() >= TARGETS.keys()

@@ -32,7 +32,7 @@ from tests.helpers.processes import (
 )
 from tests.helpers.repo import ROOT
 
-pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
 APART_S = 0.05
 """Between a terminal's signal and the same one from ``make``."""
@@ -162,7 +162,7 @@ def test_requests_under_way_are_finished(tmp_path):
         assert not left(family)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_jupyterlab_and_its_kernels_end_too(tmp_path, number):
     with served(tmp_path, (*SERVE, "--lab")) as (system, family):

@@ -109,7 +109,7 @@ def test_files_where_presets_may_be(tmp_path: Path, capsys) -> None:
         assert "none.toml: No such file or directory" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_service_over_a_measured_network(tmp_path: Path) -> None:
     """As ``mpcsim serve --network=FILE`` starts it: a call takes at least the measured floors."""
     parser = argparse.ArgumentParser()

@@ -106,7 +106,7 @@ def test_what_takes_switches_is_another_program():
     assert controlled(node_program(1, gateway)).command[1:] == ("-m", "node.controlled")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_servers_without_switches_load_nothing_of_them():
     code = """
 import sys
@@ -120,7 +120,7 @@ print(*sorted(name for name in sys.modules if "control" in name and name.split("
     assert said.stdout.split() == ["mpcsim.cli.control", "mpcsim.control", "mpcsim.control.table"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("module", ["node.controlled", "mpcsim.cli.controlled"])
 def test_what_takes_switches_takes_them_from_nobody_else(module):
     said = subprocess.run(

@@ -24,7 +24,7 @@ from mpcsim.system import free_port
 from mpcsim.testing.wallet_service import Settings, serving
 from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
-pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
 NEW = {"curve": "ed25519", "password": "correct horse"}
 QUICK = Settings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])

@@ -18,7 +18,7 @@ from mpcsim.testing.wallet_service import Settings
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]
-pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
 PASSWORD = "correct horse"
 MESSAGE = bytes(32)

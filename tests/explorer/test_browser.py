@@ -323,7 +323,7 @@ def test_both_themes_are_readable(chrome, wallet, tmp_path, dark):
     assert contrast(page, ".mx-items li, .mx-items span, .mx-items code, .mx-h5") >= 4.5
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("width", [1200, 620])
 def test_no_label_hides_another(chrome, tmp_path, session, width, even):
@@ -362,7 +362,7 @@ def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
     assert page.explorer.trace.finished_ms > page.explorer.view.at_first_ms
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_page_that_nobody_answers_says_so(page):
     page.click("[data-tab=timing]")
     page.run(
@@ -516,7 +516,7 @@ def arrows(page):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("width", [1600, 1024, 700])
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ def crashed(folder, work, curve, at=NEVER, when="before"):
     [
         ("generate", "ed25519"),
         ("recover", "ed25519"),
-        pytest.param("generate", "secp256k1", marks=pytest.mark.slow),
-        pytest.param("recover", "secp256k1", marks=pytest.mark.slow),
+        pytest.param("generate", "secp256k1", marks=pytest.mark.soak),
+        pytest.param("recover", "secp256k1", marks=pytest.mark.soak),
     ],
 )
 def test_a_crash_at_any_write_leaves_a_working_key_or_none(tmp_path, work, curve):

@@ -242,7 +242,7 @@ def with_faults(most, length, faults=FAULTS):
         ((OPERATOR,), 1),
         ((INSTITUTION,), 1),
         *[
-            pytest.param(parties, most, marks=pytest.mark.slow)
+            pytest.param(parties, most, marks=pytest.mark.soak)
             for parties, most in [((OPERATOR,), 2), ((INSTITUTION,), 2), (MPC_NODES, 3)]
         ],
     ],
@@ -320,7 +320,7 @@ def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
 
 
 @pytest.mark.parametrize("recovery", [False, True])
-@pytest.mark.parametrize("most", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_two_from_one_predecessor_never_both_come_into_force(recovery, most):
     """A gateway that believes itself alone, and another beside it, or that was started anew."""
     # Of two faults with one of the other's, every other pair: all faults meet everywhere.

@@ -256,8 +256,8 @@ def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered)
     [
         "request lost",
         "reply lost",
-        pytest.param("node restarted", marks=pytest.mark.slow),
-        pytest.param("disk full", marks=pytest.mark.slow),
+        pytest.param("node restarted", marks=pytest.mark.soak),
+        pytest.param("disk full", marks=pytest.mark.soak),
     ],
 )
 def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch, kind, how):

@@ -83,7 +83,7 @@ def record(paths: tuple[str, ...]) -> dict[str, list[Candidate]]:
     """Run the tests once; for every check the tests in which it refused, quickest first."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "recorded.json"
-        options = ("-q", "-pno:cacheprovider", "-mnot slow", f"--record-checks={path}")
+        options = ("-q", "-pno:cacheprovider", "-mnot soak", f"--record-checks={path}")
         command = (sys.executable, "-m", "pytest", "-ptests.mutation.plugin", *options, *paths)
         environment = {**os.environ, "HYPOTHESIS_PROFILE": "ci"}
         subprocess.run(command, cwd=ROOT, env=environment, check=False)

@@ -121,7 +121,7 @@ def test_a_mutant_differs_in_one_check_only():
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    settings = {"OPENBLAS_NUM_THREADS": "1", "PYTHONOPTIMIZE": "", "HYPOTHESIS_PROFILE": "ci"}
+    settings = {"OPENBLAS_NUM_THREADS": "1", "PYTHONOPTIMIZE": "", "HYPOTHESIS_PROFILE": "default"}
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=ROOT,
@@ -133,7 +133,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(1, SHARDS + 1))
 def test_every_mutant_is_caught_by_its_killing_test(part):
     """And by no test that fails without a mutant, too."""
@@ -141,7 +141,7 @@ def test_every_mutant_is_caught_by_its_killing_test(part):
     assert ran.returncode == 0, ran.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_plugin_runs_any_tests_against_a_mutant():
     name = "mpcsim/protocols/dkg/steps.py check_share: SHARE_INCONSISTENT"
     ran = command(

@@ -55,7 +55,7 @@ def took(network: Network, signing: Signing) -> float:
 
 @pytest.mark.parametrize(
     "options",
-    [*OPTIONS, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE_OPTIONS)],
+    [*OPTIONS, *(pytest.param(each, marks=pytest.mark.soak) for each in MORE_OPTIONS)],
     ids=lambda options: " ".join(options) or "as it is",
 )
 def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:

@@ -406,7 +406,7 @@ def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
         crashed(tmp_path / str(at), "generate", at)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_crash_at_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     no_waiting_for_the_disk(monkeypatch)

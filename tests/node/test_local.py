@@ -143,7 +143,7 @@ def test_ecdsa_costs_what_the_simulation_predicts(signer: str) -> None:
     assert found == pytest.approx(max(vault, 2 * way) + 2 * way, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 def test_real_time_agrees_with_virtual_time(curve: str) -> None:
     """Never faster than the links; slower by what computation takes, with plenty to spare."""

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
-FEW, MANY = 15, pytest.param(60, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
+FEW, MANY = 15, pytest.param(60, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
 MAKE = [("POST", "/v3/wallet/generate"), ("POST", "/v3/wallet/recover")]
 USE = [
     ("POST", "/v3/wallet/sign"),
@@ -93,7 +93,7 @@ def test_requests_with_a_stored_share(published, behind, method, path, examples)
     fuzz(published[path][method], GenerationMode.POSITIVE, examples, send)
 
 
-@pytest.mark.parametrize("examples", [FEW, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [FEW, pytest.param(60, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), MAKE)
 def test_making_keys(published, behind, method, path, mode, examples):

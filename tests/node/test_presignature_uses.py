@@ -172,7 +172,7 @@ class TestUses(Uses.TestCase):  # type: ignore[name-defined, misc]
     settings = FEW
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 class TestManyUses(Uses.TestCase):  # type: ignore[name-defined, misc]
     settings = MANY
 

@@ -177,7 +177,7 @@ def test_limits_of_connections_come_from_the_environment():
     assert (first["limit"], first["closed"], first["peer"]) == ("LONG_HEADER", 1, "127.0.0.1")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_signing_goes_on_among_hostile_connections(tmp_path):
     """Half-sent headers, bodies and trailers by the hundred, at both servers."""
     few = {"MAX_CONNECTIONS": "40"}
@@ -216,7 +216,7 @@ def test_signing_goes_on_among_hostile_connections(tmp_path):
     "number",
     [
         signal.SIGTERM,
-        *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGHUP, signal.SIGINT)),
+        *(pytest.param(n, marks=pytest.mark.soak) for n in (signal.SIGHUP, signal.SIGINT)),
     ],
 )
 def test_stopped_as_asked(number):

@@ -28,28 +28,28 @@ def test_any_steps():
         assert check_wallet_service(target, QUICK.with_budget(FEW)) >= FEW
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_any_steps_thoroughly():
     with OwnNode() as target:
         assert check_wallet_service(target, THOROUGH.with_budget(MANY)) >= MANY
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(2 * SOAK_S + 600)
 def test_any_steps_for_a_long_time():
     with OwnNode() as target:
         check_wallet_service(target, replace(SOAK, seconds=SOAK_S))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_any_steps_with_a_gateway_that_is_killed(tmp_path):
     """Over sockets, with the processes that are deployed, and SIGKILL."""
     with ServedNode(tmp_path / "data") as target:
         check_wallet_service(target, QUICK.with_budget(10))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_key_outlives_every_kill(tmp_path):
     with ServedNode(tmp_path / "data") as target:
         api = ApiRun(target)

@@ -195,7 +195,7 @@ GUESSES = 16
 @pytest.mark.parametrize(
     "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
 )
-@pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_the_first_guess_is_the_last(tmp_path, monkeypatch, learnt, way, restarts):
     async def run() -> None:
         case = Case(tmp_path)

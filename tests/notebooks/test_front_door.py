@@ -25,7 +25,7 @@ from tests.helpers.processes import PORTS
 from tests.helpers.repo import ROOT
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.skipif(
         isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
     ),

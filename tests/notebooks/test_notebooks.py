@@ -14,7 +14,7 @@ NOTEBOOKS = notebooks()
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @by_name
 def test_runs_and_says_the_same(path: Path):
     committed = texts(nbformat.read(path, as_version=4))

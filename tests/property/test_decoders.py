@@ -134,7 +134,7 @@ def test_flipped_bits(name):
             refused(d, bytes(flipped))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
 def test_every_flipped_byte(name):
     d = decoder(name)

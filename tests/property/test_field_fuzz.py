@@ -51,7 +51,7 @@ def cases(pairs: list[tuple[str, str]]) -> pytest.MarkDecorator:
     """Those that set up the multiplication, or presign with three parties, take long."""
     slow = [name for name in DEFINITIONS if "-secp256k1" in name or name == "presign-3"]
     marked = [
-        pytest.param(*pair, marks=pytest.mark.slow if pair[0] in slow else ()) for pair in pairs
+        pytest.param(*pair, marks=pytest.mark.soak if pair[0] in slow else ()) for pair in pairs
     ]
     return pytest.mark.parametrize(("name", "kind"), marked)
 
@@ -159,7 +159,7 @@ def is_setup(field: str) -> bool:
     return field.startswith(SETUP_FIELDS)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["MultiplicationOffer", "Deal"])
 def test_one_spoilt_field_of_the_multiplication_setup(kind):
     runs, wrong = spoil("dkg-secp256k1", kind, is_setup, narrow=True)

@@ -139,7 +139,7 @@ def test_image_tags(tmp_path):
             assert re.search(rf"-t {image}:{tag}( |$)", commands), (image, tag)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_build_step_works_in_a_clean_directory(tmp_path):
     venv, source, home = tmp_path / "venv", tmp_path / "src", tmp_path / "home"
     source.mkdir()

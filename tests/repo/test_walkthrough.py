@@ -36,7 +36,7 @@ def copy_of_the_project(target: Path) -> None:
         shutil.copy(file, place)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(2 * STARTING_S)
 def test_make_up_and_the_walk_through(tmp_path):
     project = tmp_path / "project"

@@ -10,7 +10,7 @@ from mpcsim.cli.token import credentials
 from mpcsim.system import access_token, backend, running
 from tests.helpers.gateway import Client
 
-pytestmark = pytest.mark.slow  # Processes are started and killed: seconds each.
+pytestmark = pytest.mark.soak  # Processes are started and killed: seconds each.
 
 USERS = 8
 
@@ -110,7 +110,7 @@ def test_killed_at_random_moments(tmp_path):
     kill_again_and_again(tmp_path, 2, seed=1, curve="ed25519")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("curve", "kills"), [("ed25519", 10), ("secp256k1", 5)])
 def test_killed_many_times(tmp_path, curve, kills):

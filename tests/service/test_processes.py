@@ -28,7 +28,7 @@ from mpcsim.stories.story import told
 from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, serve, until
 
-pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
 ALL = ("operator", "institution", "gateway", "node")
 NEW = {"curve": "ed25519", "password": "correct horse"}

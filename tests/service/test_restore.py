@@ -450,7 +450,7 @@ def test_if_both_were_put_back_somebody_has_to_decide(place):
 # ---------------------------------------------------------------------- the registry
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_registry_follows_from_a_backup_of_any_moment(place, monkeypatch):
     """Every state that it has been in: no share that was replaced or suspended is used again."""
     moments, put, one_at_a_time = [], ("put", "suspend", "acknowledge"), threading.Lock()

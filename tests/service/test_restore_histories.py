@@ -424,7 +424,7 @@ def test_a_few_histories(tmp_path, seed):
     play(tmp_path, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(FEW, MANY))
 def test_many_histories(tmp_path, seed):
     play(tmp_path, seed)

@@ -18,7 +18,7 @@ from mpcsim.system import HOST, backend, free_port, running
 from tests.helpers.gateway import Client
 from tests.helpers.processes import PATIENCE_S, Begun, until
 
-pytestmark = pytest.mark.slow  # Processes are started and stopped: seconds each.
+pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
 SERVICES = ("gateway", "operator", "institution")
 SIGN_UP = "/member/user-management/v3/signup"

@@ -52,7 +52,7 @@ def drawn(kind: Callable[[Trace], Figure], name: str) -> Figure:
 KINDS = (sequence_diagram, with_gateway, gantt, critical_path)
 EVERY = pytest.mark.parametrize("name", NAMES)
 EACH = pytest.mark.parametrize(
-    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
+    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.soak) for name in NAMES[1:])]
 )
 """Where every kind of figure is drawn of it."""
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)

@@ -461,7 +461,7 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ms == pytest.approx(parts.explanation.split_ms[part])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_memory_is_that_of_the_finishing_times() -> None:
     """8 bytes a sample come on top of the chunk, and twice that while percentiles are sought."""
     of = conversation(1000, 20_000)

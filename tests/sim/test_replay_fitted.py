@@ -99,7 +99,7 @@ def test_the_same_again() -> None:
     assert (one.finished_ms != other.finished_ms).any()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_many_transfers_are_fitted_to_fewer_samples() -> None:
     ids = tuple(range(1, 21))
     steps = tuple(

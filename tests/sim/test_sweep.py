@@ -173,7 +173,7 @@ def test_the_order_does_not_matter(expected: pd.DataFrame) -> None:
     assert_frame_equal(table, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_dask(expected: pd.DataFrame) -> None:
     """Dask's own executor, unchanged, on a cluster of two processes on this machine."""
     with (

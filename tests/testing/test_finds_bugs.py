@@ -13,7 +13,7 @@ from tests.helpers import secrecy
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
-pytestmark = pytest.mark.slow  # Whole runs of the kit against services with mistakes: seconds each.
+pytestmark = pytest.mark.soak  # Whole runs of the kit against services with mistakes: seconds each.
 
 HUNT = Profile("hunt", examples=300, steps=12, both_curves=0.0)
 HUNT_ON_SECP256K1 = Profile("hunt", examples=50, steps=8, both_curves=1.0)
@@ -132,7 +132,7 @@ def test_a_story():
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_ordinary_state_machine_tells_a_story_too():
     with OwnNode(faulty.ErrorsOfTheFramework) as target:
         case = machine_for(target, HUNT).TestCase("runTest")

@@ -35,7 +35,7 @@ from mpcsim.testing.protocols import Network, frost_signing, run_over_network, r
 from tests.testing import own_invariants as own
 from tests.testing.own_node import OwnNode
 
-pytestmark = pytest.mark.slow  # Whole runs of the kit: seconds each.
+pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
 HUNT = Profile("hunt", examples=100, steps=12, both_curves=0.0)
 

@@ -61,7 +61,7 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
     assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @settings(max_examples=1000, suppress_health_check=EVERY_CHECK)
 @given(data=st.data())
@@ -116,7 +116,7 @@ FAST = {implementations.Fragile, implementations.Deaf}
 
 @pytest.mark.parametrize(
     "mistake",
-    [m if m in FAST else pytest.param(m, marks=pytest.mark.slow) for m in PLANTED],
+    [m if m in FAST else pytest.param(m, marks=pytest.mark.soak) for m in PLANTED],
 )
 def test_planted_mistakes(mistake):
     found = hunted(mistake)

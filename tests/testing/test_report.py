@@ -14,7 +14,7 @@ from mpcsim.testing import BrokenInvariant, report, suite
 from mpcsim.testing.target import HttpTarget, without_credentials
 from tests.helpers.repo import ROOT
 
-pytestmark = pytest.mark.slow  # Whole runs of the kit: seconds each.
+pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
 TESTS = '''
 import pytest
@@ -150,7 +150,7 @@ def test_the_story_comes_first(tmp_path):
     assert not [secret for secret in secrets if secret[-40:] in read]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_own_invariants_are_told_as_well(tmp_path):
     output = pytest_in(tmp_path, "-k", "own", "--wallet-seed", "3", "--wallet-examples=10")
     told = section(output, "test_own")
@@ -160,7 +160,7 @@ def test_own_invariants_are_told_as_well(tmp_path):
     assert "    api = ApiRun(target, [no_share_signs_twice])" in told
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_story_gets_through_from_workers(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "-n1")
     assert section(output, "test_by_hand")[1] == "[error_is_as_specified]"

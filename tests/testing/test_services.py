@@ -46,7 +46,7 @@ from tests.node.harness import running
 from tests.testing import faulty
 from tests.testing.own_node import CHEAP, OwnNode, our_app
 
-pytestmark = pytest.mark.slow  # Whole runs of the kit: seconds each.
+pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
 
 def run_through(target: HttpTarget) -> ApiRun:
@@ -274,7 +274,7 @@ def pytest_with_plugin(
 
 @pytest.mark.parametrize(
     "service",
-    [pytest.param(faulty.Faulty, marks=pytest.mark.slow), faulty.ErrorsOfTheFramework],
+    [pytest.param(faulty.Faulty, marks=pytest.mark.soak), faulty.ErrorsOfTheFramework],
 )
 def test_the_plugin(tmp_path, service):
     gateway = open_gateway()
@@ -358,7 +358,7 @@ class Recording:
             self.drawn.add((given.get("password"), str(given.get("message"))))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_was_done_is_said_and_the_seed_does_it_again(tmp_path):
     gateway = open_gateway()
     service = Recording(our_app(gateway))

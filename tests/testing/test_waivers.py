@@ -167,7 +167,7 @@ def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_one_bad_health_body_is_one_failure_among_others(tmp_path: Path) -> None:
     done = suite(tmp_path)
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
@@ -175,7 +175,7 @@ def test_one_bad_health_body_is_one_failure_among_others(tmp_path: Path) -> None
     assert "test_a_wallet_from_beginning_to_end[ed25519]: runs: 1, calls: 5" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_waivers_are_reported(tmp_path: Path) -> None:
     (tmp_path / "waivers.toml").write_text('health = "ours is for people"\nkeys = "later"\n')
     done = suite(tmp_path, "--wallet-waivers=waivers.toml", "-n1")

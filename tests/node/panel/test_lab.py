@@ -14,7 +14,7 @@ from tests.explorer.lab import Lab, lab
 from tests.explorer.page import browser, driver
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.skipif(
         isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
     ),

@@ -84,7 +84,7 @@ def test_any_hash_any_randomness(digest, seed, signers):
     verify(sign(shares, signers, digest, str(seed)), digest, shares[1].public_key.encode())
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @settings(max_examples=4)
 @given(st.data())
 def test_any_threshold_and_quorum(data):

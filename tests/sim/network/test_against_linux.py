@@ -166,7 +166,7 @@ def test_without_losses(program: Path, algorithm: str, way: Way) -> None:
     assert np.median(times, axis=0) == pytest.approx(ours, rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 @algorithms
 @pytest.mark.parametrize(("loss", "clean"), [(0.01, False), (0.01, True), (0.001, False)], ids=str)

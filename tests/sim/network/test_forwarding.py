@@ -193,7 +193,7 @@ def test_without_a_site_in_the_middle_there_is_nothing_to_forward():
     assert sign(mesh).elapsed_ms == sign(mesh.with_connection(forwarding="stream")).elapsed_ms
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_real_time_agrees():
     """What is stored waits a round trip of 100 ms on the second hop, too (see above)."""
     network = Network.star(50.0, 50.0, 50.0).with_connection(forwarding="stream")

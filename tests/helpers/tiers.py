@@ -1,0 +1,43 @@
+"""The two tiers of tests: what `make test` runs, and what only `make soak` runs.
+
+A test of the second tier is marked `soak`. Hypothesis tests are in both: `examples(n)` draws n
+examples, always the same ones, in `make test`, and many more, from a fresh seed, in `make soak`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+from hypothesis import settings
+
+SOAKING = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
+SOAK_FACTOR = 10
+"""How many times as many examples a soak run draws."""
+
+
+def examples(count: int, **more: Any) -> settings:
+    """Return settings for `count` examples in `make test`, and `SOAK_FACTOR` as many in a soak."""
+    return settings(max_examples=count * (SOAK_FACTOR if SOAKING else 1), deadline=None, **more)
+
+
+def fast_few(cases: Iterable[Any], count: int) -> list[ParameterSet]:
+    """Return all cases for `parametrize`; all but `count` evenly spread ones are marked `soak`.
+
+    The first and the last case are always among the fast ones, if `count` is two or more.
+    """
+    every = [case if isinstance(case, ParameterSet) else _param(case) for case in cases]
+    last = len(every) - 1
+    fast = {round(i * last / max(count - 1, 1)) for i in range(count)}
+    return [case if i in fast else _soaking(case) for i, case in enumerate(every)]
+
+
+def _param(case: Any) -> ParameterSet:
+    return pytest.param(*case) if isinstance(case, tuple) else pytest.param(case)
+
+
+def _soaking(case: ParameterSet) -> ParameterSet:
+    return pytest.param(*case.values, marks=(*case.marks, pytest.mark.soak), id=case.id)
