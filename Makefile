@@ -13,15 +13,16 @@ BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install up serve images notebooks figures docs test test-slow check bench lock clean
+.PHONY: help install up serve images notebooks figures docs test affected soak check bench lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make up         start everything: both MPC nodes, gateway, REST node, JupyterLab"
 	@echo "make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
 	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
-	@echo "make test       run all tests except the extra-long ones"
-	@echo "make test-slow  run the extra-long tests"
+	@echo "make test       run the fast tests (3 minutes on two cores)"
+	@echo "make affected   run those that a change since SINCE=main may break"
+	@echo "make soak       run the deep tests (AREA=gateway,... SOAK_MINUTES=20 SOAK_SEED=...)"
 	@echo "make check      ruff check, ruff format --check, mypy"
 	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
 	@echo "make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
@@ -31,7 +32,7 @@ help:
 	@echo "make lock       resolve requirements.lock and its kin anew"
 	@echo "make clean      remove $(VENV), caches and results"
 
-install: $(VENV)/.installed
+install: $(VENV)/.compiled
 
 # uv, where it is there, installs the same in less time; what it cannot do pip does.
 PIP := $(BIN)/python -m pip install --quiet
@@ -50,7 +51,7 @@ $(VENV)/.locked: requirements.lock
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "make: $(PYTHON) lacks the venv module (Debian and Ubuntu: apt install python3-venv)" >&2; \
 	    exit 1; }
-	@echo "make: building $(VENV), once; 1 to 4 minutes, 1.1 GB on disk"
+	@echo "make: building $(VENV), once; 2 to 5 minutes, 1.1 GB on disk"
 	@echo "[1/4] an empty environment"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@echo "[2/4] packages from requirements.lock, with $$(command -v uv >/dev/null 2>&1 && echo uv || echo pip) (up to 3 minutes)"
@@ -68,8 +69,13 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	    sed -n '$(NODEJS)p' requirements.lock > $(VENV)/nodejs; \
 	    $(call packages,--no-deps --require-hashes -r $(VENV)/nodejs) && \
 	    $(BIN)/python -m mpcsim.smart_account.install; }
-	@echo "[4/4] the simulator's TCP, compiled (half a minute)"
-	@$(BIN)/python -m mpcsim.sim.compile
+	@touch $@
+
+# Compiled code is kept under a digest of these sources: no test, and no first use, waits for it.
+COMPILED := $(wildcard mpcsim/sim/network/tcp/*.py mpcsim/sim/replay/*.py mpcsim/capacity/kernel/*.py)
+$(VENV)/.compiled: $(VENV)/.installed $(COMPILED)
+	@echo "[4/4] simulator and capacity model, compiled (a minute and a half)"
+	@$(BIN)/python -m mpcsim.capacity.precompile
 	@touch $@
 
 # Ports: GATEWAY_PORT (9090), APP_PORT (9091), OPERATOR_PORT (9092), INSTITUTION_PORT (9093),
@@ -84,6 +90,18 @@ serve: install
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS) --durations 15 $(PYTEST_ARGS)
+
+# Tests that import, through however many modules, a file that differs from SINCE (any commit).
+SINCE ?= main
+affected: install
+	$(BIN)/python -m tests.affected --since $(SINCE) -n $(JOBS) $(PYTEST_ARGS)
+
+AREA ?=
+SOAK_MINUTES ?=
+SOAK_SEED ?=
+soak: install
+	@$(BIN)/python -m tests.soak --area '$(AREA)' --minutes '$(SOAK_MINUTES)' --seed '$(SOAK_SEED)' \
+	    --jobs $(JOBS)
 
 check: install
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
-"""Compile what simulates TCP, ahead of its first use: ``python -m mpcsim.sim.compile``.
+"""Compile the simulator's TCP and replay ahead of their first use.
 
-It takes half a minute, once for every version of it. Without it, whatever needs it first waits.
+It takes half a minute, once for every version of the sources; ``mpcsim.capacity.precompile`` does
+it with the rest.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ def main() -> None:
     traffic.advance(0.0, math.inf)
     traffic.restore(traffic.save())
     traffic.release(0, 0.0)
-    record(Simulation(network).generate("ed25519").trace).replay(network, 1)
-
-
-if __name__ == "__main__":
-    main()
+    graph = record(Simulation(network).generate("ed25519").trace)
+    graph.replay(network, 1)
+    graph.replay(network, 1, approximate=True)

@@ -1,0 +1,27 @@
+"""Compile everything that numba compiles: ``python -m mpcsim.capacity.precompile``.
+
+``make install`` runs it. It takes a minute and a half, once for each version of the sources;
+without it, the first simulation and the first capacity run wait for their part of that.
+"""
+
+from __future__ import annotations
+
+from mpcsim.capacity.arrivals import Steady
+from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.workload import Workload
+from mpcsim.sim import compile as simulator
+
+CALLS_S = 2.0
+"""Long enough for a few calls, seconds."""
+
+
+def main() -> None:
+    """Call every compiled function once, with the types it always has."""
+    simulator.main()
+    workload = Workload(Steady(2.0))
+    for exactness in ("recorded", "real"):
+        Deployment().run(workload, hours=CALLS_S / 3600, exactness=exactness)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Areas of `make soak`: what each runs, and after which change to run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CHROMIUM = "chromium"
+NAMESPACES = "network namespaces"
+
+
+@dataclass(frozen=True)
+class Area:
+    """Deep tests that belong together."""
+
+    paths: tuple[str, ...] = ()
+    """Test files and folders: their tests marked `soak`, and their Hypothesis tests."""
+    command: tuple[str, ...] = ()
+    """Or a module of Python with arguments, given `--minutes` and `--seed` besides."""
+    after: str = ""
+    """The changes after which to run it."""
+    needs: str = ""
+    """A part of the machine without which its tests are skipped."""
+    outside: tuple[str, ...] = ()
+    """Files in `paths` that are another area's."""
+
+
+BROWSER = ("tests/explorer/test_browser.py", "tests/node/panel/test_browser.py")
+TCP = ("tests/sim/network",)
+
+AREAS: dict[str, Area] = {
+    "crypto": Area(("tests/unit",), after="groups, hashing, encoding, OT, MtA, vault"),
+    "protocols": Area(
+        ("tests/protocols", "tests/property", "tests/examples"),
+        after="rounds, messages, the party, snapshots",
+    ),
+    "attacks": Area(("tests/attacks",), after="a check, a trust boundary, the gallery itself"),
+    "mpc_node": Area(("tests/mpc_node", "tests/rpc"), after="an MPC node, its store, the wire"),
+    "gateway": Area(("tests/gateway",), after="sessions, activation, suspension, routing"),
+    "service": Area(
+        ("tests/service", "tests/cli", "tests/control", "tests/metrics", "tests/stories"),
+        after="start and stop, backup and restore, rotation, fault injection, logs, metrics",
+    ),
+    "campaign": Area(
+        ("tests/campaign",), after="whatever must survive kills, pauses, full disks, bad input"
+    ),
+    "node": Area(("tests/node",), outside=BROWSER, after="the REST API and what it calls"),
+    "smart_account": Area(("tests/smart_account",), after="the ERC-4337 flow and its chain"),
+    "network": Area(
+        TCP, after="TCP, links, presets, measured networks (ns-3, Linux)", needs=NAMESPACES
+    ),
+    "sim": Area(
+        ("tests/sim", "tests/bench"), outside=TCP, after="runs, traces, replay, figures, sweeps"
+    ),
+    "capacity": Area(("tests/capacity",), after="the capacity model, its kernel, its costs"),
+    "lab": Area(
+        ("tests/explorer", "tests/testing", "tests/notebooks", "tests/repo"),
+        outside=BROWSER,
+        after="explorer, test kit, documents",
+    ),
+    "browser": Area(BROWSER, after="widgets: explorer, what-if panel", needs=CHROMIUM),
+    "mutation": Area(command=("tests.mutation",), after="a check, or tests that were cut or moved"),
+}
