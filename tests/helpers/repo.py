@@ -1,7 +1,9 @@
 """Access to the repository's own files."""
 
+import ast
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,18 @@ def project_files() -> list[Path]:
         for p in ROOT.rglob("*")
         if p.is_file() and not _NOT_OURS.intersection(p.relative_to(ROOT).parts)
     )
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a Python file; a shared one, which must not be changed."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+@cache
+def python_files(*folders: str) -> tuple[Path, ...]:
+    """Return all Python files below these folders of the repository, in order."""
+    return tuple(path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
 
 
 def pyproject() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.repo import ROOT, project_files
+from tests.helpers.repo import ROOT, parsed, project_files, python_files
 from tests.helpers.state_picture import BLOCK, FILE, redrawn
 
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -39,9 +39,9 @@ def names(*folders: str) -> frozenset[str]:
     return frozenset(
         value
         for folder in folders
-        for path in (ROOT / folder).rglob("*.py")
+        for path in python_files(folder)
         if path.name != "test_documents.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         for _, value in ast.iter_fields(node)
         if isinstance(value, str) and NAME.fullmatch(value)
     )
@@ -54,8 +54,9 @@ def file_names() -> frozenset[str]:
 
 @cache
 def functions(path: str) -> frozenset[str]:
-    tree = ast.parse(read(path))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return frozenset(
+        node.name for node in ast.walk(parsed(ROOT / path)) if isinstance(node, ast.FunctionDef)
+    )
 
 
 def is_module(dotted: str) -> bool:

@@ -38,15 +38,15 @@ HOSTS = {
 }
 """Those that may be named."""
 # This file spells the patterns out.
+NEW_LINE = "\n"
 EXEMPT = {Path(__file__).resolve()}
 
 
 def offences(text: str) -> list[str]:
     return [
-        f"{number}: {match.group(0)}"
-        for number, line in enumerate(text.splitlines(), 1)
+        f"{text.count(NEW_LINE, 0, match.start()) + 1}: {match.group(0)}"
         for pattern in (MACHINE_PATH, WINDOWS_PATH, INDEX_OPTION, HOST)
-        for match in pattern.finditer(line)
+        for match in pattern.finditer(text)
         if pattern is not HOST or (match.group(1) or match.group(2)).lower() not in HOSTS
     ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.repo import ROOT
+from tests.helpers.repo import ROOT, parsed
 
 # Lowest first. A module may import from its own package and from lower layers.
 LAYERS: list[list[str]] = [
@@ -124,10 +124,10 @@ def check_file(path: Path, package: Path) -> Iterator[str]:
     rel = path.relative_to(package)
     own = rel.parts[0].removesuffix(".py")
     where = f"{package.name}/{rel.as_posix()}"
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=where)
+    tree = parsed(path)
 
     if own == ROOT_MODULE:
-        tree.body = [node for node in tree.body if not for_type_checkers(node)]
+        tree = ast.Module([node for node in tree.body if not for_type_checkers(node)], [])
         level = -1
     elif own in LEVEL:
         level = LEVEL[own]
@@ -206,7 +206,7 @@ def circle(package: Path) -> list[str]:
         paths[".".join(parts).removesuffix(f".{ROOT_MODULE}")] = path
     graph: dict[str, set[str]] = {}
     for name, path in paths.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         graph[name] = needed = set()
         for _, parts in imports(tree, list(path.relative_to(package.parent).parts[:-1])):
             known = (".".join(parts[:n]) for n in range(len(parts), 0, -1))

@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.helpers.repo import ROOT
 
 
+@pytest.mark.soak  # the CI runs it beside the notebooks
 def test_the_examples_run(capsys, tmp_path, monkeypatch):
     """In their order, in one namespace; what stands behind a print is what it prints."""
     text = (ROOT / "README.md").read_text()

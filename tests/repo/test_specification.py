@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 from mpcsim.hashing import Tag, tagged_hash, tagged_xof
-from tests.helpers.repo import ROOT
+from tests.helpers.repo import ROOT, parsed, python_files
 
 STEPS = {
     "RFC9591": [
@@ -38,8 +38,8 @@ STEPS = {
 def tags() -> dict[str, str]:
     """Every ``Spec:`` tag with the function that carries it."""
     found = {}
-    for path in sorted((ROOT / "mpcsim").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in python_files("mpcsim"):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef):
                 text = ast.get_docstring(node) or ""
                 for tag in re.findall(r"^Spec: (.+)$", text, re.MULTILINE):
