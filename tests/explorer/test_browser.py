@@ -106,6 +106,7 @@ def test_stepping_by_mouse_and_by_keyboard(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_a_message_shows_its_fields_and_checks(page):
     page.message("3>1 Respond").click()
     panel = text(page, "[role=tabpanel]:not([hidden])")
@@ -121,6 +122,7 @@ def test_a_message_shows_its_fields_and_checks(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_messages_by_keyboard(page):
     focus(page)
     page.press(Keys.ARROW_DOWN)
@@ -163,6 +165,7 @@ def test_editing_a_field_shows_the_abort(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_new_bytes_are_checked_before_they_are_sent(page):
     page.message("3>1 Commit").click()
     page.click("[data-path='nonce']")
@@ -178,6 +181,7 @@ def test_new_bytes_are_checked_before_they_are_sent(page):
     assert text(page, ".mx-badge") == "✗ aborted"
 
 
+@pytest.mark.soak
 def test_sliders_move_the_times(page):
     page.click("[data-tab=timing]")
     slow = page.explorer.trace.finished_ms
@@ -208,6 +212,7 @@ def test_sliders_move_the_times(page):
     assert page.explorer.trace.finished_ms == slow
 
 
+@pytest.mark.soak
 def test_every_slider_goes_back(page):
     page.click("[data-tab=timing]")
     first = page.explorer.trace.finished_ms
@@ -225,6 +230,7 @@ def test_every_slider_goes_back(page):
     assert values == pytest.approx([link.at_first.one_way_ms for link in page.explorer.view.links])
 
 
+@pytest.mark.soak
 def test_several_aborts_are_told_honest_parties_first(chrome, wallet, tmp_path):
     explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3)).edit(
         2, 3, "Commit", "nonce", "flip a bit"
@@ -237,6 +243,7 @@ def test_several_aborts_are_told_honest_parties_first(chrome, wallet, tmp_path):
     assert len(page.all("details .mx-abort")) == others
 
 
+@pytest.mark.soak
 def test_knowledge_grows(page):
     page.click("[data-tab=knowledge]")
     focus(page)
@@ -251,6 +258,7 @@ def test_knowledge_grows(page):
     assert "searched for in all it received: not there" in last[1]
 
 
+@pytest.mark.soak
 def test_roles_labels_and_tab_order(page):
     names = page.run(
         "return [...document.querySelectorAll('.mx button, .mx input, .mx [role]:not([hidden])')]"
@@ -309,6 +317,7 @@ def contrast(page, selector):
     )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True])
 def test_both_themes_are_readable(chrome, wallet, tmp_path, dark):
     explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
@@ -345,6 +354,7 @@ def test_no_label_hides_another(chrome, tmp_path, session, width, even):
         session._widget = None
 
 
+@pytest.mark.soak
 def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
     page = Page(chrome, Explorer(ed_wallet.sign(signers=(1, 2, 3))), tmp_path)
     page.message("1>2 Commitments").click()
@@ -376,6 +386,7 @@ def test_a_page_that_nobody_answers_says_so(page):
     assert text(page, ".mx-problem") == "", "late, but answered"
 
 
+@pytest.mark.soak
 def test_closing_leaves_nothing_behind(page):
     page.run("window.close_widget()")
     page.run("window.model.set('step', 3)")
@@ -383,6 +394,7 @@ def test_closing_leaves_nothing_behind(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_party_has_its_colour_whoever_else_signs(chrome, wallet, tmp_path, dark):
     seen = {}
@@ -406,6 +418,7 @@ def test_a_party_has_its_colour_whoever_else_signs(chrome, wallet, tmp_path, dar
         assert found == f"rgb({', '.join(str(b) for b in bytes.fromhex(own[1:]))})"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("width", [1024, 600])
 @pytest.mark.parametrize("key", ["1>3 Commit", "1>3 SignatureShare"])
 def test_a_click_on_a_message_brings_its_panel_into_view(chrome, wallet, tmp_path, width, key):
@@ -423,6 +436,7 @@ def test_a_click_on_a_message_brings_its_panel_into_view(chrome, wallet, tmp_pat
         assert page.run("return document.activeElement.dataset.key") == key
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("width", [1024, 600])
 def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
     """Respond of 3 needs one more round trip than that of 1, whose Offer took another connection:
@@ -443,6 +457,7 @@ def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
         assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_an_edit_that_is_refused_goes_nowhere(page):
     alter(page, "3>1 Respond", "R_i", "+ G")
     page.press(Keys.HOME)
@@ -456,6 +471,7 @@ def test_an_edit_that_is_refused_goes_nowhere(page):
     assert text(page, ".mx-counter") == "step 0 of 10"
 
 
+@pytest.mark.soak
 def test_the_switch_of_the_time_axis_says_what_it_will_do(page):
     def marks():
         return page.run(
@@ -476,6 +492,7 @@ def test_the_switch_of_the_time_axis_says_what_it_will_do(page):
     assert marks() == before
 
 
+@pytest.mark.soak
 def test_a_sign_of_the_legend_stays_beside_its_word(page):
     """However narrow it is."""
     apart = """
@@ -575,6 +592,7 @@ def test_numbers_are_typed(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_a_bad_number_is_told_and_changes_nothing(page):
     page.click("[data-tab=timing]")
     before = page.explorer.view
@@ -595,6 +613,7 @@ def test_a_bad_number_is_told_and_changes_nothing(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_losses_are_drawn_from_a_seed(page):
     page.click("[data-tab=timing]")
     labels = (
@@ -630,6 +649,7 @@ def scrolled(page):
     return page.run("return document.querySelector('.mx-frame').scrollTop")
 
 
+@pytest.mark.soak
 def test_zoom_by_buttons_keys_and_wheel(page):
     tall = "return document.querySelector('.mx-frame svg:not(.mx-heads)').clientHeight"
     whole = page.run(tall)
@@ -669,6 +689,7 @@ def test_zoom_by_buttons_keys_and_wheel(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_a_zoomed_picture_follows_the_step_and_can_be_pulled(page):
     focus(page)
     page.press(*"+" * 6, Keys.END)
@@ -698,6 +719,7 @@ def test_a_zoomed_picture_follows_the_step_and_can_be_pulled(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_search_by_keyboard(page):
     focus(page)
     page.press("/")
@@ -726,6 +748,7 @@ def test_search_by_keyboard(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_search_finds_rounds_checks_and_nothing(page):
     page.find(".mx-query").send_keys("round 5 assemble")
     assert text(page, ".mx-hits") == "4 found", "two steps, and two messages with a check in it"
@@ -745,6 +768,7 @@ def test_search_finds_rounds_checks_and_nothing(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_search_looks_again_when_the_session_changes(page):
     page.find(".mx-query").send_keys("altered")
     assert text(page, ".mx-hits") == "nothing found"
@@ -753,6 +777,7 @@ def test_search_looks_again_when_the_session_changes(page):
     assert text(page, ".mx-hits") == "1 found"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("width", [1440, 1024, 700])
 def test_nothing_overflows(chrome, wallet, tmp_path, width):
     explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3), reveal=True)

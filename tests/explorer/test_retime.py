@@ -1,6 +1,7 @@
 """The same messages over other networks: what the puppets play is what the parties do."""
 
 import math
+from itertools import product
 
 import pytest
 
@@ -13,6 +14,7 @@ from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
 from tests.helpers import traces
+from tests.helpers.tiers import fast_few
 
 
 def times(trace):
@@ -35,8 +37,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("operation", "network"), fast_few(product(OPERATIONS, NETWORKS), 4))
 def test_retiming_agrees_with_a_run_of_the_real_parties(wallet, operation, network):
     options = OPERATIONS[operation]
     explorer = Explorer.live(wallet, operation, **options)

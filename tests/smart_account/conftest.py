@@ -154,9 +154,9 @@ def over_rpc(anvil_url: str) -> Iterator[World]:
     service.chain.close()
 
 
-@pytest.fixture(params=["embedded", "over_rpc"])
+@pytest.fixture(params=["embedded", pytest.param("over_rpc", marks=pytest.mark.soak)])
 def on(request: pytest.FixtureRequest) -> World:
-    """Both chains, one after the other."""
+    """Both chains, one after the other; the embedded one alone among the fast tests."""
     return request.getfixturevalue(request.param)
 
 

@@ -140,6 +140,7 @@ def test_calls_that_nest_too_deeply_are_refused_and_nothing_breaks():
     assert sender.execute(contract, b"", gas=60_000).success
 
 
+@pytest.mark.soak
 def test_importing_it_leaves_the_recursion_limit_alone():
     code = (
         "import sys; before = sys.getrecursionlimit(); import mpcsim.smart_account.setup; "

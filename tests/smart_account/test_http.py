@@ -44,7 +44,13 @@ def app(service, *, awaits=False):
     )
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["authorize", "await authorize"])
+AUTHORIZES = [
+    pytest.param(False, id="authorize"),
+    pytest.param(True, id="await authorize", marks=pytest.mark.soak),
+]
+
+
+@pytest.fixture(scope="module", params=AUTHORIZES)
 def url(request, embedded):
     """A real server on the loopback interface."""
     config = uvicorn.Config(

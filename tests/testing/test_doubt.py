@@ -19,7 +19,7 @@ class Service(faulty.AnswersTooLate):
         Service.made = self
 
 
-@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+@pytest.mark.parametrize("curve", ["ed25519", pytest.param("secp256k1", marks=pytest.mark.soak)])
 def test_a_key_made_or_recovered_without_an_answer_is_recovered(curve):
     with OwnNode(Service) as target:
         api = ApiRun(target)

@@ -15,12 +15,13 @@ from mpcsim.testing import strategies as wallets
 from mpcsim.testing.deviation import Deviation, changes
 from mpcsim.testing.protocol_run import Order, Replay, recorded, run_over_network, run_protocol
 from mpcsim.testing.scenarios import frost_signing, key_generation, resharing
+from tests.helpers.tiers import examples
 from tests.testing import implementations
 
 EVERY_CHECK = list(HealthCheck)
 
 
-@settings(max_examples=40, suppress_health_check=EVERY_CHECK)
+@examples(15, suppress_health_check=EVERY_CHECK)
 @given(data=st.data())
 def test_any_run_in_memory(data):
     scenario = data.draw(wallets.scenarios())
@@ -33,7 +34,7 @@ def test_any_run_in_memory(data):
     )
 
 
-@settings(max_examples=40, suppress_health_check=EVERY_CHECK)
+@examples(15, suppress_health_check=EVERY_CHECK)
 @given(data=st.data())
 def test_any_run_over_a_network(data):
     scenario = data.draw(wallets.scenarios())
@@ -46,7 +47,7 @@ def test_any_run_over_a_network(data):
     )
 
 
-@settings(max_examples=30, suppress_health_check=EVERY_CHECK)
+@examples(15, suppress_health_check=EVERY_CHECK)
 @given(data=st.data())
 def test_without_losses_and_cheaters_everybody_finishes(data):
     scenario = data.draw(wallets.scenarios(secp256k1=False))
@@ -59,14 +60,6 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
     assert not run.silence
     assert set(run.outcomes) == set(scenario.members)
     assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1200)
-@settings(max_examples=1000, suppress_health_check=EVERY_CHECK)
-@given(data=st.data())
-def test_any_run_in_memory_at_length(data):
-    test_any_run_in_memory.hypothesis.inner_test(data)
 
 
 # ---------------------------------------------------------------------- planted mistakes
@@ -110,8 +103,8 @@ PLANTED = {
 }
 
 
-FAST = {implementations.Fragile, implementations.Deaf}
-"""To hunt."""
+FAST = {implementations.Fragile}
+"""Mistakes that are hunted in ``make test``, too."""
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, find, given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
@@ -18,6 +18,7 @@ from mpcsim.testing.protocol_run import Order
 from mpcsim.testing.rules import arguments, child_paths
 from mpcsim.testing.scenarios import frost_signing, shares_problem
 from mpcsim.testing.shrink import shrink
+from tests.helpers.tiers import examples
 
 SPECIFIED = {
     "sender",
@@ -33,7 +34,7 @@ SPECIFIED = {
     "signature",
 }
 
-few = settings(max_examples=30, suppress_health_check=list(HealthCheck))
+few = examples(15, suppress_health_check=list(HealthCheck))
 
 
 @few
