@@ -60,6 +60,11 @@ def test_every_folder_of_tests_is_in_an_area():
     assert all((ROOT / path).exists() for path in covered)
 
 
+def test_contributing_says_after_which_change_to_soak_what(capsys):
+    assert soak.main(["--list"]) == 0
+    assert capsys.readouterr().out in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
 def test_a_round_goes_on_where_it_stopped_and_failures_run_again(tmp_path):
     path = tmp_path / "area.jsonl"
     record = Record(path)
