@@ -150,6 +150,8 @@ def test_answers_that_are_no_mpc_nodes(place, caplog, monkeypatch):
         if place == PLACES[0]:
             with pytest.raises(Refused, match="body of more than"):
                 await ports[OPERATOR].handle("standing", b"", bytes(wire.MAX_BODY_BYTES + 1))
+            with pytest.raises(GrantRefused):  # it is looked at
+                await ports[OPERATOR].handle("standing", b"", bytes(wire.MAX_BODY_BYTES))
 
         def broken(*_):
             raise ZeroDivisionError("with a secret in it")

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from mpcsim.rpc.entries import Book, Call, note
+from mpcsim.rpc.entries import MAX_PATH, MAX_SAID, Book, Call, Entry, note
 from mpcsim.rpc.request_ids import HEADER, RequestIds
 from mpcsim.rpc.threads import in_thread
 
@@ -88,7 +88,8 @@ def test_what_it_turns_out_to_be_about():
         ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
         (["error"], None),
         ({"error": {"is": "secret"}}, None),
-        ({"error": "x" * 3000}, None),
+        ({"error": "x" * (MAX_SAID - 12)}, "x" * (MAX_SAID - 12)),
+        ({"error": "x" * (MAX_SAID - 11)}, None),  # more than is kept
     ],
 )
 def test_an_error_as_it_was_told(said, told):
@@ -119,6 +120,11 @@ def test_an_answer_that_breaks_off():
     line = handled(handle)
     assert (line["status"], line["broken_off"]) == (200, True)
     assert "secret" not in str(line)
+
+
+def test_as_much_of_a_path_as_is_kept():
+    for length in (MAX_PATH - 1, MAX_PATH, MAX_PATH + 1):
+        assert Entry("1", path="x" * length).line()["path"] == "x" * min(length, MAX_PATH)
 
 
 def test_outside_of_a_request_nothing_is_kept():

@@ -88,6 +88,14 @@ def test_no_two_write_to_one_file(tmp_path, opened):
     assert again.path.name == "node.jsonl"
 
 
+def test_no_more_names_than_there_may_be(tmp_path, opened, monkeypatch, caplog):
+    monkeypatch.setattr(log_files, "MAX_NAMES", 2)
+    assert [opened(tmp_path, "node").path.name for _ in range(2)] == ["node.jsonl", "node-2.jsonl"]
+    assert not caplog.messages
+    assert opened(tmp_path, "node").path is None
+    assert "over 2 processes write there" in caplog.text
+
+
 def test_after_a_crash_within_a_line_the_next_one_is_whole(tmp_path, opened):
     (tmp_path / "node.jsonl").write_text('{"a":1}\n{"b":')
     file = opened(tmp_path, "node")

@@ -307,6 +307,8 @@ def test_a_huge_token_is_refused_unread():
     for token in ("a" * (MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
         with pytest.raises(TokenError, match="longer than any"):
             checking.verify(token)
+    with pytest.raises(AssertionError, match="was read"):
+        checking.verify("a" * MAX_TOKEN_CHARS)
 
 
 @pytest.mark.parametrize("token", [None, ""])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mpcsim.rpc import transport as transport_module
 from mpcsim.rpc.transport import (
     AsgiTransport,
     ConnectionLost,
@@ -183,6 +184,28 @@ def test_answers_that_are_too_long(chunked):
     )
 
 
+def test_no_more_connections_than_there_may_be(monkeypatch):
+    """The server answers two requests once both are there: with one connection it would hang."""
+    monkeypatch.setattr(transport_module, "MAX_CONNECTIONS", 2)
+
+    def in_pairs(server: Server) -> Talk:
+        both = asyncio.Barrier(2)
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while True:
+                await server.head(reader)
+                await both.wait()
+                answer(writer, b"")
+
+        return talk
+
+    async def test(transport: HttpTransport, server: Server) -> None:
+        await asyncio.gather(*(transport.request("GET", "/", token=None) for _ in range(6)))
+        assert (server.connections, len(server.requests)) == (2, 6)
+
+    against(in_pairs, test)
+
+
 def test_a_gateway_that_is_not_there():
     async def run() -> None:
         with socket.create_server((LOOPBACK, 0)) as taken:
@@ -317,6 +340,8 @@ def test_limits_in_process():
         async def broken() -> bytes:
             raise ZeroDivisionError
 
+        transport = AsgiTransport(app(long), Limits(reply_bytes=11))
+        assert (await transport.request("GET", "/", token=None)).body == b"x" * 11
         transport = AsgiTransport(app(long), Limits(reply_bytes=10))
         with pytest.raises(TooLarge):
             await transport.request("GET", "/", token=None)

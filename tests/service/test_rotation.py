@@ -28,6 +28,7 @@ from mpcsim.service.data_folder import (
 )
 from mpcsim.service.rotation import (
     GRACE_S,
+    MOST_GRACE_S,
     link_steps,
     replace_lost_seal_key,
     rotate_link,
@@ -349,7 +350,7 @@ def test_a_change_of_a_link_that_cannot_be(tmp_path):
     with pytest.raises(UsageError, match="is missing: both ends"):
         rotate_link(tmp_path, OPERATOR, RNG)
     prepare(tmp_path, RNG)
-    for grace_s in (-1, 1e99):
+    for grace_s in (-1, MOST_GRACE_S + 1, 1e99):
         with pytest.raises(UsageError, match=r"0 to 604800 \(a week\)"):
             rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
     whole = ends(tmp_path, OPERATOR)
@@ -369,7 +370,8 @@ def test_a_change_without_a_grace_ends_the_one_before(tmp_path):
     """The old key has leaked, while the MPC node still accepts it."""
     prepare(tmp_path, RNG)
     leaked = ends(tmp_path, OPERATOR)[0].keys.key
-    rotate_link(tmp_path, OPERATOR, RNG, now=lambda: 1.8e9)
+    until = rotate_link(tmp_path, OPERATOR, RNG, grace_s=MOST_GRACE_S, now=lambda: 1.8e9)
+    assert until == 1.8e9 + MOST_GRACE_S
     with pytest.raises(UsageError, match="with --grace 0, which ends it"):
         rotate_link(tmp_path, OPERATOR, RNG, now=lambda: 1.8e9 + 1)
     rotate_link(tmp_path, OPERATOR, RNG, grace_s=0, now=lambda: 1.8e9 + 1)
