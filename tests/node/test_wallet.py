@@ -950,8 +950,9 @@ def test_the_stretched_password_is_overwritten(ending, monkeypatch):
             await failing(OutcomeUnknown, house.generate("ed25519"))
             assert not made
             go_on.set()
-            while not made or any(made[0]):
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(20):
+                while not made or any(made[0]):
+                    await asyncio.sleep(0.01)
         else:
             await house.generate("ed25519")
         assert made == [bytearray(32)]
