@@ -23,6 +23,7 @@ from mpcsim.gateway.links import Link
 from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
+from mpcsim.mpc_node.store import StoredShare
 from mpcsim.primitives import bip32
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
@@ -32,7 +33,9 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.grants import GrantIssuer, Keyring, Scope
+from mpcsim.rpc.holdings import PREPARED
 from mpcsim.rpc.statements import SignedRecord
+from mpcsim.sample_keys import keys
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
 from mpcsim.service.data_folder import read_link
 from mpcsim.sim.simulated_network import SimulatedNetwork
@@ -420,6 +423,31 @@ class Client:
         await self.check_works(share)
         assert public_key in (None, share.public_key.encode())
         return share
+
+
+async def give_key(gateway: OpenGateway, client: Client, curve: str) -> KeyShare:
+    """A key in force in all three stores, out of shares that were made before; the client's share.
+
+    For tests in which a key is needed and not made: on secp256k1, making one takes 0.2 s. The key
+    pair is the same each time, and known; epoch and user are not.
+    """
+    epoch, user_id = os.urandom(32), await client.user_id()
+    shares = {
+        j: replace(share, record=replace(share.record, epoch=epoch))
+        for j, share in keys(curve).items()
+    }
+    nodes = {party: link.node for party, link in gateway.links.items()}
+    records = []
+    for party, node in nodes.items():
+        public, data = shares[party].public_key.encode(), shares[party].to_bytes()
+        node.store.prepare(StoredShare(epoch.hex(), user_id, curve, public, data, PREPARED))
+        records.append(node._voting.vote(epoch.hex()))  # a session would ask for it
+    signed = records[0].with_vote(records[1])
+    for node in nodes.values():
+        node._voting.activate(signed)
+    gateway.gateway.registry.put(signed)
+    client.given.append(shares[CLIENT])
+    return shares[CLIENT]
 
 
 def hellos(gateway: OpenGateway) -> dict[PartyId, wire.Hello]:

@@ -17,13 +17,13 @@ def messages():
     """Every type of message that the wire modules define, by name."""
     for module in (wire, standing, statements):
         for name, kind in sorted(vars(module).items()):
-            if isinstance(kind, type) and issubclass(kind, Message) and kind.CODECS:
-                if kind.__module__ == module.__name__:
-                    yield name, kind
+            is_message = isinstance(kind, type) and issubclass(kind, Message) and kind.CODECS
+            if is_message and kind.__module__ == module.__name__:
+                yield name, kind
 
 
 def described():
-    """A line for each field, in wire order: codec, limits, and the default if it may be left out."""
+    """A line for each field, in wire order: codec, limits, default if it may be left out."""
     for name, kind in messages():
         for field, codec in kind.CODECS:
             shown = re.sub(r"<class '[\w.]+\.(\w+)'>", r"\1", repr(codec))
