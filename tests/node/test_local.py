@@ -5,7 +5,6 @@ import hashlib
 import logging
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -23,6 +22,7 @@ from mpcsim.sim.run.faults import Crash, delay
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 from node.settings import Settings
+from tests.helpers.tiers import fast_few
 
 CHEAP = Argon2Cost(operations=1, memory_kib=64)
 PASSWORD = "correct horse"
@@ -95,7 +95,7 @@ def test_the_question_in_five_lines() -> None:
         assert service.elapsed_ms == pytest.approx(ms(answer.elapsed), abs=0.001)
 
 
-@pytest.mark.parametrize("signer", SIGNERS)
+@pytest.mark.parametrize("signer", fast_few(SIGNERS, 1))
 def test_frost_costs_what_the_simulation_predicts(signer: str) -> None:
     simulation = Simulation(WAN, compute=Free())
     simulation.generate("ed25519")
@@ -114,7 +114,7 @@ def test_frost_costs_what_the_simulation_predicts(signer: str) -> None:
     assert found == pytest.approx(max(vault, predicted), rel=1e-3)
 
 
-@pytest.mark.parametrize("signer", SIGNERS)
+@pytest.mark.parametrize("signer", fast_few(SIGNERS, 1))
 def test_ecdsa_costs_what_the_simulation_predicts(signer: str) -> None:
     """Four one-way delays, on fast lines whose connections have opened their windows.
 
@@ -130,12 +130,12 @@ def test_ecdsa_costs_what_the_simulation_predicts(signer: str) -> None:
         alice = service.user("alice")
         share = generate(alice, "secp256k1")
         vault = ms(open_vault(alice, share).elapsed)
-        for _ in range(5):
+        for _ in range(3):
             found = ms(sign(alice, share, signer=signer).elapsed)
     with local(fast, settings=TWO_STEPS) as service:
         alice = service.user("alice")
         share = generate(alice, "secp256k1")
-        for _ in range(5):
+        for _ in range(3):
             in_two_steps = ms(sign(alice, share, signer=signer).elapsed)
     way = 10 + {"operator": 20, "institution": 30}[signer]
     assert predicted == pytest.approx(4 * way, rel=1e-3)
@@ -163,10 +163,11 @@ def test_tcp_settings_hold_for_the_service() -> None:
     two or three windows a hop, unless a window is wide enough from the start."""
     network = Network.star(50.0, 50.0, 50.0)
     times = []
-    for settings in ({}, {"initial_window": 40}):
-        with local(network.with_connection(**settings)) as service:
-            alice = service.user("alice")
-            share = generate(alice, "secp256k1")
+    with local() as service:
+        alice = service.user("alice")
+        share = generate(alice, "secp256k1")
+        for settings in ({}, {"initial_window": 40}):
+            service.change(network.with_connection(**settings))
             service.wait(10_000)
             times.append(ms(sign(alice, share).elapsed))
     narrow, wide = times
@@ -189,7 +190,7 @@ def test_a_gateway_that_streams_pays_for_the_windows_once() -> None:
     with local(streaming) as service:
         alice = service.user("alice")
         share = generate(alice, "secp256k1")
-        for _ in range(3):
+        for _ in range(2):
             service.wait(10_000)
             assert 700 <= ms(sign(alice, share).elapsed) < 701
         service.change(network)
@@ -216,9 +217,15 @@ def test_calls_in_a_row_find_the_windows_open() -> None:
             assert times == pytest.approx([100, 40, 40, 40], abs=0.1)
 
 
-@pytest.mark.parametrize("tls", [0, 1, 2])
-@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
-@pytest.mark.parametrize("hops", [(50, 50, 50), (10, 20, 30)])
+@pytest.mark.parametrize(
+    ("hops", "curve", "tls"),
+    [
+        ((50, 50, 50), "ed25519", 0),
+        ((10, 20, 30), "ed25519", 1),
+        ((10, 20, 30), "ed25519", 2),
+        pytest.param((10, 20, 30), "secp256k1", 2, marks=pytest.mark.soak),
+    ],
+)
 def test_a_cold_call_pays_the_handshakes_of_its_two_links(
     hops: tuple[float, float, float], curve: str, tls: int
 ) -> None:
@@ -317,13 +324,14 @@ def test_calls_in_a_row_and_calls_after_a_pause() -> None:
         def call() -> httpx.Response:
             return alice.post("/v3/wallet/sign", json=asked)
 
-        busy = service.repeat(call, 25)
+        call()
+        busy = service.repeat(call, 8)
         began = service.now_ms
-        rare = service.repeat(call, 25, pause_ms=10_000)
-        assert service.now_ms - began == pytest.approx(25 * 10_000 + rare.times_ms.sum())
-    assert (len(busy.times_ms), busy.failed, len(rare.times_ms)) == (25, 0, 25)
+        rare = service.repeat(call, 8, pause_ms=10_000)
+        assert service.now_ms - began == pytest.approx(8 * 10_000 + rare.times_ms.sum())
+    assert (len(busy.times_ms), busy.failed, len(rare.times_ms)) == (8, 0, 8)
     assert 250 < busy.p50.low_ms < busy.p50.ms < busy.p50.high_ms < 330
-    assert 500 < rare.p50.low_ms < rare.p50.ms < rare.p50.high_ms < 600
+    assert 500 < rare.p50.low_ms < rare.p50.ms < rare.p50.high_ms < 650
     assert "after 10,000 ms of silence over seoul (lte)" in str(rare)
     assert (busy.scope, service.scope) == ("rest", "rest")
     assert "scope rest" in repr(service)
@@ -411,21 +419,18 @@ def test_several_nodes_have_one_gateway() -> None:
             service.run(service.answer(request, 2))
 
 
-@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+@pytest.mark.parametrize("curve", fast_few(["ed25519", "secp256k1"], 1))
 def test_the_same_seed_gives_the_same_times(curve: str) -> None:
     assert life(curve, seed=7) == life(curve, seed=7)
 
 
-@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
-def test_secrets_can_be_repeated_too(curve: str) -> None:
-    assert life(curve, secrets_seed="a") == life(curve, secrets_seed="a")
-
-
-def test_other_seeds_give_something_else() -> None:
-    found = [
-        life("ed25519", seed=seed, secrets_seed=secrets) for seed in (1, 2) for secrets in "ab"
-    ]
-    assert all(one != other for i, one in enumerate(found) for other in found[:i])
+@pytest.mark.parametrize("curve", fast_few(["ed25519", "secp256k1"], 1))
+def test_secrets_can_be_repeated_too_and_other_seeds_give_something_else(curve: str) -> None:
+    seeds = [(1, "a"), (1, "b"), (2, "a")]
+    first, *others = (life(curve, seed=seed, secrets_seed=secrets) for seed, secrets in seeds)
+    assert life(curve, seed=1, secrets_seed="a") == first
+    assert first not in others
+    assert others[0] != others[1]
 
 
 # --------------------------------------------------------------------------- what goes wrong
@@ -545,21 +550,22 @@ def test_coroutines_run_in_the_services_time() -> None:
 def test_an_interrupt_cancels_the_call(clock: str) -> None:
     """Ctrl-C, or the notebook's stop button."""
     with local(clock=clock) as service:
-        seen = []
+        main, cancelled = threading.main_thread().ident or 0, threading.Event()
+
+        def interrupt() -> None:
+            signal.pthread_kill(main, signal.SIGINT)
+            cancelled.wait(30)
 
         async def long() -> None:
             try:
-                main = threading.main_thread().ident or 0
-                threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT]).start()
-                await asyncio.to_thread(time.sleep, 1)
-                await asyncio.sleep(3600)
+                await asyncio.to_thread(interrupt)
             except asyncio.CancelledError:
-                seen.append("cancelled")
+                cancelled.set()
                 raise
 
         with pytest.raises(KeyboardInterrupt):
             service.run(long())
-        assert seen == ["cancelled"]
+        assert cancelled.is_set()
         assert service.http.get("/").status_code == 200
 
 

@@ -9,13 +9,15 @@ from itertools import count
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests.helpers.tiers import examples
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
-FEW, MANY = 15, pytest.param(60, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
+pytestmark = pytest.mark.timeout(1800)
+
 MAKE = [("POST", "/v3/wallet/generate"), ("POST", "/v3/wallet/recover")]
 USE = [
     ("POST", "/v3/wallet/sign"),
@@ -44,15 +46,10 @@ def published(behind):
     return schemathesis.openapi.from_url(f"{behind.api.client.base_url}/api/openapi.json")
 
 
-def fuzz(operation, mode, examples, send):
+def fuzz(operation, mode, send, count=4):
     """Send that many requests, made from the document or just beside it."""
 
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
+    @examples(count, suppress_health_check=list(HealthCheck), database=None)
     @given(operation.as_strategy(generation_mode=mode))
     def run(case):
         send(case)
@@ -68,17 +65,15 @@ def check(case, token):
     )
 
 
-@pytest.mark.parametrize("examples", [FEW, MANY])
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), USE)
-def test_requests(published, behind, method, path, mode, examples):
+def test_requests(published, behind, method, path, mode):
     token = behind.gateway.token("alice")
-    fuzz(published[path][method], mode, examples, lambda case: check(case, token))
+    fuzz(published[path][method], mode, lambda case: check(case, token))
 
 
-@pytest.mark.parametrize("examples", [FEW, MANY])
 @pytest.mark.parametrize(("method", "path"), USE)
-def test_requests_with_a_stored_share(published, behind, method, path, examples):
+def test_requests_with_a_stored_share(published, behind, method, path):
     token = behind.gateway.token("alice")
 
     def send(case):
@@ -90,20 +85,19 @@ def test_requests_with_a_stored_share(published, behind, method, path, examples)
             case.query["id"] = record["key_id"]
         check(case, token)
 
-    fuzz(published[path][method], GenerationMode.POSITIVE, examples, send)
+    fuzz(published[path][method], GenerationMode.POSITIVE, send)
 
 
-@pytest.mark.parametrize("examples", [FEW, pytest.param(60, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), MAKE)
-def test_making_keys(published, behind, method, path, mode, examples):
+def test_making_keys(published, behind, method, path, mode):
     def send(case):
         name = f"new-{next(NUMBERS)}"
         if path.endswith("recover") and mode is GenerationMode.POSITIVE:
             answer(behind.user(name).post("/v3/wallet/generate", case.body))
         check(case, behind.gateway.token(name))
 
-    fuzz(published[path][method], mode, examples, send)
+    fuzz(published[path][method], mode, send, count=2)
 
 
 @pytest.mark.parametrize(("method", "path"), ASK)
@@ -111,7 +105,7 @@ def test_questions(published, behind, method, path):
     for name in ("alice", "nobody"):
         token = behind.gateway.token(name)
         operation = published[path][method]
-        fuzz(operation, GenerationMode.POSITIVE, FEW, lambda case, token=token: check(case, token))
+        fuzz(operation, GenerationMode.POSITIVE, lambda case, token=token: check(case, token))
 
 
 def test_every_operation_is_tried(published):
