@@ -1,4 +1,4 @@
-"""What an MPC node refuses about presignatures."""
+"""What an MPC node refuses about presignatures, whichever of both signs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from mpcsim.encoding import NO_CONTEXT
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.vault import SecretStore, VaultUse
-from tests.helpers.gateway import REPLY_KEY, Client, open_with, seal
+from tests.helpers.gateway import REPLY_KEY, Client, give_key, open_with, seal
 from tests.helpers.gateway import ask_node as asked
 
 Work = Callable[[Any, Client, KeyShare, SecretStore], Awaitable[None]]
@@ -26,7 +26,7 @@ def run(work: Work) -> None:
     async def whole() -> None:
         with closing(open_with()) as gateway:
             client = Client.of(gateway)
-            share = await client.generate("secp256k1")
+            share = await give_key(gateway, client, "secp256k1")
             store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
             await client.meet()
             await work(gateway, client, share, store)
@@ -58,7 +58,7 @@ def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count:
     return wire.Sign(session_id, epoch, signer, b"", (), first, proof, vault, count=count)
 
 
-@pytest.mark.parametrize("how", ["no vault", "a whole", "too many"])
+@pytest.mark.parametrize("how", ["no vault", "a whole", "too many", "just as many as may be"])
 def test_presignatures_that_are_not_made(how: str) -> None:
     async def work(gateway: Any, client: Client, share: KeyShare, store: SecretStore) -> None:
         count = wire.MAX_BATCH + (how == "too many")
@@ -68,32 +68,102 @@ def test_presignatures_that_are_not_made(how: str) -> None:
         asking = {
             "no vault": None,
             "a whole": replace(vault, halves={OPERATOR: vault.halves[OPERATOR]}, whole=1),
-            "too many": vault,
-        }[how]
-        said = f"1 to {wire.MAX_BATCH} presignatures, and with a vault"
-        await refused(client, "sign", presigning(client, share, asking, count), 400, said)
-        assert not node._sessions
+        }.get(how, vault)
+        body = presigning(client, share, asking, count)
+        if how == "just as many as may be":
+            assert (await client.post("sign", body)).is_success
+        else:
+            said = f"1 to {wire.MAX_BATCH} presignatures, and with a vault"
+            await refused(client, "sign", body, 400, said)
+        assert node.sessions == (how == "just as many as may be")
 
     run(work)
 
 
-def opening(client: Client, share: KeyShare, store: SecretStore, **about: Any) -> wire.OpenHalf:
-    """A request to the institution to open its half, with a proof."""
+def opening(
+    client: Client, share: KeyShare, store: SecretStore, party: int = INSTITUTION, **about: Any
+) -> wire.OpenHalf:
+    """A request to an MPC node to open its half, with a proof."""
     using = about.get("using")
     use = VaultUse.opening(
         share.record.epoch,
         client._named(),
-        client._boot(INSTITUTION),
+        client._boot(party),
         REPLY_KEY,
         presignatures=about.get("count", 0),
         using=using.encode(NO_CONTEXT) if using else b"",
     )
-    proof = wire.UseProof(use.boot, use.mac(share.auth_key(INSTITUTION)))
-    half = store.halves[INSTITUTION]
-    return wire.OpenHalf(share.record.epoch, REPLY_KEY, half, proof, **about)
+    proof = wire.UseProof(use.boot, use.mac(share.auth_key(party)))
+    return wire.OpenHalf(share.record.epoch, REPLY_KEY, store.halves[party], proof, **about)
 
 
 USING = wire.Using(OPERATOR, bytes(32), bytes(16), 0, bytes(32), (), bytes(32))
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_as_many_are_allowed_as_may_be_made_in_a_session(party: int) -> None:
+    async def work(gateway: Any, client: Client, share: KeyShare, store: SecretStore) -> None:
+        link, user_id, most = gateway.links[party], await client.user_id(), wire.MAX_BATCH
+        for count in (most - 1, most, most + 1, 255):
+            body = opening(client, share, store, party, count=count)
+            allowance = wire.Half.from_bytes(asked(link, "open", user_id, body)).allowance
+            assert allowance is not None
+            for index in range(most + 1):
+                using = replace(USING, signer=5 - party, allowance=allowance, index=index)
+                body = opening(client, share, store, party, using=using)
+                if index < min(count, most):
+                    asked(link, "open", user_id, body)
+                with pytest.raises(Refused, match="no such presignature"):  # or no more
+                    asked(link, "open", user_id, body)
+
+    run(work)
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+def test_either_side_lets_a_presignature_be_used_once(signer: int) -> None:
+    """The one that signs, and the one that only opens its half: neither relies on the other."""
+
+    async def work(gateway: Any, client: Client, share: KeyShare, store: SecretStore) -> None:
+        other, user_id = 5 - signer, await client.user_id()
+        (part,), allowance = await client.presign(share, store, signer=signer)
+        body = client.begin_presigned(share, store, part, allowance, signer=signer)
+        half = {signer: store.halves[signer]}
+        signing = replace(body, vault=replace(body.vault, halves=half, proofs={}))
+        for party, verb, request in (
+            (signer, "presigned", signing),
+            (other, "open", opening(client, share, store, other, using=body.using)),
+        ):
+            asked(gateway.links[party], verb, user_id, request)
+            with pytest.raises(Refused, match="no such presignature") as again:
+                asked(gateway.links[party], verb, user_id, request)
+            assert again.value.status == 410
+
+    run(work)
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+@pytest.mark.parametrize("how", ["suspended", "recovered", "restarted"])
+def test_neither_side_keeps_any_of_a_key_that_is_done_with(signer: int, how: str) -> None:
+    async def work(gateway: Any, client: Client, share: KeyShare, store: SecretStore) -> None:
+        nodes = [gateway.links[party].node for party in MPC_NODES]
+
+        def kept() -> int:
+            """On how many shelves there is any: using one up would be all that shows it."""
+            shelves = [shelf._shelf for node in nodes for shelf in (node._parts, node._allowances)]
+            return sum(share.record.epoch.hex() in shelf._of for shelf in shelves)
+
+        await client.presign(share, store, 2, signer)
+        assert kept() == 2
+        if how == "suspended":
+            await client.ask("suspend", await client.suspension(share))
+        elif how == "recovered":
+            await client.recover("secp256k1")
+        else:
+            for node in nodes:
+                node.restart()
+        assert kept() == 0
+
+    run(work)
 
 
 @pytest.mark.parametrize("about", [{"count": 1}, {"using": USING}], ids=["count", "using"])
@@ -112,13 +182,19 @@ def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(about: dict[s
     run(work)
 
 
-def test_who_is_not_the_signer_does_not_sign() -> None:
+@pytest.mark.parametrize("signer", MPC_NODES)
+def test_who_is_not_the_signer_does_not_sign(signer: int) -> None:
     async def work(gateway: Any, client: Client, share: KeyShare, store: SecretStore) -> None:
-        (part,), allowance = await client.presign(share, store)
-        body = client.begin_presigned(share, store, part, allowance)
-        link, user_id = gateway.links[INSTITUTION], await client.user_id()
-        with pytest.raises(Refused, match="the institution is not the signer asked for"):
-            asked(link, "presigned", user_id, body)
+        (part,), allowance = await client.presign(share, store, signer=signer)
+        body = client.begin_presigned(share, store, part, allowance, signer=signer)
+        link, user_id = gateway.links[5 - signer], await client.user_id()
+        said = f"the {ROLES[link.node.me]} is not the signer asked for"
+        for verb, request in (
+            ("presigned", body),
+            ("sign", client.begin_sign(share, signer=signer)[1]),
+        ):
+            with pytest.raises(Refused, match=said):
+                asked(link, verb, user_id, request)
 
     run(work)
 

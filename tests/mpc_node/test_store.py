@@ -1,5 +1,6 @@
 """An MPC node's store: the states of a share, and that nothing of a dropped one is left."""
 
+import itertools
 import os
 import shutil
 import sqlite3
@@ -10,8 +11,10 @@ from dataclasses import astuple, replace
 
 import pytest
 
-from mpcsim.mpc_node.events import EMPTY
+from mpcsim.errors import UsageError
+from mpcsim.mpc_node.events import EMPTY, Kind
 from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
+from mpcsim.rng import SeededRng
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
 
@@ -201,6 +204,70 @@ def test_what_a_share_says_of_itself(store):
     found = store.find("a")
     assert (found.suspended, found.share) == ("why", b"less")
     assert "less" not in repr(found)
+
+
+def lose_seal_key(store):
+    with store._database.transaction() as cursor:
+        cursor.execute("DELETE FROM secrets WHERE name = 'seal_key'")
+
+
+LIFE = [
+    lambda store: store.pin(bytes(32)),
+    lambda store: store.prepare(stored("a")),
+    lambda store: vote(store, "a"),
+    lambda store: store.activate("a", b"both votes", EMPTY, "session"),
+    lambda store: store.prepare(stored("b", "a", recoveries=1)),
+    lambda store: store.abort("u", "ed25519", "b"),
+    lambda store: store.suspend("a", "why", b"less"),
+    lambda store: store.put_back("yesterday", both=False),
+    lambda store: store.prepare(stored("c", "a", recoveries=1)),
+    lambda store: store.heard_suspended({"a", "c"}),
+    lambda store: store.merge(SAID, lambda share: None),
+    lambda store: vote(store, "c"),
+    lambda store: store.abort("u", "ed25519", "x", voted_for=True, replaces="a"),
+    lambda store: store.abort("u", "ed25519", "y", voted_for=True, replaces=None),
+    lambda store: store.put_back("the day before", both=True),
+    lambda store: store.activate("c", b"both votes", EMPTY),
+    lambda store: store.endorse("c", lambda share, head: b"one vote"),
+    lambda store: store.note(Kind.REFUSED, "u", "ed25519", "c", "session", "no"),
+    lambda store: lose_seal_key(store),
+    lambda store: store.replace_seal_key(SeededRng(3)),
+    lambda store: store.replace_seal_key(SeededRng(4)),
+    lambda store: vote(store, "c"),
+]
+"""Of a key, a step each; some are refused."""
+SAID = Heard("u", "ed25519", None, "a", "c", frozenset({"a"}), restored=False)
+
+
+def lived(path, *, resumed):
+    """All that a store has said and holds after ``LIFE``, in one go or closed after each step."""
+    ticks, said = itertools.count(1_800_000_000), []
+    store = ShareStore(path, lambda: next(ticks))
+    for name in (store.seal_key, store.identity):
+        name(SeededRng(7))
+    for step in LIFE:
+        if resumed:
+            store.close()
+            store = ShareStore(path, lambda: next(ticks))
+        try:
+            said.append(step(store))
+        except (OutOfStep, UsageError) as error:
+            said.append(str(error))
+        rng, at = SeededRng(8), ("u", "ed25519")
+        said.append((store.of_key(*at), store.aborted(*at, 9), store.suspended(9), store.goes_on))
+        said.append((store.identity(rng).public, store.peer_identity()))
+        said.append(store.sealed_to_lost_key("c"))
+    store.close()
+    with closing(sqlite3.connect(path)) as database:
+        return said, [*database.iterdump()]
+
+
+def test_a_store_that_is_closed_after_each_step_goes_on_as_if_it_had_not_been(tmp_path):
+    said, kept = lived(tmp_path / "one go", resumed=False)
+    assert lived(tmp_path / "resumed", resumed=True) == (said, kept)
+    for column in ("suspended", "recoveries", "predecessor", "record", "suspended_there"):
+        values = {getattr(share, column) for each in said[1::4] for share in each[0]}
+        assert len(values) > 1, f"{column} is as it was from the start, all the time"
 
 
 # ---------------------------------------------------------------------- stores made before

@@ -2,7 +2,6 @@
 suspended since is used again, what can be helped is helped, and everything else says why."""
 
 import asyncio
-import os
 import shutil
 import sqlite3
 import threading
@@ -14,28 +13,19 @@ import pytest
 from mpcsim.gateway import attestations
 from mpcsim.gateway.activation import Activation
 from mpcsim.gateway.links import Link
-from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.keyshare import KeyShare
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
-from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, Unmerged
-from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.standing import Ask, Endorse, ListHoldings
 from mpcsim.rpc.statements import (
-    Attest,
     Held,
     SignedRecord,
-    SignedTestimony,
-    Testify,
     Vote,
-    signed_by,
 )
 from mpcsim.service.backups import back_up, put_back
 from mpcsim.service.data_folder import store_file
 from mpcsim.vault import SecretStore
 from tests.gateway.test_cheating import bad_offer, malformed_frost
 from tests.helpers.gateway import (
-    REPLY_KEY,
     Client,
     Failed,
     Stuck,
@@ -44,8 +34,8 @@ from tests.helpers.gateway import (
     delivered,
     reopen,
     seal,
-    shares_of,
 )
+from tests.mpc_node.test_restored import brought, forged, merge
 
 UNHEARD = (
     "the operator's store has been restored and has not heard from the institution about this key"
@@ -188,14 +178,6 @@ def test_a_share_that_was_replaced_is_not_served_and_a_newer_backup_brings_the_k
     place.live(again)
 
 
-def _share_in(place, role, share):
-    with closing(sqlite3.connect(store_file(place.data, role))) as database:
-        ((found,),) = database.execute(
-            "SELECT share FROM shares WHERE key_id = ?", (epoch(share).hex(),)
-        ).fetchall()
-    return found
-
-
 def test_it_is_so_too_when_the_gateway_goes_on(place):
     """An MPC node that is put back while the others run is not heard of at a start."""
     old = place.live(generate)
@@ -255,29 +237,6 @@ def test_a_key_that_was_suspended_since_is_suspended_again(place, party, how):
 async def _opening(gateway, client, share):
     store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
     return client.opening(share, store.halves)
-
-
-def test_with_a_suspension_goes_the_multiplication_state(place):
-    async def cheat(gateway, client):
-        share = await client.generate("secp256k1")
-        place.save("old", "operator")
-        with pytest.raises(Stuck):
-            await client.sign(share, wrap=cheating(bad_offer))
-        return share
-
-    share = place.live(cheat)
-    place.restore("old")
-
-    async def work(gateway, client):
-        stored = KeyShare.from_bytes(_share_in(place, "operator", share))
-        states = {stored.peers[j].multiplication for j in (CLIENT, INSTITUTION)}
-        assert None not in states
-        await refused(client, share, "suspended at the operator: the other MPC node says that")
-        stored = KeyShare.from_bytes(_share_in(place, "operator", share))
-        assert {stored.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
-        await client.check_works(await client.recover("secp256k1"))
-
-    place.live(work)
 
 
 def test_a_share_that_came_into_force_since_comes_into_force_again(place, monkeypatch):
@@ -499,125 +458,7 @@ def test_the_registry_follows_from_a_backup_of_any_moment(place, monkeypatch):
         place.live(work)
 
 
-# ---------------------------------------------------------------------- verb by verb
-
-
-def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(place):
-    share = place.live(generate)
-    place.save("now")
-    place.restore("now")
-
-    async def work(gateway, client):
-        await client.meet()
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        opening = await _opening(gateway, client, share)
-        half, proof = opening.halves[OPERATOR], opening.proofs[OPERATOR]
-        using = wire.Using(2, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
-        vault = wire.Vault(REPLY_KEY, {OPERATOR: half}, {})
-        no = {
-            "open": wire.OpenHalf(epoch(share), REPLY_KEY, half, proof),
-            "sign": client.begin_sign(share)[1],
-            "presigned": wire.Presigned(epoch(share), using, proof, vault),
-            "generate": wire.Generate(os.urandom(32), "ed25519", ()),
-            "recover": wire.Recover(os.urandom(32), "ed25519"),
-        }
-        for verb, body in no.items():
-            with pytest.raises(Unmerged, match=UNHEARD) as failed:
-                ask_node(link, verb, user_id, body, epoch(share) if verb != "generate" else None)
-            assert (failed.value.status, failed.value.party) == (424, OPERATOR), verb
-        gone = {
-            "exchange": wire.Exchange(os.urandom(32), ()),
-            "vote": wire.Activate(os.urandom(32), epoch(share)),
-        }
-        for verb, body in gone.items():  # no session outlives a start
-            with pytest.raises(Refused) as refusal:
-                ask_node(link, verb, user_id, body, epoch(share))
-            assert refusal.value.status == 410, verb
-        record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
-        before = shares_of(gateway)
-        yes = {
-            "standing": Ask(user_id, "ed25519"),
-            "testify": Testify(user_id, "ed25519", bytes(BOOT_BYTES)),
-            "activate": record,
-        }
-        for verb, body in yes.items():
-            ask_node(link, verb, user_id, body)
-        ask_node(link, "holdings", "", ListHoldings(""))
-        ask_node(link, "attest", "", Attest())
-        with pytest.raises(Refused, match="no such share of an earlier version"):
-            ask_node(link, "endorse", user_id, Endorse(user_id, "ed25519", epoch(share)))
-        assert shares_of(gateway) == before
-        assert place.states()[OPERATOR] == [(epoch(share), "active", 1)]
-        await client.ask("suspend", await client.suspension(share, INSTITUTION))
-        await delivered(gateway)
-        assert shares_of(gateway)[OPERATOR][0][-1] == "the client caught party 3 cheating"
-
-    place.live(work)
-
-
 # ---------------------------------------------------------------------- who brings what
-
-
-def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
-    """A testimony, as the gateway brings it."""
-    boot = gateway.links[to].node.hello().boot if nonce is None else nonce
-    reply = ask_node(gateway.links[by], "testify", user_id, Testify(user_id, curve, boot))
-    return SignedTestimony.from_bytes(reply)
-
-
-def forged(said, identity, **changes):
-    statement = replace(said.statement, **changes)
-    return SignedTestimony(statement, identity.sign(statement))
-
-
-def merge(gateway, said, to=OPERATOR):
-    link = gateway.links[to]
-    scope = Scope("merge", said.statement.user_id)
-    link.node.handle("merge", link.grant(scope), said.to_bytes())
-
-
-def test_nothing_but_the_other_s_own_words_of_now_is_taken(place):
-    share = place.live(generate)
-    place.save("now")
-    place.restore("now")
-
-    async def work(gateway, client):
-        user_id = await client.user_id()
-        node, other = (gateway.links[p].node for p in MPC_NODES)
-        true = brought(gateway, user_id)
-        assert signed_by(other.hello().identity, true.statement, true.signature)
-        older = brought(gateway, user_id)
-        mallory = await Client.of(gateway, "mallory").user_id()
-        stranger = Identity(bytes(32))
-        not_its, started = "this is no statement of the institution", "has been started anew"
-        for bad, text in (
-            (replace(true, signature=bytes(64)), not_its),
-            (replace(true, statement=replace(true.statement, restored=1)), not_its),
-            (forged(true, stranger), not_its),
-            (forged(true, node._identity), not_its),
-            (forged(true, other._identity, party=OPERATOR), not_its),
-            (brought(gateway, user_id, by=OPERATOR), not_its),
-            (brought(gateway, user_id, nonce=bytes(BOOT_BYTES)), started),
-            (forged(true, other._identity, restored=1), "so has the institution's"),
-            (forged(true, other._identity, active=None), "does not know its share of this key"),
-        ):
-            with pytest.raises(Refused, match=text):
-                merge(gateway, bad)
-            assert place.states()[OPERATOR] == [(epoch(share), "active", 1)]
-        for harmless in (  # of another key
-            brought(gateway, mallory),
-            brought(gateway, user_id, curve="secp256k1"),
-        ):
-            merge(gateway, harmless)
-            assert place.states()[OPERATOR] == [(epoch(share), "active", 1)]
-        node.restart()
-        await gateway.links[OPERATOR].hello(fresh=True)
-        with pytest.raises(Refused, match=started):
-            merge(gateway, older)
-        merge(gateway, brought(gateway, user_id))
-        assert place.states()[OPERATOR] == [(epoch(share), "active", 0)]
-
-    place.live(work)
 
 
 def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(place):
