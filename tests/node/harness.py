@@ -24,10 +24,13 @@ from node.app import create_app
 from node.gateway_client import GatewayClient
 from node.settings import Settings
 from node.wallet import Wallet
+from tests.helpers.tiers import fast_few
 
 T = TypeVar("T")
 
 PLACES = ("in process", "over a socket")
+FAST_PLACES = fast_few(PLACES[::-1], 1)
+"""For fixtures: over a socket, as it is run; in process only in the soak."""
 PASSWORD = "correct horse battery staple"
 CHEAP = Argon2Cost(1, 8192)
 SETTINGS = Settings(waas_api_url="http://gateway")

@@ -1,0 +1,83 @@
+"""The surface of an OpenAPI document: what callers rely on, without its prose.
+
+``surface(document)`` is a few lines an operation and one a field, to be compared with a reviewed
+copy beside the test, so that a field that became optional, a limit or a status shows in the diff.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+PROSE = {"title", "description", "examples", "example", "summary"}
+
+Json = Mapping[str, Any]
+
+
+def check_surface(document: Json, reviewed: Path) -> None:
+    """Fail with the difference if the document's surface is another one than the reviewed copy.
+
+    What was changed on purpose is entered in the copy by hand.
+    """
+    found, copy = list(surface(document)), reviewed.read_text().splitlines()
+    changes = difflib.unified_diff(copy, found, reviewed.name, "document", lineterm="", n=1)
+    assert found == copy, "\n".join(("the surface has changed", *changes))
+
+
+def surface(document: Json) -> Iterator[str]:
+    """Return one line for each operation, parameter, body, field and header."""
+    for path, operations in sorted(document["paths"].items()):
+        for method, operation in sorted(operations.items()):
+            security = operation.get("security", document.get("security", []))
+            schemes = ", ".join(name for scheme in security for name in scheme) or "open"
+            yield f"{method.upper()} {path} ({schemes})"
+            for parameter in operation.get("parameters", ()):
+                mark = "" if parameter.get("required") else "?"
+                name = f"{parameter['in']} {parameter['name']}{mark}"
+                yield f"  {name}: {_text(parameter['schema'])}"
+            if body := operation.get("requestBody"):
+                yield f"  body{'' if body.get('required') else '?'}: {_content(body)}"
+            answers: dict[str, list[str]] = {}
+            for status, response in sorted(operation["responses"].items()):
+                headers = "".join(f" {name}" for name in sorted(response.get("headers", ())))
+                answers.setdefault(_content(response) + headers, []).append(status)
+            for content, statuses in answers.items():
+                yield f"  {' '.join(statuses)}: {content}"
+    components = document.get("components", {})
+    for name, schema in sorted(components.get("schemas", {}).items()):
+        yield f"{name}: {_text(schema)}"
+        for field, about in schema.get("properties", {}).items():
+            mark = "" if field in schema.get("required", ()) else "?"
+            yield f"  {field}{mark}: {_text(about)}"
+    for name, header in sorted(components.get("headers", {}).items()):
+        yield f"header {name}{'' if header.get('required') else '?'}: {_text(header['schema'])}"
+    for name, scheme in sorted(components.get("securitySchemes", {}).items()):
+        yield f"security {name}: {_text(scheme)}"
+
+
+def _content(answer: Json) -> str:
+    return ", ".join(
+        f"{kind} {_text(about.get('schema', {}))}".strip()
+        for kind, about in sorted(answer.get("content", {}).items())
+    )
+
+
+def _text(schema: Json) -> str:
+    """A schema in one line: its type, then its limits."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    parts = []
+    for name, value in sorted(schema.items(), key=lambda item: (item[0] != "type", item[0])):
+        if name in PROSE or name in ("properties", "required"):
+            continue
+        if name in ("anyOf", "oneOf", "allOf"):
+            parts.append("(" + f" {name} ".join(_text(each) for each in value) + ")")
+        elif name in ("items", "additionalProperties") and isinstance(value, Mapping):
+            parts.append(f"{name}({_text(value)})")
+        elif name == "enum":
+            parts.append("|".join(str(each) for each in value))
+        else:
+            parts.append(str(value) if name == "type" else f"{name}={value}")
+    return " ".join(parts)
