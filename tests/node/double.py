@@ -120,6 +120,12 @@ class WalletDouble:
             await asyncio.sleep(0)
         return EXAMPLE_SIGNATURE, []
 
+    async def presign(
+        self, caller: Caller, stored: StoredShare, *, count: int, **fields: Any
+    ) -> list[str]:
+        await self._enter(caller)
+        return [EXAMPLE_SHARE] * count
+
     async def public_key(
         self, caller: Caller, stored: StoredShare, *, path: Path | None, **fields: Any
     ) -> PublicKey:

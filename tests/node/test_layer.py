@@ -9,6 +9,7 @@ import pytest
 
 from mpcsim.ids import OPERATOR
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
+from mpcsim.sim.run.clock import run
 from node.app import create_app
 from node.auth import Authenticator
 from node.errors import (
@@ -24,7 +25,7 @@ from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE
 from node.protected import MAX_BODY_BYTES
 from node.settings import Settings
 from tests.node.double import PASSWORD, GatewayDouble, WalletDouble
-from tests.node.harness import PLACES, Api, running
+from tests.node.harness import FAST_PLACES, Api, running
 
 RECORD = {
     "key_id": EXAMPLE_KEY_ID,
@@ -37,6 +38,7 @@ BODIES = {
     "/v3/wallet/generate": NEW,
     "/v3/wallet/recover": {**NEW, "curve": "secp256k1"},
     "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
+    "/v3/wallet/presign": {**RECORD, "count": 1},
     "/v3/wallet/publickey": {**RECORD, "password": PASSWORD},
     "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": EXAMPLE_STORE},
     "/v3/wallet/validate/share": {
@@ -52,6 +54,7 @@ QUERIES = [
 ]
 PROTECTED = [("POST", path) for path in BODIES] + [("GET", path) for path in QUERIES]
 MISSING = 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'
+SIGN = BODIES["/v3/wallet/sign"]
 INVALID = 'Authentication failed: {"code":756,"message":"JWT_INVALID"}'
 EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 JSON = {"content-type": "application/json"}
@@ -67,7 +70,7 @@ class Layer:
         return self.api.as_user(self.gateway.token(name))
 
 
-@pytest.fixture(scope="module", params=PLACES)
+@pytest.fixture(scope="module", params=FAST_PLACES)
 def layer(request):
     gateway, wallet = GatewayDouble(), WalletDouble()
     app = create_app(Settings(waas_api_url="http://gateway"), gateway, wallet)
@@ -90,27 +93,18 @@ def error_of(response, status):
 # --- without a token ----------------------------------------------------------------------------
 
 
-def test_health_needs_no_token(layer):
-    response = layer.api.get("/")
-    assert response.status_code == 200
-    assert set(response.json()) == {"name", "version", "build_type", "time"}
-
-
-def test_health_without_a_body(layer):
+def test_health(layer):
     head, get = layer.api.request("HEAD", "/"), layer.api.get("/")
-    assert head.status_code == get.status_code
-    assert head.content == b""
-    assert {**head.headers, "date": ""} == {
-        **get.headers,
-        "date": "",
-        "x-request-id": head.headers["x-request-id"],
-    }
+    assert set(get.json()) == {"name", "version", "build_type", "time"}
+    assert (get.status_code, head.status_code, head.content) == (200, 200, b"")
+    its_own = dict.fromkeys(("date", "x-request-id"))
+    assert {**head.headers, **its_own} == {**get.headers, **its_own}
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/v3", "/v3/wallet/", "/v3/wallet/sign/", "/v3/key"])
-def test_unknown_path(layer, path):
-    for method in ("GET", "POST", "DELETE"):
-        assert error_of(layer.api.request(method, path), 404) == "Not found"
+def test_unknown_path(layer):
+    for path in ("/nothing", "/v3", "/v3/wallet/", "/v3/wallet/sign/", "/v3/key"):
+        for method in ("GET", "POST", "DELETE"):
+            assert error_of(layer.api.request(method, path), 404) == "Not found"
 
 
 @pytest.mark.parametrize(("right", "path"), [("GET", "/"), *PROTECTED])
@@ -123,42 +117,12 @@ def test_wrong_method(layer, right, path):
 
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        (None, MISSING),
-        ("", MISSING),
-        ("Bearer", MISSING),
-        ("Basic YWxpY2U6eA==", INVALID),
-        ("Bearer not.a.token", INVALID),
-        ("Bearer " + "x" * 6000, INVALID),
-    ],
-)
-def test_no_good_token(layer, method, path, header, message):
-    headers = {} if header is None else {"authorization": header}
-    response = layer.api.request(method, path, headers=headers)
-    assert error_of(response, 401) == message
-    assert response.headers["www-authenticate"].startswith("Bearer")
-
-
-def tokens(gateway):
-    issuer, elsewhere = gateway.issuer, TokenIssuer(make_signing_key())
-    past = TokenIssuer(make_signing_key(), now=lambda: 1e9)
-    past._key, past._kid = issuer._key, issuer._kid
-    return {
-        "expired": (past.access("1", "alice", 60), EXPIRED),
-        "for one key": (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
-        "of another gateway": (elsewhere.access("1", "alice", 60), INVALID),
-        "altered": (gateway.token()[:-3] + "AAA", INVALID),
-    }
-
-
-@pytest.mark.parametrize("kind", ["expired", "for one key", "of another gateway", "altered"])
-def test_tokens_that_do_not_count(layer, kind, monkeypatch):
-    monkeypatch.setattr("node.auth.REFETCH_AFTER_S", 0.0)  # unknown keys need not be waited for
-    token, message = tokens(layer.gateway)[kind]
-    for method, path in PROTECTED:
-        assert error_of(layer.api.as_user(token).request(method, path), 401) == message
+def test_no_good_token(layer, method, path):
+    for header, message in ((None, MISSING), ("Bearer not.a.token", INVALID)):
+        headers = {} if header is None else {"authorization": header}
+        response = layer.api.request(method, path, headers=headers)
+        assert error_of(response, 401) == message
+        assert response.headers["www-authenticate"].startswith("Bearer")
 
 
 @pytest.mark.parametrize(
@@ -179,23 +143,18 @@ def test_the_token_is_checked_before_the_body(layer, content, headers):
 # --- the body as such ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", BODIES)
-@pytest.mark.parametrize(
-    "kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "?"]
-)
-def test_content_type(layer, path, kind):
+@pytest.mark.parametrize("kind", ["text/plain", "application/jsonp", "?", "", None])
+def test_content_type(layer, kind):
     headers = {} if kind is None else {"content-type": kind}
-    content = json.dumps(BODIES[path]).encode()
-    response = layer.user().post(path, content=content, headers=headers)
-    assert error_of(response, 415) == "The content type must be application/json"
+    for path, body in BODIES.items():
+        response = layer.user().post(path, content=json.dumps(body).encode(), headers=headers)
+        assert error_of(response, 415) == "The content type must be application/json"
 
 
 @pytest.mark.parametrize("kind", ["Application/JSON", "application/json; charset=utf-8"])
 def test_content_types_that_will_do(layer, kind):
-    content = json.dumps(NEW).encode()
-    response = layer.user().post(
-        "/v3/wallet/generate", content=content, headers={"content-type": kind}
-    )
+    content, headers = json.dumps(NEW).encode(), {"content-type": kind}
+    response = layer.user().post("/v3/wallet/generate", content=content, headers=headers)
     assert response.status_code == 200
 
 
@@ -220,7 +179,6 @@ def test_size(layer, chunked):
             assert response.status_code == status
 
 
-@pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -244,9 +202,10 @@ def test_size(layer, chunked):
         (b'{"' + b"x" * 999 + b'": 1, "' + b"x" * 999 + b'": 1}', "The body has a member twice"),
     ],
 )
-def test_what_is_no_json_object(layer, path, content, message):
-    response = layer.user().post(path, content=content, headers=JSON)
-    assert error_of(response, 400) == message
+def test_what_is_no_json_object(layer, content, message):
+    for path in BODIES:
+        response = layer.user().post(path, content=content, headers=JSON)
+        assert error_of(response, 400) == message
 
 
 # --- the fields ---------------------------------------------------------------------------------
@@ -254,6 +213,7 @@ def test_what_is_no_json_object(layer, path, content, message):
 WRONG = {
     "curve": ["", "SECP256K1", "p256", 7, None, ["ed25519"], {}, True],
     "password": ["", "x" * 257, 7, None, ["a"], {}],
+    "count": [0, 65, -1, 1.5, 9**99, "2", True, None],
     "key_id": ["", "ab" * 31, "ab" * 33, "AB" * 32, "0x" + "ab" * 31, "zz" * 32, 7, None],
     "encrypted_share": ["", "a b", "a=", "a+/", "a\n", "A" * 65_537, 7, None],
     "secret_store": ["", "a b", "a=", "a+/", "a\n", "A" * 4_097, 7, None],
@@ -271,15 +231,30 @@ def test_every_field_is_needed(layer, path):
 
 @pytest.mark.parametrize("path", BODIES)
 def test_every_field_is_checked(layer, path):
-    fields = [*BODIES[path], *(["signer"] if path.endswith("sign") else [])]
-    for field in fields:
+    for field in [*BODIES[path], *(["signer"] if path.endswith("sign") else [])]:
         for value in WRONG[field]:
             response = layer.user().post(path, {**BODIES[path], field: value})
             message = error_of(response, 400)
-            if field == "curve":
-                assert message == "Invalid curve"
-            else:
-                assert message.startswith(f"Invalid {field}: must be ")
+            expected = "Invalid curve" if field == "curve" else f"Invalid {field}: must be "
+            assert message.startswith(expected)
+
+
+LONGEST = [
+    ("/v3/wallet/sign", {"encrypted_share": "A" * 65_536, "secret_store": "A" * 4_096}),
+    ("/v3/wallet/sign", {"curve": "ed25519", "message": "ab" * 65_536}),
+    ("/v3/wallet/sign", {"curve": "ed25519", "message": "0A"}),
+    ("/v3/wallet/presign", {"count": 64}),
+    ("/v3/wallet/generate", {"password": "x"}),
+    ("/v3/wallet/generate", {"password": "\N{GRINNING FACE}" * 256}),  # characters, not bytes
+    ("/v3/wallet/generate", {"password": "\0"}),
+]
+
+
+@pytest.mark.parametrize(("path", "fields"), LONGEST)
+def test_at_the_limits(layer, path, fields):
+    assert layer.user().post(path, {**BODIES[path], **fields}).status_code == 200
+    if "message" in fields:
+        assert layer.wallet.signed[-1]["message"] == bytes.fromhex(fields["message"])
 
 
 def test_a_value_is_not_echoed(layer):
@@ -292,29 +267,17 @@ def test_a_value_is_not_echoed(layer):
 
 @pytest.mark.parametrize("bytes_", [1, 31, 33, 64])
 def test_ecdsa_signs_32_bytes(layer, bytes_):
-    body = {**BODIES["/v3/wallet/sign"], "message": "ab" * bytes_}
-    message = error_of(layer.user().post("/v3/wallet/sign", body), 400)
+    message = error_of(
+        layer.user().post("/v3/wallet/sign", {**SIGN, "message": "ab" * bytes_}), 400
+    )
     assert message == "Invalid message: must have 64 hex digits for secp256k1"
 
 
-@pytest.mark.parametrize("message", ["0A", "ffEE", "ab" * 65_536])
-def test_ed25519_signs_up_to_64_kib(layer, message):
-    body = {**RECORD, "curve": "ed25519", "message": message}
-    assert layer.user().post("/v3/wallet/sign", body).status_code == 200
-    assert layer.wallet.signed[-1]["message"] == bytes.fromhex(message)
-
-
-def test_passwords_are_counted_in_characters(layer):
-    for password in ["x", "\N{GRINNING FACE}" * 256, "\0", " "]:
-        response = layer.user().post("/v3/wallet/generate", {**NEW, "password": password})
-        assert response.status_code == 200
-
-
-@pytest.mark.parametrize("signer", [None, "operator", "institution"])
-def test_signer(layer, signer):
-    body = {**BODIES["/v3/wallet/sign"], "signer": signer}
-    assert layer.user().post("/v3/wallet/sign", body).status_code == 200
-    assert layer.wallet.signed[-1]["signer"] == signer
+def test_signer(layer):
+    for signer in (None, "operator", "institution"):
+        body = {**SIGN, "signer": signer}
+        assert layer.user().post("/v3/wallet/sign", body).status_code == 200
+        assert layer.wallet.signed[-1]["signer"] == signer
 
 
 def test_further_fields_are_ignored(layer):
@@ -379,7 +342,7 @@ def test_answers(layer):
         assert response.status_code == 200, response.text
         assert response.headers["cache-control"] == "no-store"
         assert "total;dur=" in response.headers["server-timing"]
-    response = alice.post("/v3/wallet/sign", BODIES["/v3/wallet/sign"])
+    response = alice.post("/v3/wallet/sign", SIGN)
     names = [part.split(";")[0] for part in response.headers["server-timing"].split(", ")]
     assert names == ["vault", "round1", "total"]
 
@@ -394,106 +357,132 @@ def test_failures_are_timed_too(layer):
     assert all("total;dur=" in r.headers["server-timing"] for r in responses)
 
 
-def test_many_at_once(layer):
-    layer.wallet.wait_s = 0.05
-    try:
-        begun = [layer.user().begin("GET", "/v3/wallet/user") for _ in range(50)]
-        assert {future.result(30).status_code for future in begun} == {200}
-    finally:
-        layer.wallet.wait_s = 0.0
-
-
 # --- the gateway's keys -------------------------------------------------------------------------
 
 
-@pytest.fixture(params=PLACES)
-def fresh(request):
-    """A node that has not asked for keys yet."""
-    gateway, wallet = GatewayDouble(), WalletDouble()
-    app = create_app(Settings(waas_api_url="http://gateway"), gateway, wallet)
-    with running(app, request.param) as api:
-        yield Layer(api, gateway, wallet)
+@dataclass
+class Keys:
+    """An authenticator in virtual time, and the gateway that it asks for keys."""
+
+    gateway: GatewayDouble
+    authenticator: Authenticator
+
+    async def callers(self, *tokens):
+        """What each token is good for: a user id, or an error."""
+        asked = (self.authenticator.caller(f"Bearer {token}") for token in tokens)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        return [each if isinstance(each, Exception) else each.claims.user_id for each in found]
 
 
-def test_keys_are_asked_for_once(fresh):
-    assert fresh.api.get("/").status_code == 200
-    assert fresh.api.get("/v3/wallet/user").status_code == 401
-    assert fresh.gateway.asked == 0
-    begun = [fresh.user().begin("GET", "/v3/wallet/user") for _ in range(20)]
-    assert {future.result(30).status_code for future in begun} == {200}
-    assert fresh.gateway.asked == 1
+def with_keys(work):
+    """Run ``work(keys)``; the node has not asked for the gateway's keys yet."""
+
+    async def whole():
+        gateway = GatewayDouble()
+        clock = asyncio.get_running_loop().time
+        await work(Keys(gateway, Authenticator(gateway, clock=clock)))
+
+    run(whole())
 
 
-def test_keys_that_cannot_be_had(fresh):
-    fresh.gateway.error = Unreachable()
-    begun = [fresh.user().begin("GET", "/v3/wallet/user") for _ in range(5)]
-    assert {future.result(30).status_code for future in begun} == {502}
-    fresh.gateway.error = None
-    assert fresh.user().get("/v3/wallet/user").status_code == 200
+def test_tokens_that_do_not_count():
+    async def work(keys):
+        issuer = keys.gateway.issuer
+        past = TokenIssuer(make_signing_key(), now=lambda: 1e9)
+        past._key, past._kid = issuer._key, issuer._kid  # the gateway's own, long ago
+        for token, message in (
+            (past.access("1", "alice", 60), EXPIRED),
+            (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
+            (TokenIssuer(make_signing_key()).access("1", "alice", 60), INVALID),
+            (keys.gateway.token()[:-3] + "AAA", INVALID),
+            ("x" * 6000, INVALID),
+            ("", MISSING),
+        ):
+            (error,) = await keys.callers(token)
+            assert (type(error), error.message) == (Unauthorized, message)
+        for header, message in ((None, MISSING), ("Basic YWxpY2U6eA==", INVALID)):
+            with pytest.raises(Unauthorized) as refused:
+                await keys.authenticator.caller(header)
+            assert refused.value.message == message
+
+    with_keys(work)
 
 
-def test_a_key_set_that_is_none(fresh):
-    good = fresh.gateway.issuer.jwks
-    fresh.gateway.issuer.jwks = lambda: {"keys": []}
-    message = error_of(fresh.user().get("/v3/wallet/user"), 500)
-    assert message.startswith("Upstream returned 200 OK: ")
-    fresh.gateway.issuer.jwks = good
-    assert fresh.user().get("/v3/wallet/user").status_code == 200
+def test_keys_are_asked_for_once():
+    async def work(keys):
+        await keys.callers("")
+        assert keys.gateway.asked == 0
+        assert await keys.callers(*[keys.gateway.token()] * 20) == ["id-of-alice"] * 20
+        assert keys.gateway.asked == 1
+
+    with_keys(work)
 
 
-def test_a_new_signing_key(fresh, monkeypatch):
-    monkeypatch.setattr("node.auth.REFETCH_AFTER_S", 0.3)
-    assert fresh.user().get("/v3/wallet/user").status_code == 200
-    old = fresh.user()
-    fresh.gateway.issuer = TokenIssuer(make_signing_key())
-    # The keys have been asked for a moment ago: this waits, and is not refused.
-    assert fresh.user().get("/v3/wallet/user").status_code == 200
-    assert fresh.gateway.asked == 2
+def test_keys_that_cannot_be_had():
+    async def work(keys):
+        token = keys.gateway.token()
+        keys.gateway.error = Unreachable()
+        assert {type(error) for error in await keys.callers(*[token] * 5)} == {Unreachable}
+        keys.gateway.error, good = None, keys.gateway.issuer.jwks
+        keys.gateway.issuer.jwks = lambda: {"keys": []}
+        (error,) = await keys.callers(token)
+        assert error.message.startswith("Upstream returned 200 OK: ")
+        keys.gateway.issuer.jwks = good
+        assert await keys.callers(token) == ["id-of-alice"]
 
-    # Tokens of unknown keys do not make the node ask again and again: they wait for one answer.
-    begun = [old.begin("GET", "/v3/wallet/user") for _ in range(5)]
-    assert {error_of(future.result(30), 401) for future in begun} == {INVALID}
-    assert fresh.gateway.asked == 3
-    assert fresh.user().get("/v3/wallet/user").status_code == 200
-    assert fresh.gateway.asked == 3
+    with_keys(work)
+
+
+def test_a_new_signing_key():
+    async def work(keys):
+        old, gateway = keys.gateway.token(), keys.gateway
+        assert await keys.callers(old) == ["id-of-alice"]
+        gateway.issuer = TokenIssuer(make_signing_key())
+        # The keys have been asked for a moment ago: this waits, and is not refused.
+        assert await keys.callers(gateway.token()) == ["id-of-alice"]
+        assert gateway.asked == 2
+        # Tokens of unknown keys do not make the node ask again and again: they wait for one answer.
+        assert {type(error) for error in await keys.callers(*[old] * 5)} == {Unauthorized}
+        assert gateway.asked == 3
+        assert await keys.callers(gateway.token()) == ["id-of-alice"]
+        assert gateway.asked == 3
+
+    with_keys(work)
 
 
 def test_a_signing_key_that_is_new_since_the_keys_were_asked_for():
     """An answer that is under way may be older than the key."""
 
-    async def work():
-        old, new = TokenIssuer(make_signing_key()), TokenIssuer(make_signing_key())
+    async def work(keys):
+        gateway, old = keys.gateway, keys.gateway.token()
+        jwks = gateway.issuer.jwks()
         answers = [asyncio.Event(), asyncio.Event()]
 
-        class Gateway:
-            asked = 0
+        async def slow():
+            gateway.asked += 1
+            answer = jwks if gateway.asked == 1 else gateway.issuer.jwks()
+            await answers[gateway.asked - 1].wait()
+            return answer
 
-            async def jwks(self):
-                issuer, answer = (old, new)[self.asked], answers[self.asked]
-                self.asked += 1
-                await answer.wait()
-                return issuer.jwks()
-
-        gateway, clock = Gateway(), iter(range(0, 1000, 10))
-        authenticator = Authenticator(gateway, clock=lambda: float(next(clock)))
-        early = asyncio.create_task(authenticator.caller("Bearer " + old.access("1", "a", 60)))
-        while not gateway.asked:
-            await asyncio.sleep(0)
-        late = asyncio.create_task(authenticator.caller("Bearer " + new.access("2", "b", 60)))
-        await asyncio.sleep(0)
+        gateway.jwks = slow
+        early = asyncio.create_task(keys.callers(old))
+        await asyncio.sleep(0.1)
+        assert gateway.asked == 1
+        gateway.issuer = TokenIssuer(make_signing_key())
+        late = asyncio.create_task(keys.callers(gateway.token("bob")))
+        await asyncio.sleep(0.1)
         for answer in answers:
             answer.set()
-        assert (await early).claims.user_id == "1"
-        assert (await late).claims.user_id == "2"
+        assert [*await early, *await late] == ["id-of-alice", "id-of-bob"]
         assert gateway.asked == 2
 
-    asyncio.run(asyncio.wait_for(work(), 20))
+    with_keys(work)
 
 
 # --- without a gateway --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", FAST_PLACES)
 def test_no_gateway(place, caplog):
     with running(create_app(Settings()), place) as api:
         assert [r.levelno for r in caplog.records if "WAAS_API_URL" in r.message] == [logging.ERROR]
@@ -506,7 +495,7 @@ def test_no_gateway(place, caplog):
             assert "WAAS_API_URL is not set" in error_of(response, 500)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", FAST_PLACES)
 def test_nobody_at_the_gateways_address(place):
     settings = Settings(waas_api_url="http://127.0.0.1:9")
     with running(create_app(settings), place) as api:
