@@ -30,6 +30,7 @@ from tests.helpers.gateway import (
     cheating,
     envelopes,
     feed,
+    give_key,
     open_with,
     seal,
     sends,
@@ -126,7 +127,7 @@ def signing(client, request, **changes):
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_proof_for_any_other_signing(refused, curve, party):
     async def work(gateway, client):
-        share = await client.generate(curve)
+        share = await give_key(gateway, client, curve)
         key = share.auth_key(party)
         assert OTHERS.keys() == set(VaultUse._fields)
         for name, value in OTHERS.items():
@@ -141,7 +142,7 @@ def test_a_proof_for_any_other_signing(refused, curve, party):
 
 def test_a_proof_for_any_other_opening(refused):
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
         honest = client.opening(share, store.halves)
         for party in MPC_NODES:
@@ -162,8 +163,9 @@ def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, 
     """Everything that a request to sign has in it, with the client's own proof."""
 
     async def work(gateway, client):
-        share, other = await client.generate(curve), await Client.of(gateway, "bob").generate(curve)
-        mine = await client.generate(next(c for c in CURVES if c != curve))
+        share = await give_key(gateway, client, curve)
+        other = await Client.of(gateway, "bob").generate(curve)
+        mine = await give_key(gateway, client, next(c for c in CURVES if c != curve))
         _, twin = client.begin_sign(share)
         for change in [
             {"message": bytes(32)},
@@ -194,7 +196,7 @@ def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, 
 @pytest.mark.parametrize("curve", CURVES)
 def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(refused, curve):
     async def work(gateway, client):
-        share = await client.generate(curve)
+        share = await give_key(gateway, client, curve)
         party, request = client.begin_sign(share)
         (good,) = envelopes(request.messages)
         forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
@@ -221,7 +223,7 @@ def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(refus
 
 def test_a_gateway_that_names_a_reply_key_of_its_own(refused):
     async def work(gateway, client):
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         user_id = await client.user_id()
         sealed, text = seal(gateway, user_id, share)
         store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
@@ -242,7 +244,7 @@ def test_halves_that_a_stranger_has_sealed_are_not_looked_at(refused):
     """Anyone can seal: with a token, but neither share nor secret store, that is of no use."""
 
     async def work(gateway, client):
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         stranger = Client.of(gateway, "bob")
         other = await stranger.generate("ed25519")
         halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
@@ -259,7 +261,7 @@ def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(party):
     """As with a store of version 1."""
 
     async def work(gateway, client):
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
         honest = client.opening(share, store.halves)
         for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
@@ -273,7 +275,7 @@ def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(party):
 
 def test_after_a_restart_what_was_asked_before_is_not_asked_again(refused):
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
         _, request = client.begin_sign(share)
         opening = client.opening(share, store.halves)
@@ -294,7 +296,7 @@ def test_what_a_client_has_said_is_not_said_again(monkeypatch):
     monkeypatch.setattr(mpc_node, "MAX_SIGNED", 3)
 
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         party, request = client.begin_sign(share)
         reply = wire.Signing.from_bytes(await client.ask("sign", request))
         said = sends(feed(party, reply.messages))
@@ -317,7 +319,7 @@ def test_a_refused_request_disturbs_no_session():
     """The honest one goes on, at a node that is asked for both."""
 
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         party, request = client.begin_sign(share)
         outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
         node = gateway.links[OPERATOR].node
@@ -338,7 +340,7 @@ def test_a_client_that_cheats_is_still_blamed():
     """Its messages are its own: the proof says so."""
 
     async def work(gateway, client):
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         malformed = on("Commitments", lambda m: b"?")
         with pytest.raises((Stuck, Failed)):
             await client.sign(share, wrap=cheating(malformed))
@@ -360,7 +362,7 @@ def old_rows(gateway, legacy=1):
 
 def test_an_old_key_opens_without_a_proof_and_with_a_right_one():
     async def work(gateway, client):
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
         honest = client.opening(share, store.halves)
         old_rows(gateway)
@@ -377,7 +379,7 @@ def test_signing_with_an_old_key_takes_a_proof_all_the_same(refused):
     """The share is open by then, and the proof needs nothing but the share."""
 
     async def work(gateway, client):
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         old_rows(gateway)
         _, request = client.begin_sign(share)
         proof = replace(request.proof, mac=bytes(32))
@@ -389,7 +391,7 @@ def test_signing_with_an_old_key_takes_a_proof_all_the_same(refused):
 
 def test_a_recovered_old_key_is_a_new_one():
     async def work(gateway, client):
-        await client.generate("ed25519")
+        await give_key(gateway, client, "ed25519")
         old_rows(gateway)
         share = await client.recover("ed25519")
         for link in gateway.links.values():

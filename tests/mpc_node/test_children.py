@@ -12,7 +12,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.primitives.bip32 import HARDENED
 from mpcsim.rpc.errors import Refused
-from tests.helpers.gateway import Client, Stuck, ask_node, open_with
+from tests.helpers.gateway import Client, Stuck, ask_node, give_key, open_with
 
 
 def run(work):
@@ -28,7 +28,7 @@ def run(work):
 @pytest.mark.parametrize("signer", MPC_NODES)
 def test_a_child_signs_and_after_a_recovery_as_well(signer):
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         for path in ((), (0, 7), (HARDENED - 1,) * 10):
             await client.sign(share, signer=signer, path=path)
         new = await client.recover("secp256k1")
@@ -59,7 +59,7 @@ def test_a_path_that_leads_nowhere(curve, path, words):
     """Whatever its caller has looked at."""
 
     async def work(gateway, client):
-        share = await client.generate(curve)
+        share = await give_key(gateway, client, curve)
         user_id = await client.user_id()
         request, refused = refusals(share, client, gateway, user_id, path)
         assert refused.status == 422
@@ -78,7 +78,7 @@ def test_a_key_of_before_there_were_chain_codes(monkeypatch):
         return replace(share, record=replace(share.record, chain_code=None))
 
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         user_id = await client.user_id()
         decode = MpcNode._decode
         monkeypatch.setattr(MpcNode, "_decode", lambda node, stored: old(decode(node, stored)))
@@ -102,7 +102,7 @@ def test_a_share_with_another_chain_code_loses_nothing_by_it(monkeypatch):
     """A damaged record: nobody is blamed, and the key is not suspended."""
 
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         other = replace(share, record=replace(share.record, chain_code=bytes(32)))
         with pytest.raises(Stuck, match=r"party 2 signs with another key\); nobody can be named"):
             await client.sign(other, path=(0, 7))

@@ -15,6 +15,7 @@ from mpcsim.errors import UsageError
 from mpcsim.mpc_node.events import EMPTY, Kind
 from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
 from mpcsim.rng import SeededRng
+from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
 
@@ -351,11 +352,8 @@ def secret():
 def found(path, share):
     """The files that have any piece of a share in them."""
     pieces = [share[at : at + 16] for at in range(0, len(share) - 15, 16)]
-    return [
-        file.name
-        for file in path.parent.glob(f"{path.name}*")
-        if any(piece in file.read_bytes() for piece in pieces)
-    ]
+    files = {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
+    return [name for name, data in files.items() if any(piece in data for piece in pieces)]
 
 
 @contextmanager
@@ -364,8 +362,8 @@ def crowded(path):
     with closing(ShareStore(path)) as store:
         marks = ", ".join("?" * len(astuple(stored("any"))))
         with store._database.transaction() as cursor:
-            for n in range(20):
-                other = stored(f"other {n}", user=f"other {n}", share=os.urandom(500 * n))
+            for n in range(10):
+                other = stored(f"other {n}", user=f"other {n}", share=os.urandom(1000 * n))
                 cursor.execute(f"INSERT INTO shares VALUES ({marks})", astuple(other))
         yield store
 
@@ -440,7 +438,7 @@ def test_what_a_killed_process_has_deleted_goes_at_the_next_start(tmp_path):
 
 def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, monkeypatch):
     """Another process reads the file all the time; afterwards the same request does it."""
-    monkeypatch.setattr("mpcsim.rpc.database.BUSY_S", 0.1)
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
     path, share = tmp_path / "db", os.urandom(600)
     with crowded(path) as store, closing(sqlite3.connect(path)) as other:
         put_in_force(store, "a", share=share)
@@ -458,7 +456,7 @@ def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, m
 
 def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path, monkeypatch):
     """The log of writes could not be emptied: somebody was reading."""
-    monkeypatch.setattr("mpcsim.rpc.database.BUSY_S", 0.1)
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
     path, share = tmp_path / "db", os.urandom(600)
     with crowded(path) as store:
         store.prepare(stored("new", share=share))
