@@ -1,8 +1,8 @@
 """Networks and faults on the links: they cost time and requests, never a key."""
 
 import asyncio
-import time
 from contextlib import closing, suppress
+from itertools import product
 
 import pytest
 
@@ -15,7 +15,8 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
 from mpcsim.sim.simulated_network import SimulatedNetwork, begin_session
-from tests.helpers.gateway import Client, Clock, Failed, Stuck, open_with
+from tests.helpers.gateway import Client, Clock, Failed, Stuck, give_key, open_with
+from tests.helpers.tiers import fast_few
 
 
 def run(work, **options):
@@ -28,28 +29,6 @@ def run(work, **options):
     return asyncio.run(whole())
 
 
-async def timed(work):
-    """Seconds, and the result."""
-    began = time.perf_counter()
-    result = await work
-    return time.perf_counter() - began, result
-
-
-def test_a_network_takes_its_time_and_can_be_changed_under_way():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        gateway.network.change(Network.preset("seoul", institution="frankfurt"))
-        near, _ = await timed(client.sign(share, signer=2))
-        far, _ = await timed(client.sign(share, signer=3))
-        # Seoul and Frankfurt are some 220 ms apart and back; nothing here is slower than seconds.
-        assert 0.2 < far < 5
-        assert far > near
-        gateway.network.change()
-        await client.check_works(share)
-
-    run(work)
-
-
 def test_the_link_to_each_mpc_node_shows_in_server_timing():
     async def work(gateway, client):
         share = await client.generate("ed25519")
@@ -58,23 +37,9 @@ def test_the_link_to_each_mpc_node_shows_in_server_timing():
         parts = [part.split(";dur=") for part in response.headers["server-timing"].split(", ")]
         spent = {name: float(ms) for name, ms in parts}
         assert set(spent) == {"institution", "institution-link"}
-        assert spent["institution-link"] > 200
+        assert spent["institution-link"] > 200  # there and back: a machine never waits for less
 
     run(work)
-
-
-def test_a_link_slower_than_the_gateways_patience_is_a_timeout():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        gateway.network.change(Network.preset("seoul", institution="frankfurt"))
-        with pytest.raises(Failed) as failed:  # it is 220 ms there and back
-            await client.sign(share, signer=3)
-        assert (failed.value.status, failed.value.response.json()["party"]) == (504, 3)
-        await client.sign(share, signer=2)
-        gateway.network.change()
-        await client.check_works(share)
-
-    run(work, link_timeout_s=0.15)
 
 
 FAULTS = {
@@ -97,9 +62,10 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", ["generate", "recover", "sign"])
-def test_faults_give_clean_errors_and_a_working_key_afterwards(fault, kind):
+@pytest.mark.parametrize(
+    ("kind", "fault"), fast_few(product(("generate", "recover", "sign"), FAULTS), 12)
+)
+def test_faults_give_clean_errors_and_a_working_key_afterwards(kind, fault):
     clock = Clock()
 
     async def work(gateway, client):
@@ -129,7 +95,7 @@ def test_duplicates_and_delays_do_no_harm(fault):
 
 def test_an_operator_that_is_down_leaves_the_institution():
     async def work(gateway, client):
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         gateway.network.change(None, [Crash(2)])
         with pytest.raises(Failed) as failed:
             await client.sign(share, signer=2)
@@ -164,17 +130,18 @@ def test_a_holder_must_have_a_site():
         assert gateway.network.model is before
 
 
-def test_a_message_that_is_delayed_for_longer_is_one_too():
+def test_a_message_that_is_delayed_for_longer_than_the_gateway_waits_is_a_timeout():
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        gateway.network.change(faults=[delay(60_000, receiver=2)])
+        gateway.network.change(faults=[delay(600_000, receiver=2)])
         with pytest.raises(Failed) as failed:
             await client.sign(share, signer=2)
         assert (failed.value.status, failed.value.response.json()["party"]) == (504, 2)
+        await client.sign(share, signer=3)
         gateway.network.change()
         await client.check_works(share)
 
-    run(work, link_timeout_s=0.5)
+    run(work, link_timeout_s=2)
 
 
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
