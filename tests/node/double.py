@@ -7,11 +7,14 @@ They know three kinds of user by name: ``alice`` has a secp256k1 key, ``bob`` ha
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mpcsim.error_codes import Code
 from mpcsim.primitives.bip32 import Path
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
+from node.app import create_app
 from node.errors import Conflict, NotFound
 from node.models import (
     EXAMPLE_KEY_ID,
@@ -33,9 +36,28 @@ from node.models import (
 )
 from node.sessions import Caller
 from node.timing import Timing
+from tests.node.harness import SETTINGS, Api, running
 
 CREATED = "2026-11-21T09:30:00.123456+00:00"
 PASSWORD = "correct horse"
+RECORD = {
+    "key_id": EXAMPLE_KEY_ID,
+    "encrypted_share": EXAMPLE_SHARE,
+    "secret_store": EXAMPLE_STORE,
+    "curve": "secp256k1",
+}
+NEW = {"curve": "ed25519", "password": PASSWORD}
+STRINGS = {name: RECORD[name] for name in ("encrypted_share", "secret_store")}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v3/wallet/generate": NEW,
+    "/v3/wallet/recover": {**NEW, "curve": "secp256k1"},
+    "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
+    "/v3/wallet/presign": {**RECORD, "count": 1},
+    "/v3/wallet/publickey": {**RECORD, "password": PASSWORD},
+    "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": EXAMPLE_STORE},
+    "/v3/wallet/validate/share": STRINGS,
+}
+"""Of every endpoint, such as ``WalletDouble`` takes from ``alice``."""
 
 
 class GatewayDouble:
@@ -69,7 +91,6 @@ class WalletDouble:
         self.signed: list[dict[str, Any]] = []
         self.paths: list[Path | None] = []
         """Asked about."""
-        self.wait_s = 0.0
         self.closed = False
 
     async def close(self) -> None:
@@ -77,8 +98,6 @@ class WalletDouble:
 
     async def _enter(self, caller: Caller) -> bool:
         """Whether the caller has a key."""
-        if self.wait_s:
-            await asyncio.sleep(self.wait_s)
         if caller.claims.username == "mallory":
             raise self.errors.pop(0)
         return caller.claims.username == "alice"
@@ -173,3 +192,12 @@ class WalletDouble:
         if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         return KeyToken(token="a.b.c", token_type="Bearer", expires_in=300, key_id=key_id)
+
+
+@contextmanager
+def doubled(place: str) -> Iterator[tuple[Api, GatewayDouble, WalletDouble]]:
+    """A node between the two doubles."""
+    gateway, wallet = GatewayDouble(), WalletDouble()
+    app = create_app(SETTINGS, gateway, wallet)  # type: ignore[arg-type]
+    with running(app, place) as api:
+        yield api, gateway, wallet

@@ -7,18 +7,15 @@ import pytest
 from jsonschema_rs import meta
 
 import mpcsim
-from node.app import create_app
 from node.models import EXPECTED
-from node.settings import Settings
 from tests.helpers.api_surface import check_surface
-from tests.node.double import GatewayDouble, WalletDouble
-from tests.node.harness import FAST_PLACES, running
+from tests.node.double import doubled
+from tests.node.harness import FAST_PLACES
 
 
 @pytest.fixture(scope="module", params=FAST_PLACES)
 def api(request):
-    app = create_app(Settings(waas_api_url="http://gateway"), GatewayDouble(), WalletDouble())
-    with running(app, request.param) as found:
+    with doubled(request.param) as (found, _, _):
         yield found
 
 

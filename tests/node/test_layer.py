@@ -21,31 +21,12 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE
+from node.models import EXAMPLE_KEY_ID
 from node.protected import MAX_BODY_BYTES
 from node.settings import Settings
-from tests.node.double import PASSWORD, GatewayDouble, WalletDouble
+from tests.node.double import BODIES, NEW, GatewayDouble, WalletDouble, doubled
 from tests.node.harness import FAST_PLACES, Api, running
 
-RECORD = {
-    "key_id": EXAMPLE_KEY_ID,
-    "encrypted_share": EXAMPLE_SHARE,
-    "secret_store": EXAMPLE_STORE,
-    "curve": "secp256k1",
-}
-NEW = {"curve": "ed25519", "password": PASSWORD}
-BODIES = {
-    "/v3/wallet/generate": NEW,
-    "/v3/wallet/recover": {**NEW, "curve": "secp256k1"},
-    "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
-    "/v3/wallet/presign": {**RECORD, "count": 1},
-    "/v3/wallet/publickey": {**RECORD, "password": PASSWORD},
-    "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": EXAMPLE_STORE},
-    "/v3/wallet/validate/share": {
-        "encrypted_share": EXAMPLE_SHARE,
-        "secret_store": EXAMPLE_STORE,
-    },
-}
 QUERIES = [
     "/v3/wallet",
     "/v3/wallet/key",
@@ -72,9 +53,7 @@ class Layer:
 
 @pytest.fixture(scope="module", params=FAST_PLACES)
 def layer(request):
-    gateway, wallet = GatewayDouble(), WalletDouble()
-    app = create_app(Settings(waas_api_url="http://gateway"), gateway, wallet)
-    with running(app, request.param) as api:
+    with doubled(request.param) as (api, gateway, wallet):
         yield Layer(api, gateway, wallet)
     assert gateway.closed
     assert wallet.closed

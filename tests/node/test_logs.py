@@ -4,33 +4,22 @@ import json
 import logging
 import re
 import socket
-from contextlib import contextmanager
 
 import pytest
 
 from mpcsim.rpc.logs import JsonLines, TextLines
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
-from node.app import create_app
-from node.models import EXAMPLE_KEY_ID, EXAMPLE_SHARE, EXAMPLE_STORE
-from node.settings import Settings
-from tests.node.double import GatewayDouble, WalletDouble
-from tests.node.harness import PLACES, running
+from node.models import EXAMPLE_SHARE, EXAMPLE_STORE
+from tests.node.double import RECORD, doubled
+from tests.node.harness import FAST_PLACES, PLACES
 
 PASSWORD = "password-that-nobody-may-see"
 MESSAGE = "5ec2e7" * 10 + "abcd"
 
 
-@contextmanager
-def node_at(place):
-    gateway, wallet = GatewayDouble(), WalletDouble()
-    app = create_app(Settings(waas_api_url="http://gateway"), gateway, wallet)
-    with running(app, place) as api:
-        yield api, gateway, wallet
-
-
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=FAST_PLACES)
 def node(request):
-    with node_at(request.param) as found:
+    with doubled(request.param) as found:
         yield found
 
 
@@ -133,7 +122,7 @@ def test_an_unhandled_exception(node, lines):
 
 
 def test_a_caller_who_goes_away(lines):
-    with node_at(PLACES[1]) as (api, gateway, _):
+    with doubled(PLACES[1]) as (api, gateway, _):
         head = (
             "POST /v3/wallet/sign HTTP/1.1\r\nHost: node\r\nContent-Type: application/json\r\n"
             f"Authorization: Bearer {gateway.token()}\r\nContent-Length: 1000\r\n\r\n"
@@ -161,14 +150,7 @@ def test_nothing_secret(node, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     api, gateway, wallet = node
     token, garbage = gateway.token(), "eyJhbGciOiJub25lIn0.e30.c2VjcmV0"
-    record = {
-        "key_id": EXAMPLE_KEY_ID,
-        "encrypted_share": EXAMPLE_SHARE,
-        "secret_store": EXAMPLE_STORE,
-        "curve": "secp256k1",
-        "password": PASSWORD,
-        "message": MESSAGE,
-    }
+    record = {**RECORD, "password": PASSWORD, "message": MESSAGE}
     wallet.errors += [ValueError(str(record))] * 6
     verbs = ("generate", "recover", "sign", "publickey", "validate/password", "validate/share")
     for caller in (token, garbage, gateway.token("mallory")):
