@@ -140,7 +140,7 @@ def test_what_its_codes_are_to_a_caller(code: Code) -> None:
             assert error.status in seen.node
         assert error.headers.get("Retry-After") == (code.wait_s and str(code.wait_s))
         after = refusal(status, {"error": "why"}, call, code=code.value, after="7")
-        given = type(error) in (Conflict, InForce, Limited, Upstream)
+        given = type(error) in (Conflict, Limited, Upstream)
         assert (after.headers.get("Retry-After") == "7") == given
 
 
