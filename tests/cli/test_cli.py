@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +28,6 @@ from mpcsim.cli.demo import life
 from mpcsim.cli.network import conditions, scenario, summary
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
-from mpcsim.platforms import require_posix
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
 from mpcsim.sim.network.latency import Constant
@@ -42,6 +42,8 @@ from mpcsim.system import (
     running,
 )
 from tests.helpers.processes import PORTS, until
+from tests.node.harness import PLACES
+from tests.node.harness import running as in_process
 
 CHOSEN = (
     "--queue=3",
@@ -74,15 +76,9 @@ def test_serve_passes_on_every_option_of_the_gateway():
 
 @dataclass(frozen=True)
 class System:
-    programs: tuple[Program, Program]
-    """Gateway and node."""
+    programs: tuple[Program, ...]
+    """Both MPC nodes, gateway and node, which show their metrics."""
     data: Path
-    looked_at: tuple[Program, ...]
-    """All four, which show their metrics."""
-
-    @property
-    def gateway(self) -> str:
-        return self.programs[0].address
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +89,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     node = replace(node_program(free_port(), gateway), metrics_port=free_port())
     with running() as processes:
         processes.start(*programs, node)
-        yield System((gateway, node), data, (*programs, node))
+        yield System((*programs, node), data)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +155,7 @@ def test_a_network_in_a_line():
 
 @pytest.mark.soak
 def test_the_first_call_gives_a_key_whenever_it_is_run(system):
-    said = "\n".join(serve_command._first_call(*system.programs, system.data))
+    said = "\n".join(serve_command._first_call(*system.programs[-2:], system.data))
     (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)
     public_keys = set()
     for _ in range(2):
@@ -187,43 +183,45 @@ def test_a_misspelt_network_setting_suggests_the_nearest(text, message):
         scenario(text)
 
 
-def test_token_prints_the_token_alone(system, capsys):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Address and data folder of a gateway in this process, behind a socket."""
+    data = tmp_path_factory.mktemp("served")
+    with closing(open_gateway(data)) as gateway, in_process(gateway.app, PLACES[1]) as api:
+        yield str(api.client.base_url), data
+
+
+def test_token_prints_the_token_alone(served, capsys):
+    address, data = served
     tokens = []
     for _ in range(2):  # the second time the user is there already
-        arguments = ["token", "carol", "--gateway", system.gateway, "--data", str(system.data)]
-        assert main(arguments) == 0
+        assert main(["token", "carol", "--gateway", address, "--data", str(data)]) == 0
         out, err = capsys.readouterr()
         assert not err
         tokens.append(out.removesuffix("\n"))
         assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", tokens[-1])
-    jwks = httpx.get(f"{system.gateway}/.well-known/jwks.json", trust_env=False).json()
+    jwks = httpx.get(f"{address}/.well-known/jwks.json", trust_env=False).json()
     claims = [TokenVerifier(jwks, "node").verify(token) for token in tokens]
     assert {claim.username for claim in claims} == {"carol"}
     assert len({claim.user_id for claim in claims}) == 1
 
 
-def test_token_with_credentials_from_the_environment(system, monkeypatch, capsys):
-    monkeypatch.setenv("WAAS_API_KEY", "somebody")
-    monkeypatch.setenv("WAAS_API_SECRET", "guesses")
-    assert main(["token", "carol", "--gateway", system.gateway]) == 2
-    assert "login" in capsys.readouterr().err
-
-
-def test_token_with_credentials_of_another_gateway(system, tmp_path, capsys):
-    open_gateway(tmp_path).close()
-    assert main(["token", "carol", "--gateway", system.gateway, "--data", str(tmp_path)]) == 2
+@pytest.mark.parametrize("trouble", ["guessed", "of another gateway", "of one that is gone"])
+def test_credentials_that_give_no_token(served, tmp_path, monkeypatch, capsys, trouble):
+    address, data = served
+    told = {"guessed": ["login"], "of one that is gone": ["gateway at http", "does it run"]}
+    if trouble == "guessed":
+        monkeypatch.setenv("WAAS_API_KEY", "somebody")
+        monkeypatch.setenv("WAAS_API_SECRET", "guesses")
+    elif trouble == "of one that is gone":
+        address = f"http://{HOST}:{free_port()}"
+    else:
+        data = tmp_path
+        open_gateway(data).close()
+    assert main(["token", "carol", "--gateway", address, "--data", str(data)]) == 2
     err = capsys.readouterr().err
-    assert system.gateway in err
-    assert "data folder" in err
-    assert "MPCSIM_DATA" in err
-
-
-def test_token_of_a_gateway_that_is_not_there(system, capsys):
-    arguments = ["token", "carol", "--data", str(system.data)]
-    assert main([*arguments, "--gateway", f"http://{HOST}:{free_port()}"]) == 2
-    err = capsys.readouterr().err
-    assert "gateway at http" in err
-    assert "does it run" in err
+    for word in told.get(trouble, [address, "data folder", "MPCSIM_DATA"]):
+        assert word in err
 
 
 @pytest.mark.parametrize(
@@ -245,13 +243,9 @@ def test_windows_is_refused_in_one_sentence(command):
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
 
 
-def test_other_platforms_are_not():
-    for platform in ("linux", "darwin"):
-        require_posix(platform)
-
-
+@pytest.mark.soak
 def test_every_process_can_be_looked_at(system):
-    for program in system.looked_at:
+    for program in system.programs:
         assert program.metrics is not None
         text = httpx.get(f"{program.metrics}/metrics", trust_env=False).text
         assert f'mpcsim_build_info{{part="{program.name}",version="{__version__}"}} 1.0' in text
@@ -279,16 +273,18 @@ def test_serve_says_which_metrics_port_is_taken(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "first", "said"),
+    ("command", "variable", "value", "said"),
     [
-        ("serve", "65533", "METRICS_PORT is 65533: 4 ports are needed from there"),
-        ("serve", "no", "METRICS_PORT is 'no', not a port number"),
-        ("gateway", "70000", "METRICS_PORT is '70000', not a port number"),
-        ("mpc-node operator", "-1", "METRICS_PORT is '-1', not a port number"),
+        ("serve", "METRICS_PORT", "65533", "METRICS_PORT is 65533: 4 ports are needed from there"),
+        ("serve", "METRICS_PORT", "no", "METRICS_PORT is 'no', not a port number"),
+        ("gateway", "METRICS_PORT", "70000", "METRICS_PORT is '70000', not a port number"),
+        ("mpc-node operator", "METRICS_PORT", "-1", "METRICS_PORT is '-1', not a port number"),
+        ("serve", "APP_PORT", "http", "APP_PORT is 'http'"),
     ],
 )
-def test_a_metrics_port_that_is_none(command, first, said, monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv("METRICS_PORT", first)
+def test_a_port_that_is_none(command, variable, value, said, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("GATEWAY_PORT", str(free_port()))
+    monkeypatch.setenv(variable, value)
     assert main([*command.split(), "--data", str(tmp_path / "data")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
@@ -316,13 +312,6 @@ def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
     err = capsys.readouterr().err
     assert str(port) in err
     assert "GATEWAY_PORT=..." in err
-
-
-def test_a_port_that_is_none(monkeypatch, capsys):
-    monkeypatch.setenv("APP_PORT", "http")
-    monkeypatch.setenv("GATEWAY_PORT", str(free_port()))
-    assert main(["serve"]) == 2
-    assert "APP_PORT is 'http'" in capsys.readouterr().err
 
 
 @pytest.mark.soak
@@ -369,14 +358,6 @@ def test_serve_stops_everything_when_one_part_ends(tmp_path):
             serve.communicate()
 
 
-def test_a_program_that_ends_at_once():
-    program = Program(
-        "sleeper", [sys.executable, "-c", "raise SystemExit(3)"], free_port(), "", "/"
-    )
-    with running() as processes, pytest.raises(UsageError, match="sleeper ended with status 3"):
-        processes.start(program)
-
-
 @pytest.mark.parametrize(
     ("host", "address"),
     [
@@ -390,19 +371,8 @@ def test_where_a_program_is_reached(host, address):
     assert gateway_program(9, "data", host=host).address == address
 
 
-@pytest.mark.soak
-def test_a_gateway_at_another_address_than_loopbacks_first(tmp_path):
-    *mpc_nodes, gateway = backend(tmp_path, host="127.0.0.2")
-    with socket.socket() as nobodys, running() as processes:
-        nobodys.bind((HOST, gateway.port))  # and no other test's server takes it
-        processes.start(*mpc_nodes, gateway)
-        assert httpx.get(f"{gateway.address}/mpc/v1/nodes", trust_env=False).status_code == 200
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(f"http://{HOST}:{gateway.port}/mpc/v1/nodes", trust_env=False)
-
-
-def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
-    url = httpx.URL(system.gateway)
+def test_the_gateway_says_no_to_what_is_no_http_in_json(served):
+    url = httpx.URL(served[0])
     with socket.create_connection((url.host, url.port), timeout=10) as connection:
         connection.sendall(b"hello there\r\n\r\n")
         received = connection.makefile("rb").read()
@@ -410,34 +380,6 @@ def test_the_gateway_says_no_to_what_is_no_http_in_json(system):
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"application/json" in head
     assert json.loads(body) == {"error": "Invalid HTTP request received."}
-
-
-@pytest.mark.soak
-def test_the_gateways_limits_come_from_the_environment(tmp_path, monkeypatch, capsys):
-    *mpc_nodes, gateway = backend(tmp_path / "data")
-    monkeypatch.setenv("MAX_HEADER_BYTES", "2048")
-    with running() as processes:
-        processes.start(*mpc_nodes, gateway, quiet=True)
-        long = {"x": "x" * 3000}
-        for server in (*mpc_nodes, gateway):
-            answer = httpx.get(server.address + server.ready, headers=long, trust_env=False)
-            assert answer.status_code == 431
-            assert answer.json() == {"error": "The header has more than 2048 bytes"}
-    monkeypatch.setenv("MAX_HEADER_BYTES", "none")
-    assert main(["serve"]) == 2
-    assert "MAX_HEADER_BYTES must be a number of bytes, 1024 to 1048576" in capsys.readouterr().err
-
-
-@pytest.mark.soak
-def test_killed_and_started_again(system, tmp_path):
-    *mpc_nodes, gateway = backend(tmp_path)
-    with running() as processes:
-        processes.start(*mpc_nodes, gateway)
-        processes.kill("gateway")
-        assert processes.ended() is None
-        processes.start(gateway)
-        time.sleep(0.01)
-        assert processes.ended() is None
 
 
 @pytest.mark.soak

@@ -4,15 +4,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-WITHOUT_RECORDS = {
-    "gateway": "ALTER TABLE keys DROP COLUMN record;",
-    "node": """
-        DROP INDEX one_voted; DROP INDEX prepared; DROP TABLE signed; DROP TABLE events;
-        ALTER TABLE shares DROP COLUMN predecessor; ALTER TABLE shares DROP COLUMN record;
-        ALTER TABLE shares DROP COLUMN legacy;
-        DELETE FROM secrets WHERE name != 'seal_key';
-    """,
-}
 WITHOUT_DEPLOYMENT = {
     "gateway": "ALTER TABLE keys DROP COLUMN recoveries; DROP TABLE deployment;",
     "node": "ALTER TABLE shares DROP COLUMN recoveries; DROP TABLE deployment;",

@@ -18,7 +18,6 @@ from mpcsim.rpc.errors import NodeFailed, Refused
 from mpcsim.rpc.statements import SealKeyStatement, vouched
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client, Failed, hellos, reopen
-from tests.helpers.stores import WITHOUT_RECORDS, without
 
 
 def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
@@ -138,22 +137,6 @@ def test_an_mpc_node_that_lost_its_store_is_another_one(tmp_path, caplog):
     caplog.clear()
     asyncio.run(again())
     assert not caplog.records
-
-
-def test_stores_of_an_earlier_version_get_identities(tmp_path):
-    async def made():
-        with closing(reopen(tmp_path)) as gateway:
-            return await Client.of(gateway).generate("ed25519")
-
-    share = asyncio.run(made())
-    without(tmp_path, WITHOUT_RECORDS)
-
-    async def after():
-        with closing(reopen(tmp_path)) as gateway:
-            await Client.of(gateway).check_works(share)
-            await Client.of(gateway).recover("ed25519")
-
-    asyncio.run(after())
 
 
 def test_an_identity_is_not_in_its_repr():

@@ -12,9 +12,9 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.rng import SystemRng
-from mpcsim.rpc.database import REGISTRY, Database, file_of
+from mpcsim.rpc.database import REGISTRY, file_of
 from mpcsim.service import data_folder
-from mpcsim.service.data_folder import claimed, link_file, prepare, read_link, store_file
+from mpcsim.service.data_folder import claimed, link_file, prepare, read_link
 from tests.helpers.gateway import Client, reopen
 
 SERVICES = ("gateway", "operator", "institution")
@@ -162,27 +162,6 @@ def test_a_folder_of_another_deployment_is_refused(tmp_path, role):
     shutil.copytree(other / role, data / role)
     with pytest.raises(UsageError, match=r"\.link .*: put back folders that belong together$"):
         reopen(data)
-
-
-@pytest.mark.parametrize("role", SERVICES)
-def test_a_store_of_another_deployment_is_refused(tmp_path, role):
-    data, other = tmp_path / "data", tmp_path / "other"
-    for folder in (data, other):
-        reopen(folder).close()
-    shutil.copy(store_file(data, role), tmp_path)
-    shutil.copy(store_file(other, role), data / role)
-    said = f"^{file_of(role)} is of another deployment than the .link files beside it: put back"
-    with pytest.raises(UsageError, match=said):
-        reopen(data)
-    another = SERVICES[SERVICES.index(role) - 1]
-    shutil.copy(store_file(data, another), store_file(data, role))
-    said = f"^{file_of(role)} is a copy of {file_of(another)}: put the right one back$"
-    with pytest.raises(UsageError, match=said):
-        reopen(data)
-    shutil.copy(tmp_path / file_of(role), data / role)
-    reopen(data).close()
-    with closing(Database(store_file(data, role), "")) as database:
-        assert database.deployment().role == role
 
 
 @pytest.mark.parametrize("at", LINKS)

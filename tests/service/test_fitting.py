@@ -440,13 +440,6 @@ def deployments(folder):
     return found
 
 
-def test_stores_of_one_deployment_know_it(tmp_path, past):
-    found = [deployments(past[0] / moment) for moment in ("old", "new", "foreign")]
-    assert found[0] == found[1]
-    assert len(found[0]) == len(found[2]) == 1
-    assert found[0] != found[2]
-
-
 @pytest.mark.parametrize("moments", [NEW, {**NEW, "gateway": "old"}, {**NEW, "operator": "old"}])
 def test_stores_made_before_become_one_deployment_if_they_fit(tmp_path, past, moments):
     copies, records = past

@@ -6,9 +6,7 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -88,28 +86,6 @@ def test_the_gateway_starts_while_an_mpc_node_is_down(tmp_path):
             assert alice.post("/generate", json=NEW).is_success
         for name in system.programs:
             assert "Traceback" not in system.log(name)
-
-
-@pytest.mark.parametrize("victim", ["operator", "institution"])
-def test_an_mpc_node_that_is_killed_takes_nobody_along(tmp_path, victim):
-    others = [name for name in ALL if name != victim]
-    with served(tmp_path) as system:
-        system.start(victim, *others)
-        with system.user() as alice:
-            share = alice.post("/generate", json=NEW).json()
-            order = {**share, "message": "00" * 32}
-            ids = {name: system.processes.process_id(name) for name in others}
-            system.processes.kill(victim)
-            answer = alice.post("/sign", json=order)
-            assert answer.status_code == 500
-            assert f"the {victim}'s MPC node" in answer.json()["error"]
-            assert alice.get("/key").json()["keys"][0]["key_id"] == share["key_id"]
-            system.start(victim)
-            for signer in ("operator", "institution"):
-                assert alice.post("/sign", json={**order, "signer": signer}).is_success
-            assert alice.post("/recover", json=NEW).is_success
-            assert {name: system.processes.process_id(name) for name in others} == ids
-        assert system.log("gateway").count("WARNING mpcsim.gateway.mpc_nodes") == 1
 
 
 def test_all_four_log_the_callers_name_for_a_request(tmp_path):
@@ -204,16 +180,6 @@ def test_serve_ends_with_the_rest(tmp_path, victim):
         assert not left(family)
 
 
-def test_an_mpc_node_that_stands_still_keeps_nobody_from_stopping(tmp_path):
-    with serve(tmp_path, "--gateway-only") as (process, _, ports):
-        assert set(commands(process)) == {"operator", "institution", "gateway"}
-        os.kill(commands(process)["operator"], signal.SIGSTOP)
-        time.sleep(0.5)
-        address = f"http://127.0.0.1:{ports['GATEWAY_PORT']}/.well-known/jwks.json"
-        assert answers(address)
-        os.kill(commands(process)["operator"], signal.SIGCONT)
-
-
 def test_the_node_need_not_believe_the_gateway_who_the_mpc_nodes_are(tmp_path, monkeypatch):
     with serve(tmp_path) as (_, said, ports):
         for name, port in ports.items():
@@ -270,25 +236,6 @@ def test_an_address_that_is_none(tmp_path, capsys, monkeypatch):
     assert main(["gateway", "--data", str(tmp_path)]) == 2
     said = "'operator:9092', where the operator is to be: not an http or https address"
     assert said in capsys.readouterr().err
-
-
-def test_a_service_that_runs_keeps_others_from_its_folder(tmp_path):
-    with running() as processes:
-        *mpc_nodes, gateway = backend(tmp_path)
-        processes.start(*mpc_nodes, gateway, quiet=True)
-        other = subprocess.run(
-            [sys.executable, "-m", "mpcsim", "mpc-node", "operator", "--data", str(tmp_path)],
-            env={**os.environ, "OPERATOR_PORT": str(free_port())},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert other.returncode == 2
-        pid = processes.process_id("operator")
-        assert (
-            f"another service keeps its data in {tmp_path}/operator: process {pid}" in other.stderr
-        )
 
 
 def test_keys_are_rotated_while_calls_are_made_and_none_fails(tmp_path, capsys):

@@ -2,9 +2,7 @@
 suspended since is used again, what can be helped is helped, and everything else says why."""
 
 import asyncio
-import shutil
 import sqlite3
-import threading
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -37,10 +35,6 @@ from tests.helpers.gateway import (
 )
 from tests.mpc_node.test_restored import brought, forged, merge
 
-UNHEARD = (
-    "the operator's store has been restored and has not heard from the institution about this key"
-    " yet"
-)
 DO_NOT_FIT = "the stores of the gateway and the MPC nodes do not fit together for this key"
 
 
@@ -344,45 +338,7 @@ def test_what_is_made_after_a_restore_can_be_called_off(place):
     place.live(work)
 
 
-def test_presignatures_of_before_are_void(place):
-    """And whatever else was for an earlier start."""
-
-    async def before(gateway, client):
-        share = await client.generate("secp256k1")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        (part,), allowance = await client.presign(share, store)
-        return share, client.begin_presigned(share, store, part, allowance)
-
-    share, using = place.live(before)
-    place.save("now")
-    place.restore("now")
-
-    async def work(gateway, client):
-        response = await client.post("presigned", using)
-        assert response.status_code == 412
-        assert "has been started anew" in response.json()["error"]
-        body = replace(using, proof=replace(using.proof, boot=client.hellos()[OPERATOR].boot))
-        assert (await client.post("presigned", body)).status_code == 400
-        await client.check_works(share)
-
-    place.live(work)
-
-
 # ---------------------------------------------------------------------- both
-
-
-@pytest.mark.parametrize("role", ["operator", "institution"])
-@pytest.mark.parametrize("signer", MPC_NODES)
-def test_whichever_of_both_decides_the_first_call_works(place, role, signer):
-    share = place.live(generate)
-    place.save("old")
-    for each in ("operator", "institution"):
-        place.restore("old", each, other_restored_too=each == role)
-
-    async def work(gateway, client):
-        await client.sign(share, signer=signer)
-
-    place.live(work)
 
 
 def test_if_both_were_put_back_somebody_has_to_decide(place):
@@ -407,55 +363,6 @@ def test_if_both_were_put_back_somebody_has_to_decide(place):
 
 
 # ---------------------------------------------------------------------- the registry
-
-
-@pytest.mark.soak
-def test_the_registry_follows_from_a_backup_of_any_moment(place, monkeypatch):
-    """Every state that it has been in: no share that was replaced or suspended is used again."""
-    moments, put, one_at_a_time = [], ("put", "suspend", "acknowledge"), threading.Lock()
-
-    async def life(gateway, client):
-        registry = gateway.gateway.registry
-
-        def saving(original):
-            def step(*arguments):
-                with one_at_a_time:
-                    place.save(str(len(moments)), "gateway")
-                    moments.append(original.__name__)
-                return original(*arguments)
-
-            return step
-
-        for name in put:
-            monkeypatch.setattr(registry, name, saving(getattr(registry, name)))
-        shares = [await client.generate("ed25519")]
-        shares.append(await client.recover("ed25519"))
-        await client.ask("suspend", await client.suspension(shares[-1]))
-        await delivered(gateway)
-        shares.append(await client.recover("ed25519"))
-        await client.ask("suspend", await client.suspension(shares[-1]))
-        await delivered(gateway)
-        return shares
-
-    *old, last = place.live(life)
-    assert moments.count("put") >= 3
-    assert moments.count("suspend") == 2
-    shutil.copytree(place.data, place.folder / "now")
-    latest = len(moments) - 1
-    for n in range(len(moments)):
-        shutil.rmtree(place.data)
-        shutil.copytree(place.folder / "now", place.data)
-        place.restore(str(n), "gateway")
-
-        async def work(gateway, client, recovered=n == latest):
-            for share in old:
-                await client.check_retired(share)
-            for party in MPC_NODES:
-                await refused(client, last, "suspended", party)
-            if recovered:
-                await client.check_works(await client.recover("ed25519"))
-
-        place.live(work)
 
 
 # ---------------------------------------------------------------------- who brings what
@@ -498,21 +405,6 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
         # It stays: one that lies has both votes for an epoch of which it has signed the abort, too.
         assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
         assert place.states()[INSTITUTION] == [(epoch(new), "active", 0)]
-
-    place.live_quietly(work)
-
-
-def test_who_is_newer_keeps_what_it_has(place):
-    """What the other one's older store holds replaces nothing."""
-    place.live(generate)
-    place.save("old")
-    new = place.live(recover)
-    place.restore("old", "institution")
-
-    async def work(gateway, client):
-        user_id = await client.user_id()
-        merge(gateway, brought(gateway, user_id))
-        assert place.states()[OPERATOR] == [(epoch(new), "active", 0)]
 
     place.live_quietly(work)
 
