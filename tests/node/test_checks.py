@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.mta import schemes
 from mpcsim.mta.schemes import register_scheme
+from mpcsim.rpc.wire import Signing
 from mpcsim.sample_keys import keys
-from mpcsim.vault import INTERACTIVE, Argon2Cost, EncryptedShare, SecretStore, VaultKey
+from mpcsim.vault import (
+    INTERACTIVE,
+    Argon2Cost,
+    EncryptedShare,
+    SecretStore,
+    VaultKey,
+    answer_tag,
+)
 from node import checks
-from node.checks import SealedShare, check_cost, opened_share
-from node.errors import BadRequest
+from node.checks import SealedShare, check_answer, check_cost, opened_share
+from node.errors import ApiError, BadRequest
 from tests.examples.open_multiplication import OpenMta
 from tests.helpers.schemes import with_scheme
 
@@ -55,3 +63,32 @@ def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
     monkeypatch.setattr(checks, "open_share", lambda *arguments: foreign.to_bytes())
     with pytest.raises(BadRequest, match="Invalid encrypted_share"):
         opened_share(sealed, VaultKey(bytearray(64)), "alice")
+
+
+def test_an_answer_is_to_this_request_alone() -> None:
+    """Every part of what it answers; from either MPC node."""
+    share = keys("ed25519")[CLIENT]
+    session, mac = b"s" * 32, b"m" * 32
+    for signer in MPC_NODES:
+        secret = share.peers[signer].pair_secret
+        (other,) = set(MPC_NODES) - {signer}
+
+        def answer(tag: bytes | None) -> Signing:
+            return Signing(bytes(32), (), tag)
+
+        right = answer_tag(secret, signer, session, mac)
+        check_answer(share, signer, session, mac, answer(right))
+        for wrong in (
+            answer_tag(share.peers[other].pair_secret, signer, session, mac),
+            answer_tag(secret, other, session, mac),
+            answer_tag(secret, signer, b"t" * 32, mac),
+            answer_tag(secret, signer, session, b"n" * 32),
+            right[:-1],
+            b"",
+            None,
+        ):
+            with pytest.raises(ApiError) as refused:
+                check_answer(share, signer, session, mac, answer(wrong))
+            assert refused.value.message == (
+                f"The {ROLES[signer]} has answered another request than this one; try again"
+            )
