@@ -11,7 +11,7 @@ from hypothesis import settings
 pytest.register_assert_rewrite("tests.helpers")
 
 from tests.helpers import secrecy  # noqa: E402
-from tests.helpers.tiers import SOAK_FACTOR  # noqa: E402
+from tests.helpers.tiers import SOAK_FACTOR, mark_all_but_few  # noqa: E402
 
 # Big-integer arithmetic makes single examples slow now and then, so no per-example deadline;
 # the time limit per test still holds.
@@ -28,6 +28,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 secrecy.watch()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_all_but_few(items)
 
 
 @pytest.fixture(autouse=True)

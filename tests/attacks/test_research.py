@@ -97,6 +97,7 @@ def portrait():
     return found
 
 
+@pytest.mark.soak
 def test_the_product_is_the_same_after_all_attacks():
     before, rounds = portrait(), [definition.rounds for definition in DEFINITIONS]
     many = [attack for attack in ATTACKS if not attack.id.startswith("O2")]  # they copy nothing

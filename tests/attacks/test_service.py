@@ -28,6 +28,7 @@ def named(entry):
     return entry.id
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_the_service_as_it_is(entry):
     cell = observe(entry)

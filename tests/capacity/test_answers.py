@@ -136,6 +136,7 @@ def test_memory_breaks_too() -> None:
     assert "gateway needs more than its 120 MB" in found.first_to_break
 
 
+@pytest.mark.soak
 def test_recovery_is_timed() -> None:
     burst = Bursts(0.5 * MOST, 1.5 * MOST, lasting_s=10, first_s=40)
     patient = run(burst, seconds=120)
@@ -189,6 +190,7 @@ def test_load_by_load() -> None:
     assert 100 <= curve.knee_per_s <= 190
 
 
+@pytest.mark.soak
 def test_what_matters_most() -> None:
     table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both())
     moves = table.set_index("input")["moves"]

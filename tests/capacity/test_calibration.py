@@ -237,6 +237,7 @@ def test_meters_that_saw_more_are_taken_to_be_slow_in_all_that_they_saw():
     assert thread.mean_ms == pytest.approx(4.0)
 
 
+@pytest.mark.soak
 def test_chances_are_found_with_which_as_many_calls_are_served():
     name = "sign ed25519"
     known = replace(made_up(name), scheduling=Scheduling(1.0, 0.0, 0.0))

@@ -150,6 +150,7 @@ def test_a_machine_of_nothing_is_refused():
         Speed(1.0, 1.0, 1.0, 0.0)
 
 
+@pytest.mark.soak
 def test_this_machine_is_measured():
     found = Speed.measured()
     assert found.ratios(found) == {"curve": 1, "interpreter": 1, "argon2": 1, "fsync": 1}

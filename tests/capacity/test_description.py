@@ -74,6 +74,7 @@ def test_a_deployment_in_words() -> None:
     assert "gateway: 2 processes" in html
 
 
+@pytest.mark.few(2)
 @EVERY
 def test_no_text_overlaps_another_or_leaves_the_picture(name: str) -> None:
     figure = DEPLOYMENTS[name].plot()

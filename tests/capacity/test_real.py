@@ -155,6 +155,7 @@ def check_same(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]
     return other
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "network",
     [
@@ -171,6 +172,7 @@ def test_a_quiet_service(network: Network) -> None:
     np.testing.assert_allclose(parts, took, rtol=0, atol=CLOSE_MS)
 
 
+@pytest.mark.soak
 def test_a_busy_service_on_one_machine() -> None:
     case = Case(
         Deployment.on_one_machine(2, NEAR), per_s=30.0, factor=2.0, users=1_000, seconds=2.5
@@ -197,6 +199,7 @@ def test_events() -> None:
     check_same(Case(far, events=events, users=1_000))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("deployment", "outcomes"),
     [
@@ -209,12 +212,14 @@ def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int])
     assert set(rows[:, kernel.OUTCOME]) == outcomes
 
 
+@pytest.mark.soak
 def test_every_key_is_recovered() -> None:
     names = (SIGN, "recover ed25519")
     case = Case(operations=names, events=(Reshares(0.3, 2, "ed25519"),), users=4, per_s=8.0, seed=4)
     check_same(case, close_ms=BYTES_MS)
 
 
+@pytest.mark.soak
 def test_same_seed_same_bytes() -> None:
     case = Case(seconds=1.0)
     one, other, third = case.real(), case.real(), Case(seconds=1.0, seed=2).real()
@@ -222,6 +227,7 @@ def test_same_seed_same_bytes() -> None:
     assert one[0].tobytes() != third[0].tobytes()
 
 
+@pytest.mark.soak
 def test_other_operations() -> None:
     """Each with keys of its own: nobody asks with what was replaced meanwhile."""
     names = (SIGN, "generate ed25519", "recover ed25519", "validate password", "validate share")

@@ -30,9 +30,27 @@ def fast_few(cases: Iterable[Any], count: int) -> list[ParameterSet]:
     The first and the last case are always among the fast ones, if `count` is two or more.
     """
     every = [case if isinstance(case, ParameterSet) else _param(case) for case in cases]
-    last = len(every) - 1
-    fast = {round(i * last / max(count - 1, 1)) for i in range(count)}
+    fast = _evenly_spread(len(every), count)
     return [case if i in fast else _soaking(case) for i, case in enumerate(every)]
+
+
+def mark_all_but_few(items: Iterable[pytest.Item]) -> None:
+    """Mark `soak` all cases of a test marked `few(count)`, but for that many evenly spread ones."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in cases.values():
+        marker = each[0].get_closest_marker("few")
+        assert marker is not None
+        fast = _evenly_spread(len(each), marker.args[0])
+        for i, item in enumerate(each):
+            if i not in fast:
+                item.add_marker("soak")
+
+
+def _evenly_spread(total: int, count: int) -> set[int]:
+    return {round(i * (total - 1) / max(count - 1, 1)) for i in range(count)}
 
 
 def _param(case: Any) -> ParameterSet:

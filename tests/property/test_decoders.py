@@ -99,6 +99,7 @@ def refused(d: Decoder, data: bytes) -> bool:
     return False
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.binary(max_size=300))
 def test_random_bytes(name, data):
@@ -112,6 +113,7 @@ def test_genuine_encodings_round_trip(name):
         assert d.encode(d.decode(data)) == data
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "Envelope"])
 def test_prefixes_and_longer_encodings_are_refused(name):
     """Not of envelopes: their bodies have any length, and vouch for themselves."""
@@ -124,6 +126,7 @@ def test_prefixes_and_longer_encodings_are_refused(name):
             assert refused(d, data + more)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", NAMES)
 def test_flipped_bits(name):
     d = decoder(name)
@@ -143,6 +146,7 @@ def test_every_flipped_byte(name):
             refused(d, data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 def test_the_field_table_does_what_it_says(name, kind):
     """Alterations survive encoding and decoding and differ; malformations are refused."""

@@ -149,6 +149,7 @@ def assert_all_well(runs: int, wrong: list[str], expected: bool = True) -> None:
     assert bool(runs) == expected
 
 
+@pytest.mark.few(8)
 @EVERY
 def test_one_spoilt_field(name, kind):
     runs, wrong = spoil(name, kind)

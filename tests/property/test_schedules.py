@@ -7,7 +7,7 @@ blamed.
 from collections.abc import Callable, Collection
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.ids import PartyId
@@ -28,6 +28,7 @@ from tests.helpers.sessions import (
     presigned_session,
     reshare_session,
 )
+from tests.helpers.tiers import examples
 
 # Sessions small enough to run by the hundred, by protocol: (t, n) and the signers or dealers vary.
 
@@ -123,7 +124,7 @@ def assert_honest_run(session: Session, run: LocalRun) -> None:
     assert all(isinstance(outcome, Done) for outcome in outcomes.values()), outcomes
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(session=sessions(), data=st.data())
 def test_any_order_with_duplicates_and_restarts(session, data):
     run = LocalRun(session.parties())
@@ -132,7 +133,7 @@ def test_any_order_with_duplicates_and_restarts(session, data):
 
 
 @pytest.mark.parametrize("make", SECP256K1)
-@settings(max_examples=4)
+@examples(4)
 @given(data=st.data())
 def test_any_order_with_duplicates_and_restarts_on_secp256k1(make, data):
     session = make()
@@ -141,7 +142,7 @@ def test_any_order_with_duplicates_and_restarts_on_secp256k1(make, data):
     assert_honest_run(session, run)
 
 
-@settings(max_examples=40)
+@examples(13)
 @given(session=sessions(), data=st.data())
 def test_everything_again_at_the_very_end(session, data):
     """Late duplicates change nothing, not even in parties that are done."""
@@ -156,7 +157,7 @@ def test_everything_again_at_the_very_end(session, data):
     assert_honest_run(session, run)
 
 
-@settings(max_examples=40)
+@examples(13)
 @given(session=sessions(), data=st.data())
 def test_one_party_hears_everything_first_and_is_heard_last(session, data):
     run = LocalRun(session.parties())
@@ -165,7 +166,7 @@ def test_one_party_hears_everything_first_and_is_heard_last(session, data):
     assert_honest_run(session, run)
 
 
-@settings(max_examples=40)
+@examples(13)
 @given(session=sessions())
 def test_newest_first(session):
     """Messages come as early as they can, even before the keys that open them."""
@@ -175,7 +176,7 @@ def test_newest_first(session):
     assert_honest_run(session, run)
 
 
-@settings(max_examples=40)
+@examples(13)
 @given(session=sessions())
 def test_crash_before_every_delivery(session):
     """Every party restarts before every single message."""
@@ -243,7 +244,7 @@ def expected_waiting(session: Session, lost: set[tuple[int, int, str]]) -> dict[
     }
 
 
-@settings(max_examples=100)
+@examples(33)
 @given(session=sessions(), data=st.data())
 def test_lost_messages_are_waited_for_by_name(session, data):
     run = RecordedRun(session.parties())
@@ -377,7 +378,7 @@ def test_sealed_messages_of_another_session_do_not_fit(make):
     assert_honest_run(session, second)
 
 
-@settings(max_examples=100)
+@examples(33)
 @given(data=st.data())
 def test_random_bytes_are_ignored(data):
     session = frost_session((1, 2), 2, 3)
@@ -391,7 +392,7 @@ def test_random_bytes_are_ignored(data):
     assert_honest_run(session, run)
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(data=st.data())
 def test_forged_early_messages_do_not_displace_the_real_one(data):
     """Before a pair has keys, sealed messages wait unopened; junk among them is dropped later."""

@@ -40,6 +40,7 @@ def test_every_case_is_there():
     assert sum(path.stat().st_size for path in FOLDER.glob("*.json")) < 1_000_000
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "kernel"),
     [
@@ -98,6 +99,7 @@ def altered(case, path):
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", make.FILES)
 def test_no_byte_can_be_changed(name):
     cases = CASES[name] if name == "hashes.json" else CASES[name][-1:]

@@ -118,6 +118,7 @@ def test_the_samples_are_those_of_a_replay(network: Network) -> None:
     assert found.within(ms) == pytest.approx(kept.within(ms), abs=0.01)
 
 
+@pytest.mark.soak
 def test_who_works_out_what_does_not_matter() -> None:
     def found(executor: Executor, **more: bool) -> Distribution:
         return GRAPH.distribution(NETWORK, SAMPLES, seed=3, executor=executor, **more)
@@ -134,6 +135,7 @@ def test_who_works_out_what_does_not_matter() -> None:
     assert "approximate (fitted to" in str(approximate)
 
 
+@pytest.mark.soak
 def test_processes_are_the_default_and_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 

@@ -155,6 +155,7 @@ def test_many_messages_fit_on_a_screen_without_their_names() -> None:
     check_texts(figure)
 
 
+@pytest.mark.few(1)
 @ALL_KINDS
 def test_no_global_state(kind: Callable[[Trace], Figure]) -> None:
     before = dict(mpl.rcParams)
@@ -171,6 +172,7 @@ def test_units_are_on_the_axes(kind: Callable[[Trace], Figure]) -> None:
     assert [text for text in labels if text] == ["time (ms)"]
 
 
+@pytest.mark.few(1)
 @ALL_KINDS
 def test_runs_without_anything_in_them(kind: Callable[[Trace], Figure]) -> None:
     empty = Trace("", "", 0, "free", "virtual", Verdict.STALLED, (), (), (), 0.0)
@@ -184,6 +186,7 @@ def test_runs_without_anything_in_them(kind: Callable[[Trace], Figure]) -> None:
 HEALTHY = ("two-party signature", "three-party signature", "key generation", "recovery")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_one_arrow_a_message(name: str) -> None:
     found = trace(name)
@@ -256,6 +259,7 @@ def test_a_partys_colour_depends_on_the_party_alone() -> None:
     assert len({head("three-party signature", party) for party in (1, 2, 3)}) == 3
 
 
+@pytest.mark.few(4)
 @EVERY
 def test_parties_have_their_colours_in_every_chart(name: str) -> None:
     found = trace(name)
@@ -271,6 +275,7 @@ def test_parties_have_their_colours_in_every_chart(name: str) -> None:
         assert to_hex(label.get_color()).upper() == party_colour(int(text.split()[1])).line
 
 
+@pytest.mark.few(5)
 @EVERY
 @pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
 def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(
@@ -386,6 +391,7 @@ def test_gantt_shows_losses_and_aborts() -> None:
     assert "window (slow start)" in legend
 
 
+@pytest.mark.few(4)
 @EVERY
 def test_bars_of_the_critical_path_add_up(name: str) -> None:
     found = trace(name)
@@ -400,6 +406,7 @@ def test_bars_of_the_critical_path_add_up(name: str) -> None:
 # ---------------------------------------------------------------------- rich display
 
 
+@pytest.mark.few(4)
 @EVERY
 def test_a_trace_in_a_notebook(name: str) -> None:
     html = trace(name)._repr_html_()

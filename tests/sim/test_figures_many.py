@@ -58,6 +58,7 @@ def bars(axes: Axes, prefix: str = "") -> dict[str, Rectangle]:
 # ---------------------------------------------------------------------- what holds for every figure
 
 
+@pytest.mark.few(6)
 @EVERY
 def test_no_text_overlaps_another_or_leaves_the_figure(name: str) -> None:
     check_texts(drawn(name))
@@ -83,6 +84,7 @@ def test_no_bars_on_a_logarithmic_axis(name: str) -> None:
             assert not bars(axes)
 
 
+@pytest.mark.few(3)
 @EVERY
 def test_the_same_data_give_the_same_picture(name: str) -> None:
     assert svg(drawn(name)) == svg(DRAWN[name]())

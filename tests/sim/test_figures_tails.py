@@ -46,6 +46,7 @@ def test_hue_is_left_to_the_parties(draw: Callable[[], Chart]) -> None:
     assert not hues(draw())
 
 
+@pytest.mark.few(1)
 @DRAWN
 def test_the_same_data_give_the_same_picture(draw: Callable[[], Chart]) -> None:
     assert svg(draw()) == svg(draw())

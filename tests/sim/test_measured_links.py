@@ -16,6 +16,7 @@ from tests.vectors.network import make
 FOLDER = Path(make.__file__).parent
 
 
+@pytest.mark.soak
 def test_a_row_for_each_link() -> None:
     fits = [fit(each) for each in read(FOLDER / "pairs.csv").series]
     figure = measured_links(fits)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
@@ -42,6 +42,7 @@ from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.critical_path import critical_path
 from tests.helpers import losing
 from tests.helpers.sessions import DEFINITIONS, session
+from tests.helpers.tiers import examples
 from tests.helpers.toy import TOY, toy_parties
 
 GRAPHS = (
@@ -167,6 +168,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("latency", LATENCIES)
 @pytest.mark.parametrize("name", ["ecdsa-2", "ecdsa-3", "dkg-secp256k1"])
@@ -184,6 +186,7 @@ def test_agrees_with_the_engine(name: str, latency: str, condition: str) -> None
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_uneven_links(name: str) -> None:
     """Everything differs from link to link, and from one direction to the other."""
@@ -208,6 +211,7 @@ def test_uneven_links(name: str) -> None:
     compare(of, network, 50, costs=declared(of, 4.0))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["ecdsa-2", "ecdsa-3", "dkg-ed25519"])
 @pytest.mark.parametrize("connection", [Connection(), COLD], ids=["warm", "cold"])
 def test_real_parties(name: str, connection: Connection) -> None:
@@ -218,6 +222,7 @@ def test_real_parties(name: str, connection: Connection) -> None:
     compare(graph(name), network, 20, costs=costs, parties=session(name).parties)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_every_session(name: str) -> None:
     of = graph(name)
@@ -314,7 +319,7 @@ def networks(draw: Any) -> Network:
     st.none() | st.sampled_from([0.0, 0.1, 5.0, 400.0]),
     st.data(),
 )
-@settings(max_examples=80)
+@examples(26)
 def test_agrees_over_any_network(
     name: str, network: Network, cost: float | None, data: st.DataObject
 ) -> None:
@@ -353,7 +358,7 @@ def invented(draw: Any) -> MessageGraph:
 
 
 @given(invented(), networks(), st.none() | st.sampled_from([0.0, 5.0, 400.0]), st.integers(0, 3))
-@settings(max_examples=100)
+@examples(33)
 def test_agrees_on_any_session(
     of: MessageGraph, network: Network, cost: float | None, seed: int
 ) -> None:
@@ -483,6 +488,7 @@ def test_memory_is_that_of_the_finishing_times() -> None:
 # ---------------------------------------------------------------------- explanations
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("name", ["ecdsa-2", "dkg-secp256k1"])
 def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> None:

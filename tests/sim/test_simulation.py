@@ -132,6 +132,7 @@ def test_child_keys_sign_with_and_without_a_presignature() -> None:
         with_key("ed25519").sign(path=path)
 
 
+@pytest.mark.soak
 def test_every_attempt_takes_a_presignature() -> None:
     sim = with_key("secp256k1")
     sim.presign(3)

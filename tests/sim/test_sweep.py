@@ -151,10 +151,12 @@ def expected() -> pd.DataFrame:
     return here(GRID, product_point, repeats=2)
 
 
+@pytest.mark.soak
 def test_processes(expected: pd.DataFrame) -> None:
     assert_frame_equal(quiet(GRID, product_point, repeats=2), expected)
 
 
+@pytest.mark.soak
 def test_processes_are_fresh_ones() -> None:
     import os
 
@@ -208,6 +210,7 @@ def test_an_error_names_its_point() -> None:
     assert "failing_point" in "".join(e.value.__notes__)
 
 
+@pytest.mark.soak
 def test_an_error_names_its_point_across_processes() -> None:
     with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed \d+: OddError: three is too"):
         quiet({"a": [1, 2, 3, 4]}, failing_point)
@@ -461,6 +464,7 @@ def test_signing_repeats_with_its_seed() -> None:
     assert one != other
 
 
+@pytest.mark.soak
 def test_signing_with_networks_schemes_and_policies() -> None:
     network = Network.mesh((1, 2, 3, 4), 10.0, mbit_per_s=math.inf)
     frost = partial(signing_point, seed=1, network=network, curve="ed25519", threshold=3)

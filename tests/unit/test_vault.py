@@ -11,7 +11,7 @@ import nacl.bindings
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 
@@ -46,6 +46,7 @@ from mpcsim.vault import (
     seal_share,
     sealing,
 )
+from tests.helpers.tiers import examples
 from tests.helpers.vectors import load
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
@@ -127,7 +128,7 @@ def bit_flips(data: bytes):
     key_id=st.binary(min_size=32, max_size=32).map(bytes.hex),
     curve=st.sampled_from(["ed25519", "secp256k1"]),
 )
-@settings(max_examples=50)
+@examples(16)
 def test_round_trip(share, password, user_id, key_id, curve):
     encrypted, packed = sealed(
         share=share, password=password, user_id=user_id, key_id=key_id, curve=curve

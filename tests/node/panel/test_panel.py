@@ -56,6 +56,7 @@ def test_names_are_as_presets_take_them() -> None:
     assert Configuration(region="Tokyo", access="LTE").network.name.startswith("tokyo (lte)")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 7])
 @pytest.mark.parametrize("settings", [{}, TOKYO, EVERYTHING, {"curve": "ed25519"}])
 def test_the_python_lines_give_the_figures_that_are_shown(
@@ -184,6 +185,7 @@ def test_every_setting_has_a_control() -> None:
             assert field.value(field.text(value)) == value
 
 
+@pytest.mark.soak
 def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
     found = 0
     for options in ({"curve": "ed25519"}, {"presigned": True}):

@@ -85,6 +85,7 @@ def test_who_reveals_last_does_not_choose_it():
         assert outcome.culprits == {2}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("toward", [{1}, {1, 3}, {4}])
 def test_equivocation_does_not_end_in_two_chain_codes(toward):
     session = dkg_session("secp256k1", 2, 4)

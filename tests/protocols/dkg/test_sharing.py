@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.algebra.curves import curve
@@ -16,6 +16,7 @@ from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session
+from tests.helpers.tiers import examples
 
 CURVES = ["ed25519", "secp256k1"]
 
@@ -61,7 +62,7 @@ def test_no_party_can_tell_the_key_from_its_own_part(name):
         assert group.base(f_i[0]) != share.public_key
 
 
-@settings(max_examples=25)
+@examples(12)
 @given(
     ids=st.sets(st.integers(1, 0xFFFF), min_size=2, max_size=4), shuffled=st.randoms(), t=st.just(2)
 )

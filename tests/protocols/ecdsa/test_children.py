@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
@@ -22,6 +22,7 @@ from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, with_round
 from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
+from tests.helpers.tiers import examples
 from tests.helpers.vectors import load
 
 HASH = bytes(range(32))
@@ -38,7 +39,7 @@ def party(share, signers, path, label="child"):
     )
 
 
-@settings(max_examples=15)
+@examples(7)
 @given(path=PATHS, signers=QUORUMS, seed=st.integers())
 def test_any_path_any_quorum(path, signers, seed):
     shares = keys("secp256k1")

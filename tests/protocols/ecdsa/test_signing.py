@@ -8,7 +8,7 @@ from coincurve.ecdsa import cdata_to_der, deserialize_compact
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import ORDER
@@ -23,6 +23,7 @@ from mpcsim.protocols.ecdsa import ECDSA, EcdsaSignature
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
+from tests.helpers.tiers import examples
 
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
 
@@ -77,7 +78,7 @@ def test_hashes_at_the_edges(number):
     verify(sign(shares, (1, 2), digest), digest, shares[1].public_key.encode())
 
 
-@settings(max_examples=15)
+@examples(7)
 @given(st.binary(min_size=32, max_size=32), st.integers(), st.sampled_from(QUORUMS))
 def test_any_hash_any_randomness(digest, seed, signers):
     shares = keys("secp256k1")
@@ -85,7 +86,7 @@ def test_any_hash_any_randomness(digest, seed, signers):
 
 
 @pytest.mark.soak
-@settings(max_examples=4)
+@examples(4)
 @given(st.data())
 def test_any_threshold_and_quorum(data):
     n = data.draw(st.integers(2, 5), "n")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nacl.signing import VerifyKey
 
@@ -15,6 +15,7 @@ from mpcsim.protocols import dkg, frost
 from mpcsim.protocols.frost import FROST, FrostSetup
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
+from tests.helpers.tiers import examples
 
 SESSION = bytes(range(32))
 
@@ -54,7 +55,7 @@ def quorums(draw):
 # ------------------------------------------------------------------ runs
 
 
-@settings(max_examples=25)
+@examples(12)
 @given(quorums(), st.binary(max_size=200), st.integers(0, 2**32))
 def test_any_quorum_signs_any_message(keys, quorum, message, seed):
     threshold, n, signers = quorum
@@ -112,7 +113,7 @@ def test_waiting_names_the_silent_signer(keys):
 # ------------------------------------------------------------------ schedules and interruptions
 
 
-@settings(max_examples=25)
+@examples(12)
 @given(st.data())
 def test_order_and_duplicates_do_not_matter(keys, data):
     shares = keys(2, 3)

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
@@ -21,6 +21,7 @@ from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, presignatures, session_id, unused
 from tests.helpers.sessions import child_key
+from tests.helpers.tiers import examples
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -104,7 +105,7 @@ def test_hashes_at_the_edges(number):
     verify(sign(shares, parts, 1, digest), digest, shares[1].public_key.encode())
 
 
-@settings(max_examples=20)
+@examples(10)
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
 def test_any_hash_any_rho(digest, rho):
     shares = keys("secp256k1")

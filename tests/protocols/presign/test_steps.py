@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from coincurve import PrivateKey
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
@@ -16,6 +16,7 @@ from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.steps import check_later, commit_later
 from mpcsim.protocols.presigned import steps
 from mpcsim.sample_keys import presignatures
+from tests.helpers.tiers import examples
 
 SCALARS = st.integers(1, ORDER - 1).map(SECP256K1.scalar)
 DIGEST, RHO = bytes(range(32)), b"\7" * 32
@@ -52,7 +53,7 @@ def dealt(draw):
     return sk, r, parts
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(dealt(), st.binary(min_size=32, max_size=32), st.integers(0, ORDER - 1))
 def test_the_signature_is_the_textbooks(presigned, digest, tweak):
     """s = (m + r' (x + tau)) / (k + delta), under the key x + tau."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.algebra.ed25519 import ED25519
@@ -16,6 +16,7 @@ from mpcsim.protocols.reshare import RESHARE
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
+from tests.helpers.tiers import examples
 
 
 def parties(shares, dealers, receivers=None, threshold=None, label="reshare"):
@@ -48,6 +49,7 @@ def reassemble(shares):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
 @pytest.mark.parametrize("dealers", [(2, 3), (1, 2), (1, 2, 3)], ids=str)
 def test_refresh_keeps_the_key_and_changes_every_share(curve, dealers):
@@ -85,7 +87,7 @@ def test_a_lost_share_is_replaced():
     assert len(set(signed.values())) == 1
 
 
-@settings(max_examples=12)
+@examples(6)
 @given(st.data())
 def test_other_holders_other_threshold(data):
     old = keys("ed25519", 2, 3)

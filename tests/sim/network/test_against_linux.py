@@ -89,6 +89,7 @@ def test_there_is_data_for_both_algorithms_and_all_losses() -> None:
     }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("path", LOSSY, ids=lambda path: path.name.removesuffix(".csv.gz"))
 def test_kept_times_with_losses(path: Path) -> None:
     reference = quantiles.load(path)
@@ -156,6 +157,7 @@ def measured(
     return found.times
 
 
+@pytest.mark.few(2)
 @algorithms
 @pytest.mark.parametrize(
     "way", [MAIN, Way(10, 50, 30_000, 30_000), Way(115, 50, 2_000, 2_000)], ids=str

@@ -51,6 +51,7 @@ def loop() -> Iterator[VirtualLoop]:
 # --------------------------------------------------------------------------- asyncio as ever
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "module", ["locks", "pep492", "queues", "taskgroups", "threads", "timeouts", "waitfor"]
 )

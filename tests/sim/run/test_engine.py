@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import Reason, UsageError
@@ -32,6 +32,7 @@ from mpcsim.sim.run.faults import (
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 from tests.helpers.sessions import Session, dkg_session, frost_session, session
+from tests.helpers.tiers import examples
 from tests.helpers.toy import toy_parties
 from tests.helpers.virtual import mesh, virtual
 
@@ -611,6 +612,7 @@ def test_a_partition_leaves_the_others_alone() -> None:
     assert {m.sender for m in trace.messages if m.fate == "delivered"} == {2, 3}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CHEAP)
 @pytest.mark.parametrize("down_ms", [0.0, 30.0, 1000.0, math.inf])
 def test_crash_of_any_party_at_any_step(name: str, down_ms: float) -> None:
@@ -678,6 +680,7 @@ def test_the_drop_of_any_one_message_is_survived(name: str) -> None:
         assert trace.finished_ms > plain.finished_ms
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CHEAP)
 @pytest.mark.parametrize("down_ms", [30.0, 400.0])
 def test_a_crash_at_any_step_is_survived(name: str, down_ms: float) -> None:
@@ -795,7 +798,7 @@ small = st.sampled_from(
 )
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(
     make=small,
     plan=st.lists(fault, max_size=4),
@@ -819,7 +822,7 @@ def test_any_faults_and_any_schedule(make, plan, times, network, seed, schedule,
     assert once() == trace
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(
     make=small,
     plan=st.lists(fault, max_size=3),

@@ -111,6 +111,7 @@ def causes(trace: Trace) -> dict[Name, set[Name]]:
 # --------------------------------------------------------------------------- the same session
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 def test_same_session_as_in_virtual_time(
@@ -146,6 +147,7 @@ def test_same_session_as_in_virtual_time(
             assert received <= arrived[later].sent_ms
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 def test_every_hop_is_recorded_and_never_early(
     ed: dict[PartyId, KeyShare], network: Network
@@ -433,6 +435,7 @@ def test_a_slow_site_stretches_its_work(ed: dict[PartyId, KeyShare]) -> None:
     assert sent.sent_ms >= trace.work[sent.work].end_ms >= handled.end_ms
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("deadline_s", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_deadline_is_positive_and_finite(ed: dict[PartyId, KeyShare], deadline_s: float) -> None:
     with pytest.raises(UsageError, match="deadline_s"):
@@ -518,6 +521,7 @@ def test_a_plan_follows_its_seed() -> None:
 # --------------------------------------------------------------------------- the benchmark
 
 
+@pytest.mark.soak
 def test_the_benchmark_compares_the_clocks() -> None:
     figures = accuracy_figures(1, (3,))
     names = [f"sign_{c}_{n}_3ms" for c in ("secp256k1", "ed25519") for n in ("direct", "gateway")]

@@ -104,6 +104,7 @@ def test_the_outcomes_are_not_looked_at(name: str) -> None:
     assert critical_path(bare) == critical_path(trace(name))
 
 
+@pytest.mark.few(5)
 @EVERY
 def test_text_and_html(name: str) -> None:
     found = trace(name)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nacl import bindings as sodium
 
@@ -22,6 +22,7 @@ from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InternalError, InvalidEncoding, UsageError
 from mpcsim.hashing import Tag
 from mpcsim.rng import SeededRng
+from tests.helpers.tiers import examples
 
 GROUPS = list(CURVES.values())
 groups = st.sampled_from(GROUPS)
@@ -81,7 +82,7 @@ def textbook(group, n):
     return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
-@settings(max_examples=25)
+@examples(12)
 @given(groups, integers)
 def test_base_multiplication_is_the_textbook_one(group, n):
     s = group.scalar(n)
@@ -89,7 +90,7 @@ def test_base_multiplication_is_the_textbook_one(group, n):
         assert group.base(s).encode() == textbook(group, s.n)
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(groups, integers, integers)
 def test_group_laws(group, a, b):
     x, y = group.scalar(a), group.scalar(b)
@@ -106,7 +107,7 @@ def test_group_laws(group, a, b):
     assert group.sum([]).is_identity
 
 
-@settings(max_examples=60)
+@examples(20)
 @given(groups, integers)
 def test_encodings_round_trip(group, n):
     s = group.scalar(n)
@@ -177,7 +178,7 @@ def test_hash_to_point_depends_on_every_part():
         SECP256K1.decode_point(data)
 
 
-@settings(max_examples=30)
+@examples(10)
 @given(groups, st.integers(2, 5), st.integers(), st.integers(0, 40))
 def test_polynomials_in_the_clear_and_in_the_exponent(group, t, seed, x):
     rng = SeededRng(seed)

@@ -125,6 +125,7 @@ def test_transpose(data: st.DataObject, n_rows: int, n_cols: int) -> None:
     same(lambda k: k.transpose(rows, n_rows, n_cols))
 
 
+@pytest.mark.soak
 @given(st.data(), multiples_of_8 | st.sampled_from([64, 128]), multiples_of_8, st.integers(0, 9))
 def test_binary_matvec(data: st.DataObject, out_bits: int, in_bits: int, n: int) -> None:
     matrix = data.draw(buffers(out_bits * in_bits // 8))
@@ -194,6 +195,7 @@ def test_long_computations_stay_exact(data: st.DataObject, q: int, n: int, steps
     same(chain)
 
 
+@pytest.mark.soak
 @given(moduli, st.sampled_from([0, 1, 2**255, TOP]), st.sampled_from([0x00, 0x55, 0xFF]))
 @example(TOP, TOP, 0xFF)
 def test_extreme_sizes(q: int, value: int, pattern: int) -> None:

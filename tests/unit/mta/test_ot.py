@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import SECP256K1
@@ -18,6 +18,7 @@ from mpcsim.primitives.ot_base import bit
 from mpcsim.rng import SeededRng
 from mpcsim.sample_keys import keys
 from tests.helpers.sessions import check_base_ots
+from tests.helpers.tiers import examples
 
 MTA = mta_scheme("ot/80")
 SID = bytes(range(32))
@@ -51,7 +52,7 @@ def start(setups, seed=0):
     return MTA.receiver_start(setups[1], SID, SeededRng(f"receiver {seed}"))
 
 
-@settings(max_examples=25)
+@examples(12)
 @given(scalars, scalars, st.integers())
 def test_shares_add_up_to_the_product(setups, r, sk, seed):
     kept, chi, offer = start(setups, seed)

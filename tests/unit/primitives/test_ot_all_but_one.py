@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import CheckFailed, Reason
@@ -11,6 +11,7 @@ from mpcsim.primitives import ot_all_but_one
 from mpcsim.primitives.ot_all_but_one import AllButOneMessage, place
 from mpcsim.primitives.ot_base import bit
 from mpcsim.rng import SeededRng
+from tests.helpers.tiers import examples
 
 SID = bytes(range(32))
 BLOCK = 16
@@ -33,7 +34,7 @@ def split(leaves):
     return [leaves[at : at + BLOCK] for at in range(0, len(leaves), BLOCK)]
 
 
-@settings(max_examples=15, deadline=None)
+@examples(7)
 @given(st.sampled_from([1, 2, 4]), st.integers())
 def test_the_receiver_gets_all_leaves_but_one(k, seed):
     choices, keys, chosen = base_ots(seed)

@@ -149,6 +149,7 @@ def test_what_is_no_text(tmp_path: Path) -> None:
     assert read(path).series[0].rtt_ms == (20.0,)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_damage_makes_a_traceback(name: str, tmp_path: Path) -> None:
     """Cut, with characters changed, and lines twice: read, or refused in a sentence."""
