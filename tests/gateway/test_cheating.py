@@ -22,22 +22,12 @@ from tests.helpers.gateway import (
     cheating,
     delivered,
     feed,
-    open_with,
+    give_key,
     reopen,
     seal,
     sends,
     shares_of,
 )
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def flip(data):
@@ -91,7 +81,7 @@ def test_a_cheat_is_remembered_until_the_key_is_recovered(
     async def cheat():
         with closing(reopen(tmp_path)) as gateway:
             client = Client.of(gateway)
-            share = await client.generate(curve)
+            share = await give_key(gateway, client, curve)
             with pytest.raises(Stuck, match="a peer reported that it aborted"):
                 await client.sign(share, signer=party, wrap=cheating(tamper))
             await suspended(gateway, client, share, party, why)
@@ -119,86 +109,76 @@ def test_a_cheat_is_remembered_until_the_key_is_recovered(
     asyncio.run(later(asyncio.run(cheat())))
 
 
-def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_meanwhile():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, request = client.begin_sign(share, wrap=cheating(bad_offer))
-        mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-        with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET share = x'00'")
-        await client.exchange(request.session_id, sends(feed(party, mail)))
-        ((*_, why),) = shares_of(gateway)[OPERATOR]
-        assert why == "OT-extension correlation check fails (by the client)"
-
-    run(work)
-
-
-def test_a_disagreement_that_proves_nothing_suspends_nothing():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        with pytest.raises(Stuck):
-            await client.sign(share, wrap=cheating(other_context))
-        await client.check_works(share)
-
-    run(work)
+async def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_meanwhile(
+    gateway, client
+):
+    share = await give_key(gateway, client, "secp256k1")
+    party, request = client.begin_sign(share, wrap=cheating(bad_offer))
+    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
+    with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
+        cursor.execute("UPDATE shares SET share = x'00'")
+    await client.exchange(request.session_id, sends(feed(party, mail)))
+    ((*_, why),) = shares_of(gateway)[OPERATOR]
+    assert why == "OT-extension correlation check fails (by the client)"
 
 
-def test_discarding_is_stored_before_anyone_hears(monkeypatch):
+async def test_a_disagreement_that_proves_nothing_suspends_nothing(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    with pytest.raises(Stuck):
+        await client.sign(share, wrap=cheating(other_context))
+    await client.check_works(share)
+
+
+async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, client):
     """If it cannot be stored, nobody hears of the abort, and the state is not used again."""
+    share = await give_key(gateway, client, "secp256k1")
+    original = ShareStore.suspend
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        original = ShareStore.suspend
+    def full(*arguments):
+        raise OSError("no space left on device")
 
-        def full(*arguments):
-            raise OSError("no space left on device")
-
-        monkeypatch.setattr(ShareStore, "suspend", full)
-        with pytest.raises(Failed) as failed:
-            await client.sign(share, wrap=cheating(bad_offer))
-        assert (failed.value.status, failed.value.error) == (500, "internal error")
-        monkeypatch.setattr(ShareStore, "suspend", original)
-        with pytest.raises(Failed) as failed:
-            await client.sign(share)
-        assert failed.value.status == 409
-        await client.sign(share, signer=3)
-        await client.check_works(await client.recover("secp256k1"))
-
-    run(work)
+    monkeypatch.setattr(ShareStore, "suspend", full)
+    with pytest.raises(Failed) as failed:
+        await client.sign(share, wrap=cheating(bad_offer))
+    assert (failed.value.status, failed.value.error) == (500, "internal error")
+    monkeypatch.setattr(ShareStore, "suspend", original)
+    with pytest.raises(Failed) as failed:
+        await client.sign(share)
+    assert failed.value.status == 409
+    await client.sign(share, signer=3)
+    await client.check_works(await client.recover("secp256k1"))
 
 
 @pytest.mark.parametrize("kind", ["begin_generate", "begin_recover"])
 @pytest.mark.parametrize("message", ["Commit", "Reveal", "Deal"])
-def test_a_cheat_while_a_key_is_made_ends_that_session_and_nothing_else(kind, message):
-    async def work(gateway, client):
-        old = await client.generate("ed25519") if kind == "begin_recover" else None
-        tamper = on(message, lambda m: b"?")
-        try:
-            begun = await getattr(client, kind)("ed25519", wrap=cheating(tamper))
-        except (Stuck, Failed):
-            pass
-        else:  # the client of a recovery deals nothing that could be malformed
-            assert (old, message) == (old, "Deal")
-            await client.activate(*begun)
-            old = begun[1]
-        if old:
-            await client.check_works(old)
-        await client.check_consistent("ed25519", old and old.public_key.encode())
-
-    run(work)
+async def test_a_cheat_while_a_key_is_made_ends_that_session_and_nothing_else(
+    kind, message, gateway, client
+):
+    old = await give_key(gateway, client, "ed25519") if kind == "begin_recover" else None
+    tamper = on(message, lambda m: b"?")
+    try:
+        begun = await getattr(client, kind)("ed25519", wrap=cheating(tamper))
+    except (Stuck, Failed):
+        pass
+    else:  # the client of a recovery deals nothing that could be malformed
+        assert (old, message) == (old, "Deal")
+        await client.activate(*begun)
+        old = begun[1]
+    if old:
+        await client.check_works(old)
+    await client.check_consistent("ed25519", old and old.public_key.encode())
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speaks_to_it(party):
-    async def work(gateway, client):
-        tamper = on("Commit", lambda m: b"?", to={party})
-        with pytest.raises(Stuck, match="a peer reported that it aborted"):
-            await client.begin_generate("ed25519", wrap=cheating(tamper))
-        assert not gateway.gateway.sessions._sessions
-        assert not any(link.node._sessions for link in gateway.links.values())
-        await client.check_consistent("ed25519")
-
-    run(work)
+async def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speaks_to_it(
+    party, gateway, client
+):
+    tamper = on("Commit", lambda m: b"?", to={party})
+    with pytest.raises(Stuck, match="a peer reported that it aborted"):
+        await client.begin_generate("ed25519", wrap=cheating(tamper))
+    assert not gateway.gateway.sessions._sessions
+    assert not any(link.node._sessions for link in gateway.links.values())
+    await client.check_consistent("ed25519")
 
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
@@ -213,35 +193,28 @@ def using(share):
         yield "sign", request
 
 
-def test_a_client_that_caught_a_node_cheating_suspends_its_key_everywhere():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        await client.ask("suspend", body)
-        await delivered(gateway)
-        for rows in shares_of(gateway).values():
-            assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
-        for verb, request in using(share):
-            response = await client.post(verb, request)
-            assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
-        response = await client.post("exchange", wire.Exchange(body.occasion.session_id, ()))
-        assert response.status_code == 410
-        assert not gateway.links[OPERATOR].node._sessions, "open sessions end, too"
-        bob = Client.of(gateway, "bob")
-        await bob.check_works(await bob.generate("secp256k1"))
-        await client.check_works(await client.recover("secp256k1"))
-
-    run(work)
+async def test_a_client_that_caught_a_node_cheating_suspends_its_key_everywhere(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    await client.ask("suspend", body)
+    await delivered(gateway)
+    for rows in shares_of(gateway).values():
+        assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
+    for verb, request in using(share):
+        response = await client.post(verb, request)
+        assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
+    response = await client.post("exchange", wire.Exchange(body.occasion.session_id, ()))
+    assert response.status_code == 410
+    assert not gateway.links[OPERATOR].node._sessions, "open sessions end, too"
+    bob = Client.of(gateway, "bob")
+    await bob.check_works(await give_key(gateway, bob, "secp256k1"))
+    await client.check_works(await client.recover("secp256k1"))
 
 
-def test_guessing_at_the_multiplication_state_ends_with_the_first_failure():
+async def test_guessing_at_the_multiplication_state_ends_with_the_first_failure(gateway, client):
     """Sessions one after another: the second guess already finds the key suspended."""
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        for attempt in range(3):
-            with pytest.raises((Stuck, Failed)) as caught:
-                await client.sign(share, message=os.urandom(32), wrap=cheating(bad_offer))
-            assert isinstance(caught.value, Stuck) == (attempt == 0)
-
-    run(work)
+    share = await give_key(gateway, client, "secp256k1")
+    for attempt in range(3):
+        with pytest.raises((Stuck, Failed)) as caught:
+            await client.sign(share, message=os.urandom(32), wrap=cheating(bad_offer))
+        assert isinstance(caught.value, Stuck) == (attempt == 0)

@@ -220,15 +220,23 @@ def said(decision, name):
     return "unknown" if decision.open(epoch(name)) else "refused"
 
 
-def with_faults(most, length, faults=FAULTS):
-    """Outcomes of the first requests: every way in which at most so many go wrong."""
+def with_faults(most, length, every=1):
+    """Outcomes of the first requests: all ways in which fewer than `most` go wrong, and every
+    `every`-th way in which `most` do. An odd `every` meets each fault at each place."""
     for many in range(most + 1):
-        for places in itertools.combinations(range(length), many):
-            for what in itertools.product(faults, repeat=many):
-                outcomes = [FINE] * length
-                for place, fault in zip(places, what, strict=True):
-                    outcomes[place] = fault
-                yield outcomes
+        ways = itertools.product(
+            itertools.combinations(range(length), many), itertools.product(FAULTS, repeat=many)
+        )
+        for places, faults in itertools.islice(ways, 0, None, every if many == most else 1):
+            outcomes = [FINE] * length
+            for place, fault in zip(places, faults, strict=True):
+                outcomes[place] = fault
+            yield outcomes
+
+
+def sweep(every):
+    """Parameters `every`: so many are tried in `make test`, and all of them in `make soak`."""
+    return pytest.mark.parametrize("every", [every, pytest.param(1, marks=pytest.mark.soak)])
 
 
 # ---------------------------------------------------------------------- one key is made
@@ -236,22 +244,28 @@ def with_faults(most, length, faults=FAULTS):
 
 @pytest.mark.parametrize("recovery", [False, True])
 @pytest.mark.parametrize(
-    ("parties", "most"),
+    ("parties", "most", "every"),
     [
-        (MPC_NODES, 2),
-        ((OPERATOR,), 1),
-        ((INSTITUTION,), 1),
+        (MPC_NODES, 2, 11),
+        ((OPERATOR,), 1, 1),
+        ((INSTITUTION,), 1, 1),
         *[
-            pytest.param(parties, most, marks=pytest.mark.soak)
-            for parties, most in [((OPERATOR,), 2), ((INSTITUTION,), 2), (MPC_NODES, 3)]
+            pytest.param(parties, most, every, marks=pytest.mark.soak)
+            for parties, most, every in [
+                (MPC_NODES, 2, 1),
+                ((OPERATOR,), 2, 1),
+                ((INSTITUTION,), 2, 1),
+                (MPC_NODES, 3, 5),
+            ]
         ],
     ],
 )
-def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(recovery, parties, most):
+def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(
+    recovery, parties, most, every
+):
     """Also where the second node has nothing to vote for."""
     told = set()
-    # Three faults are too many to try all ways; every fifth one meets each of them everywhere.
-    for outcomes in itertools.islice(with_faults(most, 8), 0, None, 5 if most == 3 else 1):
+    for outcomes in with_faults(most, 8, every):
         with World() as world:
             old = first_key(world) if recovery else None
             world.prepare("new", old, parties)
@@ -265,10 +279,11 @@ def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(recovery, p
     assert told == expected
 
 
+@sweep(3)
 @pytest.mark.parametrize("recovery", [False, True])
-def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery):
+def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery, every):
     for at in range(8):
-        for before in with_faults(1, at):
+        for before in with_faults(1, at, every):
             with World() as world:
                 old = first_key(world) if recovery else None
                 world.prepare("new", old)
@@ -320,12 +335,14 @@ def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
 
 
 @pytest.mark.parametrize("recovery", [False, True])
-@pytest.mark.parametrize("most", [1, pytest.param(2, marks=pytest.mark.soak)])
-def test_two_from_one_predecessor_never_both_come_into_force(recovery, most):
+@pytest.mark.parametrize(
+    ("most", "every"), [(1, 7), *[pytest.param(n, n, marks=pytest.mark.soak) for n in (1, 2)]]
+)
+def test_two_from_one_predecessor_never_both_come_into_force(recovery, most, every):
     """A gateway that believes itself alone, and another beside it, or that was started anew."""
     # Of two faults with one of the other's, every other pair: all faults meet everywhere.
     pairs = itertools.product(with_faults(most, 4), with_faults(1, 6))
-    for one, other in itertools.islice(pairs, 0, None, most):
+    for one, other in itertools.islice(pairs, 0, None, every):
         with World() as world:
             old = first_key(world) if recovery else None
             world.prepare("one", old)
@@ -736,9 +753,10 @@ def registered_before(name, recoveries=0):
     return RegisteredKey(USER, CURVE, epoch(name).hex(), b"public key", "", recoveries)
 
 
+@sweep(11)
 @pytest.mark.parametrize("registered", [None, registered_before("first")])
-def test_keys_of_an_earlier_version_are_endorsed(registered):
-    for outcomes in with_faults(2, 6):
+def test_keys_of_an_earlier_version_are_endorsed(registered, every):
+    for outcomes in with_faults(2, 6, every):
         with World(registered=registered) as world:
             left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
             world.decide(None, outcomes)
@@ -760,9 +778,12 @@ def test_keys_of_an_earlier_version_are_endorsed(registered):
         ((None, VOTED), "first", "first"),
     ],
 )
-def test_what_an_earlier_version_left_undecided_comes_to_its_end(states, registered, in_force):
+@sweep(3)
+def test_what_an_earlier_version_left_undecided_comes_to_its_end(
+    states, registered, in_force, every
+):
     recoveries = 1 if registered == "new" else 0
-    for outcomes in with_faults(1, 8):
+    for outcomes in with_faults(1, 8, every):
         with World(registered=registered_before(registered, recoveries)) as world:
             before = tuple(None if state == ACTIVE else ACTIVE for state in states)
             left_by_an_earlier_version(world, "first", before)

@@ -16,7 +16,7 @@ from mpcsim.smart_account.fields import FIELDS
 from mpcsim.smart_account.openapi import ABOUT
 from tests.gateway.test_http import LOGIN, SIGN_UP, basic, grant
 from tests.helpers.documented import Documented
-from tests.helpers.gateway import Client, open_with
+from tests.helpers.gateway import Client, give_key, open_with
 
 OPEN = {
     ("POST", SIGN_UP),
@@ -132,7 +132,7 @@ def test_answers_are_as_it_says(gateway, documented):
             documented.check(await http.post(LOGIN, data=form, headers=headers))
         documented.check(await http.get("/.well-known/jwks.json"))
         documented.check(await http.get("/mpc/v1/nodes"))
-        share = await client.generate("ed25519")
+        share = await give_key(gateway, client, "ed25519")
         key_id, public_key = share.record.epoch.hex(), "0x" + share.public_key.encode().hex()
         for question in (
             "user",

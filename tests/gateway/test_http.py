@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -14,21 +13,11 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
 from mpcsim.service.serving import ErrorBoundary
-from tests.helpers.gateway import CURVES, Client, hellos, open_with
+from tests.helpers.gateway import CURVES, Client, give_key, hellos
 
 SIGN_UP = "/member/user-management/v3/signup"
 LOGIN = "/auth/auth-service/v3/login"
 WITH_TOKEN = ["user", "keys", "wallet", "token?id=" + "0" * 64, "address?curve=ed25519"]
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def basic(name, secret):
@@ -42,30 +31,28 @@ def grant(username, **changed):
 # ---------------------------------------------------------------------- users and tokens
 
 
-def test_sign_up_and_login_give_a_token_that_gateway_and_node_take():
-    async def work(gateway, client):
-        made = await client.http.post(SIGN_UP, json={"username": "bob"})
-        assert made.status_code == 201
-        assert set(made.json()) == {"user_id", "username", "created_at"}
-        known = gateway.credentials
-        login = await client.http.post(
-            LOGIN, data=grant("bob"), headers=basic(known.api_key, known.api_secret)
-        )
-        assert login.status_code == 200
-        document = login.json()
-        assert {**document, "access_token": ""} == {
-            "access_token": "",
-            "token_type": "Bearer",
-            "expires_in": 120,
-        }
-        jwks = (await client.http.get("/.well-known/jwks.json")).json()
-        for audience in ("gateway", "node"):
-            claims = TokenVerifier(jwks, audience).verify(document["access_token"])
-            assert (claims.username, claims.user_id) == ("bob", made.json()["user_id"])
-        client.token = document["access_token"]
-        assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
-
-    run(work, token_lifetime_s=120)
+@pytest.mark.options(token_lifetime_s=120)
+async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway, client):
+    made = await client.http.post(SIGN_UP, json={"username": "bob"})
+    assert made.status_code == 201
+    assert set(made.json()) == {"user_id", "username", "created_at"}
+    known = gateway.credentials
+    login = await client.http.post(
+        LOGIN, data=grant("bob"), headers=basic(known.api_key, known.api_secret)
+    )
+    assert login.status_code == 200
+    document = login.json()
+    assert {**document, "access_token": ""} == {
+        "access_token": "",
+        "token_type": "Bearer",
+        "expires_in": 120,
+    }
+    jwks = (await client.http.get("/.well-known/jwks.json")).json()
+    for audience in ("gateway", "node"):
+        claims = TokenVerifier(jwks, audience).verify(document["access_token"])
+        assert (claims.username, claims.user_id) == ("bob", made.json()["user_id"])
+    client.token = document["access_token"]
+    assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
 
 
 @pytest.mark.parametrize(
@@ -86,45 +73,33 @@ def test_sign_up_and_login_give_a_token_that_gateway_and_node_take():
         b"[" * 4000,
     ],
 )
-def test_a_sign_up_that_names_no_user_is_malformed(body):
-    async def work(gateway, client):
-        response = await client.http.post(SIGN_UP, content=body)
-        assert response.status_code == 400
-        assert list(response.json()) == ["error"]
-
-    run(work)
+async def test_a_sign_up_that_names_no_user_is_malformed(body, client):
+    response = await client.http.post(SIGN_UP, content=body)
+    assert response.status_code == 400
+    assert list(response.json()) == ["error"]
 
 
-def test_a_sign_up_that_names_two_users_names_none():
-    async def work(gateway, client):
-        body = b'{"username": "bob", "username": "carol"}'
-        response = await client.http.post(SIGN_UP, content=body)
-        assert response.status_code == 400
-        assert response.json() == {"error": "the body has the member username twice"}
-        assert gateway.gateway.registry.user_by_name("carol") is None
-
-    run(work)
+async def test_a_sign_up_that_names_two_users_names_none(gateway, client):
+    body = b'{"username": "bob", "username": "carol"}'
+    response = await client.http.post(SIGN_UP, content=body)
+    assert response.status_code == 400
+    assert response.json() == {"error": "the body has the member username twice"}
+    assert gateway.gateway.registry.user_by_name("carol") is None
 
 
-def test_heads_of_what_can_be_read():
-    async def work(gateway, client):
-        client.http.headers["X-Request-Id"] = "the-same"
-        for path in ("/.well-known/jwks.json", "/mpc/v1/nodes"):
-            head, get = await client.http.head(path), await client.http.get(path)
-            assert (head.status_code, head.content) == (200, b"")
-            assert head.headers == get.headers
-            wrong = await client.http.delete(path)
-            assert set(wrong.headers.get("allow", "").split(", ")) <= {"GET", "HEAD"}
-
-    run(work)
+async def test_heads_of_what_can_be_read(client):
+    client.http.headers["X-Request-Id"] = "the-same"
+    for path in ("/.well-known/jwks.json", "/mpc/v1/nodes"):
+        head, get = await client.http.head(path), await client.http.get(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers == get.headers
+        wrong = await client.http.delete(path)
+        assert set(wrong.headers.get("allow", "").split(", ")) <= {"GET", "HEAD"}
 
 
-def test_a_username_is_taken_once():
-    async def work(gateway, client):
-        taken = await client.http.post(SIGN_UP, json={"username": "alice"})
-        assert (taken.status_code, taken.json()) == (409, {"error": "username is taken"})
-
-    run(work)
+async def test_a_username_is_taken_once(client):
+    taken = await client.http.post(SIGN_UP, json={"username": "alice"})
+    assert (taken.status_code, taken.json()) == (409, {"error": "username is taken"})
 
 
 @pytest.mark.parametrize(
@@ -137,102 +112,87 @@ def test_a_username_is_taken_once():
         (grant("a\nb"), "username: no such user; sign up first"),
     ],
 )
-def test_a_login_names_a_grant_and_a_user(form, error):
-    async def work(gateway, client):
-        known = gateway.credentials
-        headers = basic(known.api_key, known.api_secret)
-        response = await client.http.post(LOGIN, data=form, headers=headers)
-        assert (response.status_code, response.json()) == (400, {"error": error})
-
-    run(work)
+async def test_a_login_names_a_grant_and_a_user(form, error, gateway, client):
+    known = gateway.credentials
+    headers = basic(known.api_key, known.api_secret)
+    response = await client.http.post(LOGIN, data=form, headers=headers)
+    assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-def test_a_login_that_is_no_form_is_refused():
-    async def work(gateway, client):
-        headers = basic(gateway.credentials.api_key, gateway.credentials.api_secret)
-        for body in (b"\xff\xfe", b'{"username": "alice"}', b"&" * 4000):
-            response = await client.http.post(LOGIN, content=body, headers=headers)
-            assert response.status_code == 400
-
-    run(work)
+async def test_a_login_that_is_no_form_is_refused(gateway, client):
+    headers = basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+    for body in (b"\xff\xfe", b'{"username": "alice"}', b"&" * 4000):
+        response = await client.http.post(LOGIN, content=body, headers=headers)
+        assert response.status_code == 400
 
 
-def test_a_login_needs_the_api_key_and_secret():
-    async def work(gateway, client):
-        known = gateway.credentials
-        secret = {"Authorization": "Bearer " + client.token}
-        for headers in [
-            {},
-            basic(known.api_key, "wrong"),
-            basic("wrong", known.api_secret),
-            basic("", ""),
-            {"Authorization": "Basic"},
-            {"Authorization": "Basic !!!"},
-            {"Authorization": "Basic /w=="},
-            secret,
-        ]:
-            response = await client.http.post(LOGIN, data=grant("alice"), headers=headers)
-            assert response.status_code == 401
-            assert response.json() == {"error": "unknown API key or secret"}
-            assert response.headers["www-authenticate"] == "Basic"
-
-    run(work)
+async def test_a_login_needs_the_api_key_and_secret(gateway, client):
+    known = gateway.credentials
+    secret = {"Authorization": "Bearer " + client.token}
+    for headers in [
+        {},
+        basic(known.api_key, "wrong"),
+        basic("wrong", known.api_secret),
+        basic("", ""),
+        {"Authorization": "Basic"},
+        {"Authorization": "Basic !!!"},
+        {"Authorization": "Basic /w=="},
+        secret,
+    ]:
+        response = await client.http.post(LOGIN, data=grant("alice"), headers=headers)
+        assert response.status_code == 401
+        assert response.json() == {"error": "unknown API key or secret"}
+        assert response.headers["www-authenticate"] == "Basic"
 
 
-def test_a_token_of_another_gateway_is_logged_as_one(caplog):
-    async def work(gateway, client):
-        client.token = TokenIssuer(make_signing_key()).access("1", "alice", 60)
-        response = await client.request("GET", "/wallet/v1/user")
-        expected = {"code": 756, "message": "JWT_INVALID"}
-        assert (response.status_code, response.json()) == (401, expected)
-        assert "GET /wallet/v1/user: JWT_INVALID: signed by another gateway" in caplog.text
-        assert client.token not in caplog.text
-
-    run(work)
+async def test_a_token_of_another_gateway_is_logged_as_one(caplog, client):
+    client.token = TokenIssuer(make_signing_key()).access("1", "alice", 60)
+    response = await client.request("GET", "/wallet/v1/user")
+    expected = {"code": 756, "message": "JWT_INVALID"}
+    assert (response.status_code, response.json()) == (401, expected)
+    assert "GET /wallet/v1/user: JWT_INVALID: signed by another gateway" in caplog.text
+    assert client.token not in caplog.text
 
 
 # ---------------------------------------------------------------------- what is registered
 
 
-def test_keys_addresses_and_key_tokens_are_the_users_own():
-    async def work(gateway, client):
-        get = client.request
-        user_id = await client.user_id()
-        assert (await get("GET", "/wallet/v1/keys")).json() == {"user_id": user_id, "keys": []}
-        assert (await get("GET", "/wallet/v1/wallet")).json() == {"user_id": user_id, "wallets": []}
-        shares = {curve: await client.generate(curve) for curve in CURVES}
-        keys = (await get("GET", "/wallet/v1/keys")).json()["keys"]
-        names = {"key_id", "curve", "public_key", "created_at", "record"}
-        assert [set(key) for key in keys] == [names] * 2
-        for key in keys:
-            share = shares[key["curve"]]
-            public_key = share.public_key.encode()
-            assert key["key_id"] == share.record.epoch.hex()
-            assert key["public_key"] == "0x" + public_key.hex()
-            token = (await get("GET", f"/wallet/v1/token?id={key['key_id']}")).json()
-            assert {**token, "token": "", "expires_in": 0} == {
-                "token": "",
-                "token_type": "Bearer",
-                "expires_in": 0,
-                "key_id": key["key_id"],
-            }
-            assert 3000 < token["expires_in"] <= 3600
-            claims = TokenVerifier(gateway.issuer.jwks(), "gateway").verify(token["token"])
-            assert (claims.user_id, claims.key_id) == (user_id, key["key_id"])
-            params = {"curve": key["curve"], "public_key": key["public_key"]}
-            address = await get("GET", "/wallet/v1/address", params=params)
-            assert address.json() == addresses(key["curve"], public_key)
-        wallets = (await get("GET", "/wallet/v1/wallet")).json()["wallets"]
-        assert [w["key"]["curve"] for w in wallets] == [key["curve"] for key in keys]
-        assert [w["address"] for w in wallets] == [
-            addresses(key["curve"], bytes.fromhex(key["public_key"][2:])) for key in keys
-        ]
-        mallory = Client.of(gateway, "mallory")
-        for key_id in (keys[0]["key_id"], "0" * 64, "", "x"):
-            foreign = await mallory.request("GET", f"/wallet/v1/token?id={key_id}")
-            assert (foreign.status_code, foreign.json()) == (404, {"error": "no such key"})
-
-    run(work)
+async def test_keys_addresses_and_key_tokens_are_the_users_own(gateway, client):
+    get = client.request
+    user_id = await client.user_id()
+    assert (await get("GET", "/wallet/v1/keys")).json() == {"user_id": user_id, "keys": []}
+    assert (await get("GET", "/wallet/v1/wallet")).json() == {"user_id": user_id, "wallets": []}
+    shares = {curve: await give_key(gateway, client, curve) for curve in CURVES}
+    keys = (await get("GET", "/wallet/v1/keys")).json()["keys"]
+    names = {"key_id", "curve", "public_key", "created_at", "record"}
+    assert [set(key) for key in keys] == [names] * 2
+    for key in keys:
+        share = shares[key["curve"]]
+        public_key = share.public_key.encode()
+        assert key["key_id"] == share.record.epoch.hex()
+        assert key["public_key"] == "0x" + public_key.hex()
+        token = (await get("GET", f"/wallet/v1/token?id={key['key_id']}")).json()
+        assert {**token, "token": "", "expires_in": 0} == {
+            "token": "",
+            "token_type": "Bearer",
+            "expires_in": 0,
+            "key_id": key["key_id"],
+        }
+        assert 3000 < token["expires_in"] <= 3600
+        claims = TokenVerifier(gateway.issuer.jwks(), "gateway").verify(token["token"])
+        assert (claims.user_id, claims.key_id) == (user_id, key["key_id"])
+        params = {"curve": key["curve"], "public_key": key["public_key"]}
+        address = await get("GET", "/wallet/v1/address", params=params)
+        assert address.json() == addresses(key["curve"], public_key)
+    wallets = (await get("GET", "/wallet/v1/wallet")).json()["wallets"]
+    assert [w["key"]["curve"] for w in wallets] == [key["curve"] for key in keys]
+    assert [w["address"] for w in wallets] == [
+        addresses(key["curve"], bytes.fromhex(key["public_key"][2:])) for key in keys
+    ]
+    mallory = Client.of(gateway, "mallory")
+    for key_id in (keys[0]["key_id"], "0" * 64, "", "x"):
+        foreign = await mallory.request("GET", f"/wallet/v1/token?id={key_id}")
+        assert (foreign.status_code, foreign.json()) == (404, {"error": "no such key"})
 
 
 @pytest.mark.parametrize(
@@ -246,70 +206,60 @@ def test_keys_addresses_and_key_tokens_are_the_users_own():
         ("secp256k1", "0x" + "02" * 32, "Invalid public_key"),
     ],
 )
-def test_only_public_keys_have_addresses(curve, public_key, error):
-    async def work(gateway, client):
-        params = {"curve": curve, "public_key": public_key}
-        response = await client.request("GET", "/wallet/v1/address", params=params)
-        assert (response.status_code, response.json()) == (400, {"error": error})
-
-    run(work)
+async def test_only_public_keys_have_addresses(curve, public_key, error, client):
+    params = {"curve": curve, "public_key": public_key}
+    response = await client.request("GET", "/wallet/v1/address", params=params)
+    assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-def test_the_mpc_nodes_seal_keys_are_public():
-    async def work(gateway, client):
-        nodes = (await client.http.get("/mpc/v1/nodes")).json()
-        assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
-        assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
-        for n, hello in hellos(gateway).items():
-            said = nodes[ROLES[n]]
-            parts = [
-                bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")
-            ]
-            assert wire.Hello(n, *parts) == hello
-
-    run(work)
+async def test_the_mpc_nodes_seal_keys_are_public(gateway, client):
+    nodes = (await client.http.get("/mpc/v1/nodes")).json()
+    assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
+    assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
+    for n, hello in hellos(gateway).items():
+        said = nodes[ROLES[n]]
+        parts = [
+            bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")
+        ]
+        assert wire.Hello(n, *parts) == hello
 
 
 # ---------------------------------------------------------------------- errors
 
 
-def test_without_a_token_nothing_is_to_be_had():
-    async def work(gateway, client):
-        key_id = (await client.generate("ed25519")).record.epoch.hex()
-        owner = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
-        expired = gateway.issuer.access("0", "alice", 0.001)
-        gateway_verifier_now[0] += 10
-        for header, code, message in [
-            (None, 755, "JWT_MISSING"),
-            ("", 755, "JWT_MISSING"),
-            ("Bearer", 755, "JWT_MISSING"),
-            ("Bearer x", 756, "JWT_INVALID"),
-            ("Basic eDp5", 756, "JWT_INVALID"),
-            (f"Bearer {client.token[:-2]}", 756, "JWT_INVALID"),
-            (f"Bearer {expired}", 757, "JWT_EXPIRED"),
-        ]:
-            headers = {} if header is None else {"Authorization": header}
-            answers = [
-                await client.http.get(f"/wallet/v1/{path}", headers=headers) for path in WITH_TOKEN
-            ]
-            # A key token is for the MPC verbs alone.
-            of_key = {"Authorization": f"Bearer {owner}"}
-            refused = [
-                await client.http.get(f"/wallet/v1/{path}", headers=of_key) for path in WITH_TOKEN
-            ]
-            assert {(a.status_code, a.json()["code"]) for a in refused} == {(401, 756)}
-            # The token comes before the body's type, size and sense.
-            answers += [
-                await client.http.post(wire.PREFIX + verb, content=b"?", headers=headers)
-                for verb in gateway.gateway.verbs
-            ]
-            for answer in answers:
-                assert answer.status_code == 401
-                assert answer.json() == {"code": code, "message": message}
-                assert answer.headers["www-authenticate"] == "Bearer"
-
-    gateway_verifier_now = [1_800_000_000.0]
-    run(work, now=lambda: gateway_verifier_now[0])
+async def test_without_a_token_nothing_is_to_be_had(wall_clock, gateway, client):
+    key_id = (await give_key(gateway, client, "ed25519")).record.epoch.hex()
+    owner = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+    expired = gateway.issuer.access("0", "alice", 0.001)
+    wall_clock.now += 10
+    for header, code, message in [
+        (None, 755, "JWT_MISSING"),
+        ("", 755, "JWT_MISSING"),
+        ("Bearer", 755, "JWT_MISSING"),
+        ("Bearer x", 756, "JWT_INVALID"),
+        ("Basic eDp5", 756, "JWT_INVALID"),
+        (f"Bearer {client.token[:-2]}", 756, "JWT_INVALID"),
+        (f"Bearer {expired}", 757, "JWT_EXPIRED"),
+    ]:
+        headers = {} if header is None else {"Authorization": header}
+        answers = [
+            await client.http.get(f"/wallet/v1/{path}", headers=headers) for path in WITH_TOKEN
+        ]
+        # A key token is for the MPC verbs alone.
+        of_key = {"Authorization": f"Bearer {owner}"}
+        refused = [
+            await client.http.get(f"/wallet/v1/{path}", headers=of_key) for path in WITH_TOKEN
+        ]
+        assert {(a.status_code, a.json()["code"]) for a in refused} == {(401, 756)}
+        # The token comes before the body's type, size and sense.
+        answers += [
+            await client.http.post(wire.PREFIX + verb, content=b"?", headers=headers)
+            for verb in gateway.gateway.verbs
+        ]
+        for answer in answers:
+            assert answer.status_code == 401
+            assert answer.json() == {"code": code, "message": message}
+            assert answer.headers["www-authenticate"] == "Bearer"
 
 
 @pytest.mark.parametrize(
@@ -332,28 +282,20 @@ def test_without_a_token_nothing_is_to_be_had():
         ("GET", LOGIN, 405),
     ],
 )
-def test_errors_of_the_framework_are_json(method, path, status):
-    async def work(gateway, client):
-        response = await client.request(method, path)
-        assert response.status_code == status
-        assert list(response.json()) == ["error"]
-
-    run(work)
+async def test_errors_of_the_framework_are_json(method, path, status, client):
+    response = await client.request(method, path)
+    assert response.status_code == status
+    assert list(response.json()) == ["error"]
 
 
 @pytest.mark.parametrize(
     "content_type", [None, "application/json", "text/plain", "application/octet-stream2"]
 )
-def test_binary_bodies_say_that_they_are(content_type):
-    async def work(gateway, client):
-        headers = {} if content_type is None else {"Content-Type": content_type}
-        response = await client.request(
-            "POST", wire.PREFIX + "exchange", content=b"x", headers=headers
-        )
-        assert response.status_code == 415
-        assert response.json() == {"error": "the body is not application/octet-stream"}
-
-    run(work)
+async def test_binary_bodies_say_that_they_are(content_type, client):
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    response = await client.request("POST", wire.PREFIX + "exchange", content=b"x", headers=headers)
+    assert response.status_code == 415
+    assert response.json() == {"error": "the body is not application/octet-stream"}
 
 
 async def pieces(count, size):
@@ -364,40 +306,34 @@ async def pieces(count, size):
 @pytest.mark.parametrize(
     ("path", "limit"), [(wire.PREFIX + "exchange", wire.MAX_BODY_BYTES), (SIGN_UP, 4096)]
 )
-def test_bodies_are_limited_whether_they_say_their_length_or_not(path, limit):
-    async def work(gateway, client):
-        headers = {"Content-Type": wire.MEDIA_TYPE}
-        for content in (b"x" * (limit + 1), pieces(2, limit)):
-            response = await client.request("POST", path, content=content, headers=headers)
-            assert response.status_code == 413
-            assert response.json() == {"error": f"body of more than {limit} bytes"}
-        for length in ("-1", "x", "²", "1e3"):
-            wrong = {**headers, "Content-Length": length.encode("latin-1")}
-            response = await client.request("POST", path, content=b"x", headers=wrong)
-            assert response.status_code == 413
-        within = await client.request("POST", path, content=b"x" * limit, headers=headers)
-        assert within.status_code == 400
-
-    run(work)
+async def test_bodies_are_limited_whether_they_say_their_length_or_not(path, limit, client):
+    headers = {"Content-Type": wire.MEDIA_TYPE}
+    for content in (b"x" * (limit + 1), pieces(2, limit)):
+        response = await client.request("POST", path, content=content, headers=headers)
+        assert response.status_code == 413
+        assert response.json() == {"error": f"body of more than {limit} bytes"}
+    for length in ("-1", "x", "²", "1e3"):
+        wrong = {**headers, "Content-Length": length.encode("latin-1")}
+        response = await client.request("POST", path, content=b"x", headers=wrong)
+        assert response.status_code == 413
+    within = await client.request("POST", path, content=b"x" * limit, headers=headers)
+    assert within.status_code == 400
 
 
-def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog):
-    async def work(gateway, client):
-        original = MpcNode.handle
+async def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog, gateway, client):
+    original = MpcNode.handle
 
-        def fail(node, verb, grant, body):
-            if verb != "sign":
-                return original(node, verb, grant, body)
-            raise sqlite3.OperationalError("disk I/O error in /secret/place")
+    def fail(node, verb, grant, body):
+        if verb != "sign":
+            return original(node, verb, grant, body)
+        raise sqlite3.OperationalError("disk I/O error in /secret/place")
 
-        share = await client.generate("ed25519")
-        monkeypatch.setattr(MpcNode, "handle", fail)
-        response = await client.post("sign", client.begin_sign(share)[1])
-        assert (response.status_code, response.json()) == (500, {"error": "internal error"})
-        monkeypatch.undo()
-        await client.check_works(share)
-
-    run(work)
+    share = await give_key(gateway, client, "ed25519")
+    monkeypatch.setattr(MpcNode, "handle", fail)
+    response = await client.post("sign", client.begin_sign(share)[1])
+    assert (response.status_code, response.json()) == (500, {"error": "internal error"})
+    monkeypatch.undo()
+    await client.check_works(share)
     assert "POST /mpc/v1/sign: OperationalError" in caplog.text
     assert "/secret/place" not in caplog.text
 
@@ -413,61 +349,49 @@ def test_the_server_hears_of_no_bug():
         asyncio.run(ErrorBoundary(broken)({"type": "lifespan"}, None, None))
 
 
-def test_a_caller_that_breaks_off_is_no_error(caplog):
-    async def work(gateway, client):
-        sent = []
+async def test_a_caller_that_breaks_off_is_no_error(caplog, gateway, client):
+    sent = []
 
-        async def receive():
-            return {"type": "http.disconnect"}
+    async def receive():
+        return {"type": "http.disconnect"}
 
-        async def send(message):
-            sent.append(message)
+    async def send(message):
+        sent.append(message)
 
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/mpc/v1/sign",
-            "headers": [
-                (b"authorization", b"Bearer " + client.token.encode()),
-                (b"content-type", wire.MEDIA_TYPE.encode()),
-            ],
-            "query_string": b"",
-        }
-        await gateway.app(scope, receive, send)
-
-    run(work)
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mpc/v1/sign",
+        "headers": [
+            (b"authorization", b"Bearer " + client.token.encode()),
+            (b"content-type", wire.MEDIA_TYPE.encode()),
+        ],
+        "query_string": b"",
+    }
+    await gateway.app(scope, receive, send)
     assert not caplog.records
 
 
-def test_server_timing_names_the_mpc_nodes():
-    async def work(gateway, client):
+async def test_server_timing_names_the_mpc_nodes(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    response = await client.post("sign", client.begin_sign(share, signer=3)[1])
+    names = [part.split(";")[0] for part in response.headers["server-timing"].split(", ")]
+    assert names == ["institution", "institution-link"]
+
+
+async def test_nothing_secret_is_logged(caplog, gateway, client):
+    with caplog.at_level(0):
         share = await client.generate("ed25519")
-        response = await client.post("sign", client.begin_sign(share, signer=3)[1])
-        names = [part.split(";")[0] for part in response.headers["server-timing"].split(", ")]
-        assert names == ["institution", "institution-link"]
-
-    run(work)
-
-
-def test_nothing_secret_is_logged(caplog):
-    async def work(gateway, client):
-        with caplog.at_level(0):
-            share = await client.generate("ed25519")
-            await client.recover("ed25519")
-            await client.check_retired(share)
-        return [client.token, gateway.credentials.api_secret, share.to_bytes().hex()]
-
-    secrets = run(work)
+        await client.recover("ed25519")
+        await client.check_retired(share)
+    secrets = [client.token, gateway.credentials.api_secret, share.to_bytes().hex()]
     assert not [secret for secret in secrets if secret in caplog.text]
 
 
-def test_replies_say_what_they_are():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        response = await client.post("sign", client.begin_sign(share)[1])
-        assert response.headers["content-type"] == wire.MEDIA_TYPE
-        keys = await client.request("GET", "/wallet/v1/keys")
-        assert keys.headers["content-type"] == "application/json"
-        assert json.loads(keys.content)
-
-    run(work)
+async def test_replies_say_what_they_are(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    response = await client.post("sign", client.begin_sign(share)[1])
+    assert response.headers["content-type"] == wire.MEDIA_TYPE
+    keys = await client.request("GET", "/wallet/v1/keys")
+    assert keys.headers["content-type"] == "application/json"
+    assert json.loads(keys.content)

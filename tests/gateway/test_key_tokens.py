@@ -11,19 +11,9 @@ from hypothesis import strategies as st
 
 from mpcsim.rpc import wire
 from mpcsim.rpc.tokens import TokenVerifier
-from mpcsim.service import open_gateway
 from mpcsim.vault import SecretStore
-from tests.helpers.gateway import CURVES, Client, open_with, seal
-
-
-def run(work):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_gateway()) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
+from tests.helpers.gateway import CURVES, Client, give_key, open_with, seal
+from tests.helpers.tiers import examples
 
 
 async def holder_of(client, share):
@@ -32,27 +22,25 @@ async def holder_of(client, share):
     return Client(client.http, (await client.request("GET", path)).json()["token"])
 
 
-def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it():
-    async def work(gateway, client):
-        keys = [await client.generate(curve) for curve in CURVES]
-        for share, other in (keys, reversed(keys)):
-            holder = await holder_of(client, share)
-            halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
-            opening = client.opening(share, halves)
-            await holder.ask("open", opening)
-            await holder.check_works(share)
-            party, request = client.begin_sign(other)
-            await client.ask("sign", request)
-            for verb, body, status in [
-                ("open", replace(opening, key_id=other.record.epoch), 404),
-                ("sign", client.begin_sign(other)[1], 404),
-                ("exchange", wire.Exchange(party.session_id, ()), 410),
-            ]:
-                assert (await holder.post(verb, body)).status_code == status, verb
-
-    run(work)
+async def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it(gateway, client):
+    keys = [await give_key(gateway, client, curve) for curve in CURVES]
+    for share, other in (keys, reversed(keys)):
+        holder = await holder_of(client, share)
+        halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+        opening = client.opening(share, halves)
+        await holder.ask("open", opening)
+        await holder.check_works(share)
+        party, request = client.begin_sign(other)
+        await client.ask("sign", request)
+        for verb, body, status in [
+            ("open", replace(opening, key_id=other.record.epoch), 404),
+            ("sign", client.begin_sign(other)[1], 404),
+            ("exchange", wire.Exchange(party.session_id, ()), 410),
+        ]:
+            assert (await holder.post(verb, body)).status_code == status, verb
 
 
+@examples(15)
 @given(lifetime_s=st.floats(0.01, 60), waited=st.floats(0, 0.99))
 def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited):
     """Else a stolen access token would be good for another hour a second before its end."""
@@ -78,24 +66,21 @@ def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited
 
 
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-def test_a_key_token_makes_no_key_and_retires_none(kind):
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        holder = await holder_of(client, share)
-        curve = {"generate": "secp256k1", "recover": "ed25519"}[kind]
-        begin = getattr(client, f"begin_{kind}")
-        for verb, body in [
-            ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
-            ("recover", wire.Recover(os.urandom(32), "ed25519")),
-        ]:
-            assert (await holder.post(verb, body)).status_code == 404, verb
-        assert not gateway.gateway.sessions._sessions
-        session_id, made = await begin(curve)
-        activation = wire.Activate(session_id, made.record.epoch)
-        assert (await holder.post("activate", activation)).status_code == 404
-        exchange = wire.Exchange(session_id, ())
-        assert (await holder.post("exchange", exchange)).status_code == 410
-        await client.activate(session_id, made)
-        await client.check_works(made)
-
-    run(work)
+async def test_a_key_token_makes_no_key_and_retires_none(kind, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    holder = await holder_of(client, share)
+    curve = {"generate": "secp256k1", "recover": "ed25519"}[kind]
+    begin = getattr(client, f"begin_{kind}")
+    for verb, body in [
+        ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
+        ("recover", wire.Recover(os.urandom(32), "ed25519")),
+    ]:
+        assert (await holder.post(verb, body)).status_code == 404, verb
+    assert not gateway.gateway.sessions._sessions
+    session_id, made = await begin(curve)
+    activation = wire.Activate(session_id, made.record.epoch)
+    assert (await holder.post("activate", activation)).status_code == 404
+    exchange = wire.Exchange(session_id, ())
+    assert (await holder.post("exchange", exchange)).status_code == 410
+    await client.activate(session_id, made)
+    await client.check_works(made)

@@ -4,7 +4,7 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
@@ -13,6 +13,7 @@ from mpcsim.gateway.limits import Limit, Rate
 from mpcsim.rpc.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
 from node.local import LocalService
 from node.settings import Settings
+from tests.helpers.tiers import examples
 from tests.node.wallets import CHEAP, PASSWORD
 
 HASH = "00" * 32
@@ -61,7 +62,7 @@ def test_who_waits_as_long_as_told_is_served():
             assert refused(limit, "alice") is None
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     st.integers(1, 5),
     st.sampled_from((0.25, 1.0, 60.0)),

@@ -1,7 +1,6 @@
 """An MPC node that says what is not so: that is its own failure, and gains it no turn."""
 
 import asyncio
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -13,27 +12,16 @@ from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     MESSAGE,
     Client,
-    Clock,
     Failed,
     check_signature,
     envelopes,
     feed,
-    open_with,
+    give_key,
     seal,
     sends,
 )
 
 BUSY = (409, "a signing session for this key is in progress")
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def lie(gateway, party, verb, change):
@@ -76,54 +64,44 @@ async def begun(client, share):
     return party, sends(feed(party, mail))
 
 
-def test_a_turn_is_not_over_before_the_client_has_come_back():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        done_already(gateway)
-        party, messages = await begun(client, share)
-        for _ in range(3):
-            assert await refusal(client.sign(share)) == BUSY
-        feed(party, await client.exchange(party.session_id, messages))
-        check_signature(share, MESSAGE, party.outcome.result)
-        await client.sign(share)  # at once
-        assert not gateway.gateway.sessions._sessions
-
-    run(work)
-
-
-def test_who_waits_for_a_turn_waits_until_the_client_has_come_back():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        done_already(gateway)
-        party, messages = await begun(client, share)
-        others = [asyncio.create_task(client.sign(share)) for _ in range(3)]
-        while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 3:
-            await asyncio.sleep(0)
-        assert len(gateway.gateway.sessions._sessions) == 1
-        feed(party, await client.exchange(party.session_id, messages))
-        check_signature(share, MESSAGE, party.outcome.result)
-        await asyncio.gather(*others)
-        assert not gateway.gateway.sessions._sessions
-
-    run(work, queue=3)
-
-
-def test_a_client_who_does_not_come_back_gives_up_the_turn_as_ever():
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        done_already(gateway)
-        party, messages = await begun(client, share)
-        clock.now += LEASE_S - 0.01
+async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    done_already(gateway)
+    party, messages = await begun(client, share)
+    for _ in range(3):
         assert await refusal(client.sign(share)) == BUSY
-        clock.now += 0.01
-        await client.sign(share)
-        gone = (410, "no such session, or it has expired")
-        assert await refusal(client.exchange(party.session_id, messages)) == gone
-        assert not gateway.gateway.sessions._sessions
+    feed(party, await client.exchange(party.session_id, messages))
+    check_signature(share, MESSAGE, party.outcome.result)
+    await client.sign(share)  # at once
+    assert not gateway.gateway.sessions._sessions
 
-    run(work, clock=clock)
+
+@pytest.mark.options(queue=3)
+async def test_who_waits_for_a_turn_waits_until_the_client_has_come_back(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    done_already(gateway)
+    party, messages = await begun(client, share)
+    others = [asyncio.create_task(client.sign(share)) for _ in range(3)]
+    while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 3:
+        await asyncio.sleep(0)
+    assert len(gateway.gateway.sessions._sessions) == 1
+    feed(party, await client.exchange(party.session_id, messages))
+    check_signature(share, MESSAGE, party.outcome.result)
+    await asyncio.gather(*others)
+    assert not gateway.gateway.sessions._sessions
+
+
+async def test_a_client_who_does_not_come_back_gives_up_the_turn_as_ever(clock, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    done_already(gateway)
+    party, messages = await begun(client, share)
+    clock.now += LEASE_S - 0.01
+    assert await refusal(client.sign(share)) == BUSY
+    clock.now += 0.01
+    await client.sign(share)
+    gone = (410, "no such session, or it has expired")
+    assert await refusal(client.exchange(party.session_id, messages)) == gone
+    assert not gateway.gateway.sessions._sessions
 
 
 # ---------------------------------------------------------------------- what is no answer
@@ -133,9 +111,9 @@ GARBAGE = (b"", b"?", bytes(200))
 
 async def asked(gateway, client, verb):
     """Have the gateway ask both MPC nodes for something; it is refused."""
-    share = await client.generate("ed25519")
+    share = await give_key(gateway, client, "ed25519")
     halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
-    signing = await client.generate("secp256k1") if verb == "exchange" else share
+    signing = await give_key(gateway, client, "secp256k1") if verb == "exchange" else share
 
     async def work():
         match verb:
@@ -144,7 +122,7 @@ async def asked(gateway, client, verb):
             case "recover":
                 await client.recover("ed25519")
             case "generate" | "standing":
-                await client.generate("secp256k1")
+                await Client.of(gateway, "bob").generate("ed25519")
             case _:
                 await client.sign(signing)
 
@@ -154,22 +132,21 @@ async def asked(gateway, client, verb):
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=len)
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
-def test_an_answer_that_is_none_is_the_mpc_nodes_failure(verb, garbage, caplog):
-    async def work(gateway, client):
-        asking = await asked(gateway, client, verb)
-        lie(gateway, OPERATOR, verb, lambda reply: garbage)
-        with pytest.raises(Failed) as failed:
-            await asking()
-        assert failed.value.status == 502
-        assert failed.value.response.json() == {
-            "error": "the operator's MPC node answers something else than it was asked",
-            "party": OPERATOR,
-        }
-        be_honest(gateway)
-        if verb != "standing":
-            await asking()  # nothing is left behind
-
-    run(work)
+async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
+    verb, garbage, caplog, gateway, client
+):
+    asking = await asked(gateway, client, verb)
+    lie(gateway, OPERATOR, verb, lambda reply: garbage)
+    with pytest.raises(Failed) as failed:
+        await asking()
+    assert failed.value.status == 502
+    assert failed.value.response.json() == {
+        "error": "the operator's MPC node answers something else than it was asked",
+        "party": OPERATOR,
+    }
+    be_honest(gateway)
+    if verb != "standing":
+        await asking()  # nothing is left behind
 
 
 def forged(**header):
@@ -202,15 +179,12 @@ def no_envelope(reply):
         flooding,
     ],
 )
-def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change):
-    async def work(gateway, client):
-        asking = await asked(gateway, client, verb)
-        lie(gateway, OPERATOR, verb, change)
-        assert await refusal(asking()) == (
-            502,
-            "the operator's MPC node answers something else than it was asked",
-        )
-        be_honest(gateway)
-        await asking()
-
-    run(work)
+async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, gateway, client):
+    asking = await asked(gateway, client, verb)
+    lie(gateway, OPERATOR, verb, change)
+    assert await refusal(asking()) == (
+        502,
+        "the operator's MPC node answers something else than it was asked",
+    )
+    be_honest(gateway)
+    await asking()

@@ -6,7 +6,7 @@ import os
 from contextlib import closing, suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
@@ -19,8 +19,9 @@ from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
 from mpcsim.service import GatewayOptions
 from mpcsim.sim.network.topology import Network
 from node.local import LocalService
-from tests.gateway.test_sessions import nothing_open, refusal, run
-from tests.helpers.gateway import Client, Clock, Failed, open_with, reopen
+from tests.gateway.test_sessions import nothing_open, refusal
+from tests.helpers.gateway import Client, Failed, open_with, reopen
+from tests.helpers.tiers import examples
 from tests.node.wallets import CHEAP
 
 TOO_MANY = (429, str(too_many_makings(1)))
@@ -61,7 +62,7 @@ ACTIONS = (*["take"] * 5, "leave", "leave", "late", "cancel", "gone")
     st.lists(st.sampled_from(ACTIONS), min_size=8, max_size=30),
     st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@examples(100)
 def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, actions, data):
     """Beside a model: those who hold, and those who wait, in order."""
 
@@ -136,9 +137,9 @@ def test_a_place_that_comes_as_patience_ends_is_passed_on():
 # ---------------------------------------------------------------------- at the gateway
 
 
-@pytest.mark.parametrize("limit", [1, 2])
-def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, limit):
-    asked, begun, most = [], [], [0]
+@pytest.mark.parametrize("making_limit", [1, 2])
+async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, making_limit, gateway):
+    asked, begun, most = [], [], 0
     original, join = Link.call, Sessions._take_part
 
     async def joining(sessions, asking, leave):
@@ -146,200 +147,169 @@ def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, limit):
         return await join(sessions, asking, leave)
 
     async def call(link, scope, *arguments, **options):
+        nonlocal most
         if scope.verb in ("generate", "recover") and link.port.me == 2:
             begun.append(scope.user_id)
-        most[0] = max(most[0], under_way(gateway_of[0]))
+        most = max(most, under_way(gateway))
         return await original(link, scope, *arguments, **options)
 
-    gateway_of = []
-
-    async def work(gateway, client):
-        gateway_of.append(gateway)
-        users = [Client.of(gateway, f"user {n}") for n in range(5)]
-        monkeypatch.setattr(Link, "call", call)
-        monkeypatch.setattr(Sessions, "_take_part", joining)
-        for makings in ("generate", "recover"):
-            asked.clear()
-            begun.clear()
-            most[0] = 0
-            await asyncio.gather(*(getattr(user, makings)("ed25519") for user in users))
-            assert len(set(asked)) == 5
-            assert begun == asked
-            assert most[0] == limit
-        assert nothing_open(gateway)
-
-    run(work, making_limit=limit)
+    users = [Client.of(gateway, f"user {n}") for n in range(5)]
+    monkeypatch.setattr(Link, "call", call)
+    monkeypatch.setattr(Sessions, "_take_part", joining)
+    for makings in ("generate", "recover"):
+        asked.clear()
+        begun.clear()
+        most = 0
+        await asyncio.gather(*(getattr(user, makings)("ed25519") for user in users))
+        assert len(set(asked)) == 5
+        assert begun == asked
+        assert most == making_limit
+    assert nothing_open(gateway)
 
 
-def test_without_a_limit_nobody_waits():
-    async def work(gateway, client):
-        begun = [await Client.of(gateway, f"user {n}").begin_generate("ed25519") for n in range(12)]
-        assert under_way(gateway) == len(begun) == 12
-
-    run(work)
+async def test_without_a_limit_nobody_waits(gateway):
+    begun = [await Client.of(gateway, f"user {n}").begin_generate("ed25519") for n in range(12)]
+    assert under_way(gateway) == len(begun) == 12
 
 
-def test_signing_waits_for_none_of_it():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        other = await client.generate("secp256k1")
-        begun = await client.begin_recover("ed25519")
-        late = asyncio.create_task(client.recover("secp256k1"))
-        await until(lambda: waiting(gateway) == 1)
-        for key in (share, other, share):
-            await client.sign(key)
-        assert not late.done()
-        assert under_way(gateway) == 1
-        await client.activate(*begun)
-        await client.check_works(await late)
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1)
+@pytest.mark.options(making_limit=1)
+async def test_signing_waits_for_none_of_it(gateway, client):
+    share = await client.generate("ed25519")
+    other = await client.generate("secp256k1")
+    begun = await client.begin_recover("ed25519")
+    late = asyncio.create_task(client.recover("secp256k1"))
+    await until(lambda: waiting(gateway) == 1)
+    for key in (share, other, share):
+        await client.sign(key)
+    assert not late.done()
+    assert under_way(gateway) == 1
+    await client.activate(*begun)
+    await client.check_works(await late)
+    assert nothing_open(gateway)
 
 
-def test_one_user_waits_once_for_a_key():
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        bob, again = Client.of(gateway, "bob"), Client.of(gateway, "bob")
-        first = asyncio.create_task(bob.generate("ed25519"))
-        await until(lambda: waiting(gateway) == 1)
-        said = await refusal(again.generate("ed25519"))
-        assert said == (409, "a generation for this key is in progress")
-        await client.activate(*begun)
-        await bob.check_works(await first)
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1)
+@pytest.mark.options(making_limit=1)
+async def test_one_user_waits_once_for_a_key(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    bob, again = Client.of(gateway, "bob"), Client.of(gateway, "bob")
+    first = asyncio.create_task(bob.generate("ed25519"))
+    await until(lambda: waiting(gateway) == 1)
+    said = await refusal(again.generate("ed25519"))
+    assert said == (409, "a generation for this key is in progress")
+    await client.activate(*begun)
+    await bob.check_works(await first)
+    assert nothing_open(gateway)
 
 
-def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again():
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
-        first = asyncio.create_task(bob.generate("ed25519"))
-        await until(lambda: waiting(gateway) == 1)
-        with pytest.raises(Failed) as failed:
-            await carol.generate("ed25519")
-        assert (failed.value.status, failed.value.error) == TOO_MANY
-        assert failed.value.response.headers["Retry-After"] == "10"
-        assert not first.done()
-        await client.activate(*begun)
-        await first
-        await carol.check_works(await carol.generate("ed25519"))
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1, making_queue=1)
+@pytest.mark.options(making_limit=1, making_queue=1)
+async def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
+    first = asyncio.create_task(bob.generate("ed25519"))
+    await until(lambda: waiting(gateway) == 1)
+    with pytest.raises(Failed) as failed:
+        await carol.generate("ed25519")
+    assert (failed.value.status, failed.value.error) == TOO_MANY
+    assert failed.value.response.headers["Retry-After"] == "10"
+    assert not first.done()
+    await client.activate(*begun)
+    await first
+    await carol.check_works(await carol.generate("ed25519"))
+    assert nothing_open(gateway)
 
 
-def test_who_waits_too_long_is_refused_and_leaves_the_line():
-    async def work(gateway, client):
-        old = await client.generate("ed25519")
-        begun = await Client.of(gateway, "bob").begin_generate("ed25519")
-        with pytest.raises(Failed) as failed:
-            await client.recover("ed25519")
-        assert (failed.value.status, failed.value.error) == TOO_MANY
-        assert failed.value.response.headers["Retry-After"] == "1"
-        assert waiting(gateway) == 0
-        await client.check_works(old)
-        await Client.of(gateway, "bob").activate(*begun)
+@pytest.mark.options(making_limit=1, making_wait_s=0.05)
+async def test_who_waits_too_long_is_refused_and_leaves_the_line(gateway, client):
+    old = await client.generate("ed25519")
+    begun = await Client.of(gateway, "bob").begin_generate("ed25519")
+    with pytest.raises(Failed) as failed:
         await client.recover("ed25519")
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1, making_wait_s=0.05)
-
-
-def test_a_cancelled_call_leaves_the_line():
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
-        calls = []
-        for user in (bob, carol):
-            calls.append(asyncio.create_task(user.generate("ed25519")))
-            await until(lambda: waiting(gateway) == len(calls))
-        calls[0].cancel()
-        await until(lambda: waiting(gateway) == 1)
-        await client.activate(*begun)
-        await carol.check_works(await calls[1])
-        assert calls[0].cancelled()
-        await bob.check_works(await bob.generate("ed25519"))  # and the key is free
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1)
+    assert (failed.value.status, failed.value.error) == TOO_MANY
+    assert failed.value.response.headers["Retry-After"] == "1"
+    assert waiting(gateway) == 0
+    await client.check_works(old)
+    await Client.of(gateway, "bob").activate(*begun)
+    await client.recover("ed25519")
+    assert nothing_open(gateway)
 
 
-def test_who_hangs_up_leaves_the_line_and_nothing_begins():
+@pytest.mark.options(making_limit=1)
+async def test_a_cancelled_call_leaves_the_line(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
+    calls = []
+    for user in (bob, carol):
+        calls.append(asyncio.create_task(user.generate("ed25519")))
+        await until(lambda: waiting(gateway) == len(calls))
+    calls[0].cancel()
+    await until(lambda: waiting(gateway) == 1)
+    await client.activate(*begun)
+    await carol.check_works(await calls[1])
+    assert calls[0].cancelled()
+    await bob.check_works(await bob.generate("ed25519"))  # and the key is free
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1, making_wait_s=1000)
+async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
     """A handler is not cancelled when its caller goes away; this one takes note of it."""
-
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        bob = Client.of(gateway, "bob")
-        transport = AsgiTransport(gateway.app, Limits(total_s=0.05))
-        body = wire.Generate(os.urandom(32), "ed25519", ()).to_bytes()
-        with pytest.raises(TooLate):
-            await transport.request("POST", wire.PREFIX + "generate", token=bob.token, body=body)
-        async with asyncio.timeout(20):
-            await transport.close()
-        assert waiting(gateway) == 0
-        assert under_way(gateway) == 1
-        await client.activate(*begun)
-        assert nothing_open(gateway)
-        await bob.generate("ed25519")
-
-    run(work, making_limit=1, making_wait_s=1000)
+    begun = await client.begin_generate("ed25519")
+    bob = Client.of(gateway, "bob")
+    transport = AsgiTransport(gateway.app, Limits(total_s=0.05))
+    body = wire.Generate(os.urandom(32), "ed25519", ()).to_bytes()
+    with pytest.raises(TooLate):
+        await transport.request("POST", wire.PREFIX + "generate", token=bob.token, body=body)
+    async with asyncio.timeout(20):
+        await transport.close()
+    assert waiting(gateway) == 0
+    assert under_way(gateway) == 1
+    await client.activate(*begun)
+    assert nothing_open(gateway)
+    await bob.generate("ed25519")
 
 
-def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires():
-    async def work(gateway, client):
-        late = await client.begin_generate("ed25519")
-        bob = Client.of(gateway, "bob")
-        await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
-        assert (await refusal(client.activate(*late)))[0] == 410
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1, making_s=0.3)
+@pytest.mark.options(making_limit=1, making_s=0.3)
+async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(gateway, client):
+    late = await client.begin_generate("ed25519")
+    bob = Client.of(gateway, "bob")
+    await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
+    assert (await refusal(client.activate(*late)))[0] == 410
+    assert nothing_open(gateway)
 
 
-def test_whoever_takes_the_place_of_a_silent_caller_takes_it_here_too():
-    clock = Clock()
-
-    async def work(gateway, client):
-        await client.begin_generate("ed25519")
-        clock.now += 10
-        begun = await client.begin_generate("ed25519")
-        assert under_way(gateway) == 1
-        await client.activate(*begun)
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1, making_wait_s=0.05, clock=clock)
+@pytest.mark.options(making_limit=1, making_wait_s=0.05)
+async def test_whoever_takes_the_place_of_a_silent_caller_takes_it_here_too(clock, gateway, client):
+    await client.begin_generate("ed25519")
+    clock.now += 10
+    begun = await client.begin_generate("ed25519")
+    assert under_way(gateway) == 1
+    await client.activate(*begun)
+    assert nothing_open(gateway)
 
 
-def test_a_making_that_fails_gives_up_its_place():
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        gateway.links[3].down = True
-        for making in (client.recover, client.recover):
-            assert (await refusal(making("ed25519")))[0] == 503
-        gateway.links[3].down = False
-        await client.recover("ed25519")
-        assert nothing_open(gateway)
-
-    run(work, making_limit=1, making_wait_s=0.05)
+@pytest.mark.options(making_limit=1, making_wait_s=0.05)
+async def test_a_making_that_fails_gives_up_its_place(gateway, client):
+    await client.generate("ed25519")
+    gateway.links[3].down = True
+    for making in (client.recover, client.recover):
+        assert (await refusal(making("ed25519")))[0] == 503
+    gateway.links[3].down = False
+    await client.recover("ed25519")
+    assert nothing_open(gateway)
 
 
-def test_the_link_is_cut_while_one_waits_and_its_turn_comes_to_nothing():
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        bob = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
-        await until(lambda: waiting(gateway) == 1)
-        gateway.links[3].down = True
-        assert (await refusal(client.activate(*begun)))[0] == 503
-        assert (await refusal(bob))[0] == 503
-        gateway.links[3].down = False
-        await Client.of(gateway, "bob").generate("ed25519")
-        assert not under_way(gateway)
-        assert not gateway.gateway.sessions._makings.taken(None)
-
-    run(work, making_limit=1)
+@pytest.mark.options(making_limit=1)
+async def test_the_link_is_cut_while_one_waits_and_its_turn_comes_to_nothing(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    bob = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
+    await until(lambda: waiting(gateway) == 1)
+    gateway.links[3].down = True
+    assert (await refusal(client.activate(*begun)))[0] == 503
+    assert (await refusal(bob))[0] == 503
+    gateway.links[3].down = False
+    await Client.of(gateway, "bob").generate("ed25519")
+    assert not under_way(gateway)
+    assert not gateway.gateway.sessions._makings.taken(None)
 
 
 def test_after_a_restart_all_places_are_free(tmp_path):

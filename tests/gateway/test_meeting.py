@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import closing
 
 import pytest
 
@@ -14,7 +13,6 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import LinkFailed, Refused
 from mpcsim.rpc.statements import SealKeyStatement
-from mpcsim.service import open_gateway
 from tests.helpers.gateway import (
     Client,
     Clock,
@@ -22,18 +20,11 @@ from tests.helpers.gateway import (
     check_signature,
     delivered,
     feed,
+    give_key,
     sends,
     shares_of,
 )
 from tests.helpers.processes import PATIENCE_S
-
-
-def run(work):
-    async def whole():
-        with closing(open_gateway()) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    asyncio.run(whole())
 
 
 def anew(gateway, clock):
@@ -71,197 +62,182 @@ async def refused(making, text, party):
 
 @pytest.mark.parametrize("kind", range(2))
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_stranger_at_the_start_is_refused_and_forgotten(party, kind, caplog):
+async def test_a_stranger_at_the_start_is_refused_and_forgotten(
+    party, kind, caplog, gateway, client
+):
     """A gateway is started anew, and one MPC node says once that it is somebody else."""
+
     clock = Clock()
 
-    async def work(gateway, client):
-        share, node = await client.generate("ed25519"), gateway.links[party].node
-        true, (false, text) = node.hello(), strange(node)[kind]
-        node._hello = false
-        await anew(gateway, clock).hold()
-        assert caplog.messages == [text]
-        for _ in range(2):  # it is asked again, and said once
-            clock.now += 1
-            await refused(client.generate("secp256k1"), text, party)
-            await refused(client.recover("ed25519"), text, party)
-        assert caplog.messages == [text]
-        await client.check_works(share)  # without the other MPC node
-        node._hello = true
+    share, node = await give_key(gateway, client, "ed25519"), gateway.links[party].node
+    true, (false, text) = node.hello(), strange(node)[kind]
+    node._hello = false
+    await anew(gateway, clock).hold()
+    assert caplog.messages == [text]
+    for _ in range(2):  # it is asked again, and said once
         clock.now += 1
-        await client.check_works(await client.recover("ed25519"))
-        await client.check_works(await client.generate("secp256k1"))
-
-    run(work)
+        await refused(client.generate("secp256k1"), text, party)
+        await refused(client.recover("ed25519"), text, party)
+    assert caplog.messages == [text]
+    await client.check_works(share)  # without the other MPC node
+    node._hello = true
+    clock.now += 1
+    await client.check_works(await client.recover("ed25519"))
+    bob = Client.of(gateway, "bob")
+    await bob.check_works(await bob.generate("ed25519"))
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party):
+async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, gateway, client):
     """One MPC node says once, to a REST node that asks, that it is somebody else."""
-
-    async def work(gateway, client):
-        bob, node = Client.of(gateway, "bob"), gateway.links[party].node
-        share = await client.generate("ed25519")
-        theirs = await bob.generate("secp256k1")
-        signing, request = bob.begin_sign(theirs, signer=party)
-        mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
-        session_id, new = await client.begin_recover("ed25519")
-        true, (false, _) = node.hello(), strange(node)[0]
-        node._hello = false
-        assert (await client.request("GET", "/mpc/v1/nodes")).is_success
-        node._hello = true
-        # Both that are under way come to their end, and others begin.
-        messages = sends(feed(signing, mail))
-        feed(signing, await bob.exchange(request.session_id, messages))
-        check_signature(theirs, request.message, signing.outcome.result)
-        await client.activate(session_id, new)
-        assert new.public_key == share.public_key
-        await client.check_works(new)
-        await bob.check_works(await bob.recover("secp256k1"))
-
-    run(work)
+    bob, node = Client.of(gateway, "bob"), gateway.links[party].node
+    share = await give_key(gateway, client, "ed25519")
+    theirs = await give_key(gateway, bob, "secp256k1")
+    signing, request = bob.begin_sign(theirs, signer=party)
+    mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
+    session_id, new = await client.begin_recover("ed25519")
+    true, (false, _) = node.hello(), strange(node)[0]
+    node._hello = false
+    assert (await client.request("GET", "/mpc/v1/nodes")).is_success
+    node._hello = true
+    # Both that are under way come to their end, and others begin.
+    messages = sends(feed(signing, mail))
+    feed(signing, await bob.exchange(request.session_id, messages))
+    check_signature(theirs, request.message, signing.outcome.result)
+    await client.activate(session_id, new)
+    assert new.public_key == share.public_key
+    await client.check_works(new)
+    await bob.check_works(await bob.recover("secp256k1"))
 
 
-def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch):
+async def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch, gateway, client):
     monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
 
-    async def work(gateway, client):
-        share, node = await client.generate("ed25519"), gateway.links[OPERATOR].node
-        body = await client.suspension(share)
-        true, (false, _) = node.hello(), strange(node)[0]
-        node._hello = false
-        assert (await client.request("GET", "/mpc/v1/nodes")).is_success
-        node._hello = true
-        await client.ask("suspend", body)
-        async with asyncio.timeout(10):
-            await delivered(gateway)
-
-    run(work)
+    share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
+    body = await client.suspension(share)
+    true, (false, _) = node.hello(), strange(node)[0]
+    node._hello = false
+    assert (await client.request("GET", "/mpc/v1/nodes")).is_success
+    node._hello = true
+    await client.ask("suspend", body)
+    async with asyncio.timeout(10):
+        await delivered(gateway)
 
 
 @pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
-def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(verb, monkeypatch):
+async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
+    verb, monkeypatch, gateway, client
+):
     monkeypatch.setattr("mpcsim.gateway.meeting.PATIENCE_S", -1.0)
     clock = Clock()
 
-    async def work(gateway, client):
-        share, node = await client.generate("ed25519"), gateway.links[OPERATOR].node
-        node._store._database._writer.execute("UPDATE shares SET state = 'voted'")
-        honest = node.handle
+    share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
+    node._store._database._writer.execute("UPDATE shares SET state = 'voted'")
+    honest = node.handle
 
-        def handle(asked, *rest):
-            if asked == verb:
-                raise Refused(409, "not now")
-            return honest(asked, *rest)
+    def handle(asked, *rest):
+        if asked == verb:
+            raise Refused(409, "not now")
+        return honest(asked, *rest)
 
-        node.handle = handle
-        meeting = anew(gateway, clock)
-        await meeting.begin()
-        node.handle = honest
-        node._store._database._writer.execute("UPDATE shares SET state = 'active'")
-        clock.now += 1
-        await client.check_works(share)
-        assert meeting._over
-        await meeting.stop()
-
-    run(work)
+    node.handle = handle
+    meeting = anew(gateway, clock)
+    await meeting.begin()
+    node.handle = honest
+    node._store._database._writer.execute("UPDATE shares SET state = 'active'")
+    clock.now += 1
+    await client.check_works(share)
+    assert meeting._over
+    await meeting.stop()
 
 
-def test_sessions_of_an_earlier_run_keep_nobody_from_a_key():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        before = shares_of(gateway)
-        await client.post("sign", client.begin_sign(share)[1])
-        await client.begin_recover("secp256k1")
-        nodes = [gateway.links[party].node for party in MPC_NODES]
-        assert all(node._sessions for node in nodes)
-        assert shares_of(gateway) != before
-        await anew(gateway, Clock()).hold()
-        assert not any(node._sessions or node._busy for node in nodes)
-        assert shares_of(gateway) == before
-
-    run(work)
+async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    before = shares_of(gateway)
+    await client.post("sign", client.begin_sign(share)[1])
+    await client.begin_recover("secp256k1")
+    nodes = [gateway.links[party].node for party in MPC_NODES]
+    assert all(node._sessions for node in nodes)
+    assert shares_of(gateway) != before
+    await anew(gateway, Clock()).hold()
+    assert not any(node._sessions or node._busy for node in nodes)
+    assert shares_of(gateway) == before
 
 
-def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog):
+async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, gateway, client):
     caplog.set_level(logging.INFO, "mpcsim.gateway.meeting")
     clock = Clock()
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        meeting = anew(gateway, clock)
-        for link in gateway.links.values():
-            link._hello = None
-        gateway.links[INSTITUTION].down = True
-        with pytest.raises(LinkFailed):
-            await meeting.hold()
-        tried = []
-        hello = gateway.links[OPERATOR].port.hello
+    share = await give_key(gateway, client, "secp256k1")
+    meeting = anew(gateway, clock)
+    for link in gateway.links.values():
+        link._hello = None
+    gateway.links[INSTITUTION].down = True
+    with pytest.raises(LinkFailed):
+        await meeting.hold()
+    tried = []
+    hello = gateway.links[OPERATOR].port.hello
 
-        async def asked():
-            tried.append(clock())
-            return await hello()
+    async def asked():
+        tried.append(clock())
+        return await hello()
 
-        gateway.links[OPERATOR].port.hello = asked
-        for _ in range(3):  # nothing is asked more than once a second
-            gateway.links[OPERATOR]._hello = None
-            await meeting.attend()
-        assert len(tried) == 1
-        gateway.links[INSTITUTION].down = False
-        clock.now += 1
-        await client.check_works(share)  # which attends to it
-        assert caplog.messages.count("both MPC nodes have been reached") == 1
-        _, request = client.begin_sign(share)
-        clock.now += 10
-        assert (await client.post("sign", request)).is_success
+    gateway.links[OPERATOR].port.hello = asked
+    for _ in range(3):  # nothing is asked more than once a second
+        gateway.links[OPERATOR]._hello = None
         await meeting.attend()
-        assert gateway.links[OPERATOR].node._sessions
-
-    run(work)
+    assert len(tried) == 1
+    gateway.links[INSTITUTION].down = False
+    clock.now += 1
+    await client.check_works(share)  # which attends to it
+    assert caplog.messages.count("both MPC nodes have been reached") == 1
+    _, request = client.begin_sign(share)
+    clock.now += 10
+    assert (await client.post("sign", request)).is_success
+    await meeting.attend()
+    assert gateway.links[OPERATOR].node._sessions
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_it_takes_place_even_if_nobody_asks_for_anything(monkeypatch, caplog, comes_back):
+async def test_it_takes_place_even_if_nobody_asks_for_anything(
+    monkeypatch, caplog, comes_back, gateway, client
+):
     caplog.set_level(logging.INFO, "mpcsim.gateway.meeting")
     monkeypatch.setattr("mpcsim.gateway.meeting.PATIENCE_S", -1)
     monkeypatch.setattr("mpcsim.gateway.meeting.AGAIN_S", 0.001)
 
-    async def work(gateway, client):
-        await client.generate("secp256k1")
-        link = gateway.links[INSTITUTION]
-        meeting = anew(gateway, asyncio.get_running_loop().time)
-        link._hello, link.down = None, True
-        others = asyncio.all_tasks()
-        async with asyncio.timeout(PATIENCE_S):
-            await meeting.begin()
-            assert "what the start has to see to waits until it can" in caplog.text
-            link.down = not comes_back
-            await asyncio.sleep(0.01)
-            while comes_back and "both MPC nodes have been reached" not in caplog.messages:
-                await asyncio.sleep(0.001)
-            await meeting.stop()
-        assert asyncio.all_tasks() == others
-
-    run(work)
+    await give_key(gateway, client, "secp256k1")
+    link = gateway.links[INSTITUTION]
+    meeting = anew(gateway, asyncio.get_running_loop().time)
+    link._hello, link.down = None, True
+    others = asyncio.all_tasks()
+    async with asyncio.timeout(PATIENCE_S):
+        await meeting.begin()
+        assert "what the start has to see to waits until it can" in caplog.text
+        link.down = not comes_back
+        await asyncio.sleep(0.01)
+        while comes_back and "both MPC nodes have been reached" not in caplog.messages:
+            await asyncio.sleep(0.001)
+        await meeting.stop()
+    assert asyncio.all_tasks() == others
 
 
-def test_what_fails_after_the_introduction_does_not_end_sessions_again(monkeypatch):
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        meeting = anew(gateway, Clock())
-        left = [LinkFailed(503, "gone", OPERATOR)]
-        resolve = gateway.gateway.activation.resolve_at_start
+async def test_what_fails_after_the_introduction_does_not_end_sessions_again(
+    monkeypatch, gateway, client
+):
+    share = await give_key(gateway, client, "secp256k1")
+    meeting = anew(gateway, Clock())
+    left = [LinkFailed(503, "gone", OPERATOR)]
+    resolve = gateway.gateway.activation.resolve_at_start
 
-        async def failing():
-            if left:
-                raise left.pop()
-            await resolve()
+    async def failing():
+        if left:
+            raise left.pop()
+        await resolve()
 
-        monkeypatch.setattr(gateway.gateway.activation, "resolve_at_start", failing)
-        with pytest.raises(LinkFailed):
-            await meeting.hold()
-        await client.post("sign", client.begin_sign(share)[1])
+    monkeypatch.setattr(gateway.gateway.activation, "resolve_at_start", failing)
+    with pytest.raises(LinkFailed):
         await meeting.hold()
-        assert gateway.links[OPERATOR].node._sessions
-
-    run(work)
+    await client.post("sign", client.begin_sign(share)[1])
+    await meeting.hold()
+    assert gateway.links[OPERATOR].node._sessions

@@ -21,6 +21,7 @@ from tests.helpers.gateway import (
     Failed,
     Stuck,
     feed,
+    give_key,
     open_with,
     reopen,
     sends,
@@ -45,63 +46,57 @@ def nodes_share(gateway, party, key_id):
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_old_and_new_shares_do_not_combine(curve):
+async def test_old_and_new_shares_do_not_combine(curve, gateway, client):
     """Whoever has kept the old shares gains nothing by a new one."""
+
     protocol = ecdsa if curve == "secp256k1" else frost
 
-    async def work(gateway, client):
-        old = await client.generate(curve)
-        old_nodes = [nodes_share(gateway, party, old.record.epoch.hex()) for party in MPC_NODES]
-        new = await client.recover(curve)
-        assert new.public_key == old.public_key
-        assert new.secret_share != old.secret_share
-        for was in old_nodes:
-            now = nodes_share(gateway, was.identifier, new.record.epoch.hex())
-            assert now.secret_share != was.secret_share
-            pairs = [(old, now), (new, was)]
-            for mine, theirs in pairs:
-                signers = (CLIENT, was.identifier)
-                outcomes = run_parties(
-                    protocol.party(protocol.setup(share, signers, MESSAGE), session_id=bytes(32))
-                    for share in (mine, theirs)
-                )
-                assert not any(hasattr(outcome, "result") for outcome in outcomes.values())
-                # Not by force either: the points of two polynomials do not give the key.
-                forced = replace(mine.record, public_shares=theirs.record.public_shares)
-                assert forced.public_shares[CLIENT] != mine.group.base(mine.secret_share)
-
-    run(work)
+    old = await give_key(gateway, client, curve)
+    old_nodes = [nodes_share(gateway, party, old.record.epoch.hex()) for party in MPC_NODES]
+    new = await client.recover(curve)
+    assert new.public_key == old.public_key
+    assert new.secret_share != old.secret_share
+    for was in old_nodes:
+        now = nodes_share(gateway, was.identifier, new.record.epoch.hex())
+        assert now.secret_share != was.secret_share
+        pairs = [(old, now), (new, was)]
+        for mine, theirs in pairs:
+            signers = (CLIENT, was.identifier)
+            outcomes = run_parties(
+                protocol.party(protocol.setup(share, signers, MESSAGE), session_id=bytes(32))
+                for share in (mine, theirs)
+            )
+            assert not any(hasattr(outcome, "result") for outcome in outcomes.values())
+            # Not by force either: the points of two polynomials do not give the key.
+            forced = replace(mine.record, public_shares=theirs.record.public_shares)
+            assert forced.public_shares[CLIENT] != mine.group.base(mine.secret_share)
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-def test_a_signing_session_open_during_an_activation_is_ended(signer):
-    async def work(gateway, client):
-        old = await client.generate("secp256k1")
-        party, request = client.begin_sign(old, signer=signer)
-        mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-        outputs = feed(party, mail)
-        new = await client.recover("secp256k1")
-        with pytest.raises(Failed) as failed:
-            await client.exchange(party.session_id, sends(outputs))
-        assert failed.value.status == 410
-        assert party.outcome is None
-        await client.check_works(new)
-
-    run(work)
+async def test_a_signing_session_open_during_an_activation_is_ended(signer, gateway, client):
+    old = await give_key(gateway, client, "secp256k1")
+    party, request = client.begin_sign(old, signer=signer)
+    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
+    outputs = feed(party, mail)
+    new = await client.recover("secp256k1")
+    with pytest.raises(Failed) as failed:
+        await client.exchange(party.session_id, sends(outputs))
+    assert failed.value.status == 410
+    assert party.outcome is None
+    await client.check_works(new)
 
 
-def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(monkeypatch):
-    async def work(gateway, client):
-        old = await client.generate("secp256k1")
-        party, request = client.begin_sign(old)
-        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-        await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
-        with pytest.raises(Failed) as failed:
-            await client.exchange(party.session_id, sends(outputs))
-        assert failed.value.status == 410
-        assert party.outcome is None
-
-    run(work)
+async def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(
+    monkeypatch, gateway, client
+):
+    old = await give_key(gateway, client, "secp256k1")
+    party, request = client.begin_sign(old)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
+    with pytest.raises(Failed) as failed:
+        await client.exchange(party.session_id, sends(outputs))
+    assert failed.value.status == 410
+    assert party.outcome is None
 
 
 # ---------------------------------------------------------------------- a node misses the end
@@ -145,25 +140,24 @@ async def by_restart(gateway, client, share):
 @pytest.mark.parametrize("party", MPC_NODES)
 @pytest.mark.parametrize("kind", ["generate", "recover"])
 @pytest.mark.parametrize("heal", [by_open, by_sign, by_recover, by_restart])
-def test_a_node_that_missed_the_activation_catches_up(monkeypatch, party, kind, heal):
-    async def work(gateway, client):
-        old = await client.generate("ed25519") if kind == "recover" else None
-        begin = client.recover if old else client.generate
-        share = await miss_activate(monkeypatch, gateway, party, begin("ed25519"))
-        if old:
-            await client.check_retired(old)
-        await heal(gateway, client, share)
-        for rows in shares_of(gateway).values():
-            assert [state for _, _, _, state, _ in rows] == ["active"]
-
-    run(work)
+async def test_a_node_that_missed_the_activation_catches_up(
+    monkeypatch, party, kind, heal, gateway, client
+):
+    old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
+    begin = client.recover if old else client.generate
+    share = await miss_activate(monkeypatch, gateway, party, begin("ed25519"))
+    if old:
+        await client.check_retired(old)
+    await heal(gateway, client, share)
+    for rows in shares_of(gateway).values():
+        assert [state for _, _, _, state, _ in rows] == ["active"]
 
 
 def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
     async def make():
         with closing(reopen(tmp_path)) as gateway:
             client, bob = Client.of(gateway), Client.of(gateway, "bob")
-            share = await bob.generate("ed25519")
+            share = await give_key(gateway, bob, "ed25519")
             await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
             with gateway.links[2].node._store._database.transaction() as cursor:
                 cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
@@ -187,7 +181,7 @@ def requests_of(kind, curve):
 
     async def work(gateway, client):
         if kind == "recover":
-            await client.generate(curve)
+            await give_key(gateway, client, curve)
         client.requests.clear()
         before = counting(gateway)
         await getattr(client, kind)(curve)
@@ -221,7 +215,7 @@ def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered)
     assert requests >= 3
 
     async def work(gateway, client, at):
-        old = await client.generate("ed25519") if kind == "recover" else None
+        old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
         original, count = client.post, 0
 
         async def post(verb, body):
@@ -251,22 +245,15 @@ def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered)
 
 
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-@pytest.mark.parametrize(
-    "how",
-    [
-        "request lost",
-        "reply lost",
-        pytest.param("node restarted", marks=pytest.mark.soak),
-        pytest.param("disk full", marks=pytest.mark.soak),
-    ],
-)
-def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch, kind, how):
+@pytest.mark.parametrize("how", ["request lost", "reply lost", "node restarted", "disk full"])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
+def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch, kind, how, every):
     """At the n-th request to an MPC node; afterwards everything works again at once."""
     _, calls = requests_of(kind, "ed25519")
     assert calls >= 14
 
     async def work(gateway, client, at):
-        old = await client.generate("ed25519") if kind == "recover" else None
+        old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
         original, count = MpcNode.handle, 0
 
         def handle(node, verb, grant, body):
@@ -291,26 +278,22 @@ def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch,
         assert count >= at
         await client.check_consistent("ed25519", old and old.public_key.encode())
 
-    for at in range(1, calls + 1):
+    for at in range(1, calls + 1, every):
         run(lambda gateway, client, at=at: work(gateway, client, at))
 
 
-def test_both_votes_must_be_for_one_record():
+async def test_both_votes_must_be_for_one_record(gateway, client):
     """Nothing is in force unless both MPC nodes have signed the same."""
-
-    async def work(gateway, client):
-        voting = gateway.links[3].node._voting
-        genuine = voting._public_record
-        voting._public_record = lambda share: replace(genuine(share), epoch=bytes(32))
-        with pytest.raises(Failed) as failed:
-            await client.generate("ed25519")
-        assert failed.value.status == 409
-        assert failed.value.response.json() == {
-            "error": "the MPC nodes do not vote for the same record",
-            "undecided": True,
-        }
-        assert await client.key_ids() == {}
-        for rows in shares_of(gateway).values():
-            assert [state for *_, state, _ in rows] == ["voted"]
-
-    run(work)
+    voting = gateway.links[3].node._voting
+    genuine = voting._public_record
+    voting._public_record = lambda share: replace(genuine(share), epoch=bytes(32))
+    with pytest.raises(Failed) as failed:
+        await client.generate("ed25519")
+    assert failed.value.status == 409
+    assert failed.value.response.json() == {
+        "error": "the MPC nodes do not vote for the same record",
+        "undecided": True,
+    }
+    assert await client.key_ids() == {}
+    for rows in shares_of(gateway).values():
+        assert [state for *_, state, _ in rows] == ["voted"]

@@ -3,7 +3,6 @@ wrongly, and the gateway before the MPC nodes are asked at all."""
 
 import asyncio
 import os
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -25,8 +24,8 @@ from tests.helpers.gateway import (
     ask_node,
     check_signature,
     feed,
+    give_key,
     granted,
-    open_with,
     sends,
     shares_of,
 )
@@ -38,16 +37,6 @@ OF_ANOTHER_USER = (401, "the grant is for another user")
 IN_USE = (409, "a session of this id is open")
 EXISTS = (409, "ed25519 key already exists for this user")
 NO_CURVE = (400, "Invalid curve")
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def answer(link, verb, user_id, body, key_id=None):
@@ -88,283 +77,241 @@ def held(gateway):
 # ---------------------------------------------------------------------- an MPC node begins nothing
 
 
-def test_the_node_makes_keys_on_known_curves_one_each():
-    async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        await client.generate("ed25519")
-        for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
-            body = wire.Generate(os.urandom(32), curve, ())
-            assert answer(link, "generate", alice, body) == expected
-        assert not link.node._sessions
-
-    run(work)
+async def test_the_node_makes_keys_on_known_curves_one_each(gateway, client):
+    link, alice = gateway.links[OPERATOR], await client.user_id()
+    await give_key(gateway, client, "ed25519")
+    for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
+        body = wire.Generate(os.urandom(32), curve, ())
+        assert answer(link, "generate", alice, body) == expected
+    assert not link.node._sessions
 
 
-def test_the_node_recovers_no_key_that_the_user_does_not_have():
-    async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        mallory = await Client.of(gateway, "mallory").user_id()
-        share = await client.generate("ed25519")
-        for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
-            body = wire.Recover(os.urandom(32), curve)
-            assert answer(link, "recover", user_id, body, share.record.epoch) == NO_KEY
-        assert not link.node._sessions
-
-    run(work)
+async def test_the_node_recovers_no_key_that_the_user_does_not_have(gateway, client):
+    link, alice = gateway.links[OPERATOR], await client.user_id()
+    mallory = await Client.of(gateway, "mallory").user_id()
+    share = await give_key(gateway, client, "ed25519")
+    for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
+        body = wire.Recover(os.urandom(32), curve)
+        assert answer(link, "recover", user_id, body, share.record.epoch) == NO_KEY
+    assert not link.node._sessions
 
 
-def test_the_node_does_not_give_a_session_away_nor_let_others_in():
-    async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        mallory = await Client.of(gateway, "mallory").user_id()
-        session_id, made = await client.begin_generate("ed25519")
-        body = wire.Generate(session_id, "ed25519", ())
-        assert answer(link, "generate", mallory, body) == IN_USE
-        for user_id, named, expected in [
-            (mallory, session_id, OF_ANOTHER_USER),
-            (alice, bytes(32), NO_SESSION),
+async def test_the_node_does_not_give_a_session_away_nor_let_others_in(gateway, client):
+    link, alice = gateway.links[OPERATOR], await client.user_id()
+    mallory = await Client.of(gateway, "mallory").user_id()
+    session_id, made = await client.begin_generate("ed25519")
+    body = wire.Generate(session_id, "ed25519", ())
+    assert answer(link, "generate", mallory, body) == IN_USE
+    for user_id, named, expected in [
+        (mallory, session_id, OF_ANOTHER_USER),
+        (alice, bytes(32), NO_SESSION),
+    ]:
+        for verb, body in [
+            ("exchange", wire.Exchange(named, ())),
+            ("vote", wire.Activate(named, made.record.epoch)),
         ]:
-            for verb, body in [
-                ("exchange", wire.Exchange(named, ())),
-                ("vote", wire.Activate(named, made.record.epoch)),
-            ]:
-                assert answer(link, verb, user_id, body) == expected
-        assert held(gateway) == [("prepared", None)]
-        await client.activate(session_id, made)
-        await client.check_works(made)
-
-    run(work)
+            assert answer(link, verb, user_id, body) == expected
+    assert held(gateway) == [("prepared", None)]
+    await client.activate(session_id, made)
+    await client.check_works(made)
 
 
-def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user():
-    async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        mallory = await Client.of(gateway, "mallory").user_id()
-        share = await client.generate("ed25519")
-        request = client.begin_sign(share)[1]
-        for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
-            for verb, body in [
-                ("sign", replace(request, key_id=key_id)),
-                ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
-            ]:
-                assert answer(link, verb, user_id, body) == NO_KEY, verb
-        assert held(gateway) == [("active", None)]
-        await client.check_works(share)
-
-    run(work)
+async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user(
+    gateway, client
+):
+    link, alice = gateway.links[OPERATOR], await client.user_id()
+    mallory = await Client.of(gateway, "mallory").user_id()
+    share = await give_key(gateway, client, "ed25519")
+    request = client.begin_sign(share)[1]
+    for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
+        for verb, body in [
+            ("sign", replace(request, key_id=key_id)),
+            ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
+        ]:
+            assert answer(link, verb, user_id, body) == NO_KEY, verb
+    assert held(gateway) == [("active", None)]
+    await client.check_works(share)
 
 
 # ---------------------------------------------------------------------- an MPC node and its vote
 
 
-def test_the_node_votes_when_it_is_done_and_no_earlier():
+async def test_the_node_votes_when_it_is_done_and_no_earlier(gateway, client):
     """It holds its new share before it knows that the others hold theirs."""
+    await give_key(gateway, client, "ed25519")
+    link, early, alice = gateway.links[OPERATOR], [], await client.user_id()
+    node, original = link.node, link.node.handle
 
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        link, early, alice = gateway.links[OPERATOR], [], await client.user_id()
-        node, original = link.node, link.node.handle
+    def handle(verb, grant, body):
+        reply = original(verb, grant, body)
+        for session in node._sessions.values():
+            if session.made and not session.done:
+                key_id = bytes.fromhex(session.made.key_id)
+                vote = wire.Activate(session.session_id, key_id)
+                grant = link.grant(granted("vote", alice, vote))
+                with pytest.raises(Refused) as refused:
+                    original("vote", grant, vote.to_bytes())
+                early.append((refused.value.status, str(refused.value)))
+        return reply
 
-        def handle(verb, grant, body):
-            reply = original(verb, grant, body)
-            for session in node._sessions.values():
-                if session.made and not session.done:
-                    key_id = bytes.fromhex(session.made.key_id)
-                    vote = wire.Activate(session.session_id, key_id)
-                    grant = link.grant(granted("vote", alice, vote))
-                    with pytest.raises(Refused) as refused:
-                        original("vote", grant, vote.to_bytes())
-                    early.append((refused.value.status, str(refused.value)))
-            return reply
-
-        node.handle = handle
-        session_id, made = await client.begin_recover("ed25519")
-        assert set(early) == {(409, "the operator is not done")}
-        assert sorted(held(gateway)) == [("active", None), ("prepared", None)]
-        await client.activate(session_id, made)
-        await client.check_works(made)
-
-    run(work)
+    node.handle = handle
+    session_id, made = await client.begin_recover("ed25519")
+    assert set(early) == {(409, "the operator is not done")}
+    assert sorted(held(gateway)) == [("active", None), ("prepared", None)]
+    await client.activate(session_id, made)
+    await client.check_works(made)
 
 
-def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch):
+async def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch, gateway, client):
     """The session is called off after the node has looked for it."""
+    link, alice = gateway.links[OPERATOR], await client.user_id()
+    session_id, made = await client.begin_generate("ed25519")
+    node = link.node
+    original = node._session
 
-    async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        session_id, made = await client.begin_generate("ed25519")
-        node = link.node
-        original = node._session
+    def find(*arguments):
+        session = original(*arguments)
+        ask_node(link, "close", alice, wire.Close(session_id))
+        return session
 
-        def find(*arguments):
-            session = original(*arguments)
-            ask_node(link, "close", alice, wire.Close(session_id))
-            return session
-
-        monkeypatch.setattr(node, "_session", find)
-        body = wire.Activate(session_id, made.record.epoch)
-        assert answer(link, "vote", alice, body) == NO_SESSION
-        assert held(gateway) == []
-
-    run(work)
+    monkeypatch.setattr(node, "_session", find)
+    body = wire.Activate(session_id, made.record.epoch)
+    assert answer(link, "vote", alice, body) == NO_SESSION
+    assert held(gateway) == []
 
 
-def test_a_generation_on_the_side_does_not_replace_a_key_in_force():
+async def test_a_generation_on_the_side_does_not_replace_a_key_in_force(gateway, client):
     """The gateway opens a second one, and lets the client finish it: neither node votes."""
-
-    async def work(gateway, client):
-        alice = await client.user_id()
-        session_id, made = await client.begin_generate("ed25519")
-        sessions = gateway.gateway.sessions
-        aside = sessions._sessions.pop(session_id)
-        aside.leave()
-        old = await client.generate("ed25519")
-        sessions._sessions[session_id] = aside
-        epoch = made.record.epoch
-        for party, link in gateway.links.items():
-            status, text = answer(link, "vote", alice, wire.Activate(session_id, epoch))
-            assert (status, text) == (410, NO_SESSION[1]), party
-            stored = link.node._store
-            assert stored.find(epoch.hex()) is None, "it went when the other came into force"
-        await client.check_works(old)
-
-    run(work)
+    alice = await client.user_id()
+    session_id, made = await client.begin_generate("ed25519")
+    sessions = gateway.gateway.sessions
+    aside = sessions._sessions.pop(session_id)
+    aside.leave()
+    old = await client.generate("ed25519")
+    sessions._sessions[session_id] = aside
+    epoch = made.record.epoch
+    for party, link in gateway.links.items():
+        status, text = answer(link, "vote", alice, wire.Activate(session_id, epoch))
+        assert (status, text) == (410, NO_SESSION[1]), party
+        stored = link.node._store
+        assert stored.find(epoch.hex()) is None, "it went when the other came into force"
+    await client.check_works(old)
 
 
 @pytest.mark.parametrize("change", ["key_id = 'another'", "state = 'prepared'"])
-def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(change):
-    async def work(gateway, client):
-        link, alice = gateway.links[OPERATOR], await client.user_id()
-        await client.generate("ed25519")
-        session_id, made = await client.begin_recover("ed25519")
-        vote = wire.Activate(session_id, made.record.epoch)
-        votes = [
-            SignedRecord.from_bytes(ask_node(each, "vote", alice, vote))
-            for each in gateway.links.values()
-        ]
-        with link.node._store._database.transaction() as cursor:
-            cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
-        before = shares_of(gateway)
-        refused = 409, "the operator refuses: the share that it replaces is not the active one"
-        assert answer(link, "activate", alice, votes[0].with_vote(votes[1])) == refused
-        assert shares_of(gateway) == before
-
-    run(work)
+async def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(
+    change, gateway, client
+):
+    link, alice = gateway.links[OPERATOR], await client.user_id()
+    await give_key(gateway, client, "ed25519")
+    session_id, made = await client.begin_recover("ed25519")
+    vote = wire.Activate(session_id, made.record.epoch)
+    votes = [
+        SignedRecord.from_bytes(ask_node(each, "vote", alice, vote))
+        for each in gateway.links.values()
+    ]
+    with link.node._store._database.transaction() as cursor:
+        cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
+    before = shares_of(gateway)
+    refused = 409, "the operator refuses: the share that it replaces is not the active one"
+    assert answer(link, "activate", alice, votes[0].with_vote(votes[1])) == refused
+    assert shares_of(gateway) == before
 
 
 # ---------------------------------------------------------------------- the gateway asks nobody
 
 
-def test_a_key_whose_shares_do_not_fit_is_not_touched():
+async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client):
     """What the MPC nodes hold is left as it is, until the right file is back."""
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
-            cursor.execute("DELETE FROM shares")
-        await gateway.gateway.activation.resolve_at_start()
-        verbs = asked(gateway)
-        request = client.begin_sign(share)[1]
-        for call in (client.recover("ed25519"), client.ask("sign", request)):
-            status, text = await refusal(call)
-            assert (status, text.partition(";")[0]) == (
-                503,
-                "the stores of the gateway and the MPC nodes do not fit together for this key",
-            )
-        assert set(verbs) == {"sign", "standing", "testify"}
-        assert len(shares_of(gateway)[INSTITUTION]) == 1
-
-    run(work)
-
-
-def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch):
-    """An earlier version has made it, and the registry does not take what both nodes sign now."""
-
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        registry, user_id = gateway.gateway.registry, await client.user_id()
-        with registry._database.transaction() as cursor:
-            cursor.execute("UPDATE keys SET record = NULL")
-
-        def refuse(signed):
-            raise KeyChanged("another one")
-
-        monkeypatch.setattr(registry, "put", refuse)
-        activation = gateway.gateway.activation
-        for call in (
-            client.recover("ed25519"),
-            activation.signed(user_id, "ed25519", Times()),
-            activation.signed(user_id, "secp256k1", Times()),
-        ):
-            status, text = await refusal(call)
-            assert (status, "do not fit together for this key" in text) == (503, True)
-
-    run(work)
-
-
-def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch):
-    """The registry was put back, or written to, while the MPC nodes were asked."""
-
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        registry = gateway.gateway.registry
-
-        async def resolve(*asked):
-            with registry._database.transaction() as cursor:
-                cursor.execute("DELETE FROM keys")
-
-        monkeypatch.setattr(gateway.gateway.activation, "resolve", resolve)
-        status, text = await refusal(client.recover("ed25519"))
-        assert (status, "do not fit together for this key" in text) == (503, True)
-
-    run(work)
-
-
-def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch):
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        sessions, made = gateway.gateway.sessions, []
-        begin = sessions.begin
-
-        async def after_another(*asked):
-            monkeypatch.setattr(sessions, "begin", begin)
-            made.append(await client.recover("ed25519"))
-            return await begin(*asked)
-
-        monkeypatch.setattr(sessions, "begin", after_another)
-        assert await refusal(client.recover("ed25519")) == (
-            409,
-            "the key has been recovered meanwhile",
+    share = await give_key(gateway, client, "ed25519")
+    with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
+        cursor.execute("DELETE FROM shares")
+    await gateway.gateway.activation.resolve_at_start()
+    verbs = asked(gateway)
+    request = client.begin_sign(share)[1]
+    for call in (client.recover("ed25519"), client.ask("sign", request)):
+        status, text = await refusal(call)
+        assert (status, text.partition(";")[0]) == (
+            503,
+            "the stores of the gateway and the MPC nodes do not fit together for this key",
         )
-        await client.check_works(made[0])
+    assert set(verbs) == {"sign", "standing", "testify"}
+    assert len(shares_of(gateway)[INSTITUTION]) == 1
 
-    run(work)
 
+async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch, gateway, client):
+    """An earlier version has made it, and the registry does not take what both nodes sign now."""
+    await give_key(gateway, client, "ed25519")
+    registry, user_id = gateway.gateway.registry, await client.user_id()
+    with registry._database.transaction() as cursor:
+        cursor.execute("UPDATE keys SET record = NULL")
 
-def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended():
-    """Both MPC nodes have voted for newer shares once, and one has lost its own."""
+    def refuse(signed):
+        raise KeyChanged("another one")
 
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        newer = (b"newer".hex().ljust(64, "0"), "ed25519")
-        for party in MPC_NODES:
-            with gateway.links[party].node._store._database.transaction() as cursor:
-                cursor.execute(
-                    "INSERT INTO signed (key_id, user_id, curve, what) VALUES (?, ?, ?, 'vote')",
-                    (newer[0], await client.user_id(), newer[1]),
-                )
-                if party == INSTITUTION:
-                    cursor.execute(
-                        "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
-                        " recoveries, predecessor, legacy) SELECT ?, user_id, curve, public_key,"
-                        " share, 'voted', recoveries + 1, key_id, 0 FROM shares",
-                        newer[:1],
-                    )
-        status, text = await refusal(client.recover("ed25519"))
+    monkeypatch.setattr(registry, "put", refuse)
+    activation = gateway.gateway.activation
+    for call in (
+        client.recover("ed25519"),
+        activation.signed(user_id, "ed25519", Times()),
+        activation.signed(user_id, "secp256k1", Times()),
+    ):
+        status, text = await refusal(call)
         assert (status, "do not fit together for this key" in text) == (503, True)
-        await client.check_works(share)
 
-    run(work)
+
+async def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch, gateway, client):
+    """The registry was put back, or written to, while the MPC nodes were asked."""
+    await give_key(gateway, client, "ed25519")
+    registry = gateway.gateway.registry
+
+    async def resolve(*asked):
+        with registry._database.transaction() as cursor:
+            cursor.execute("DELETE FROM keys")
+
+    monkeypatch.setattr(gateway.gateway.activation, "resolve", resolve)
+    status, text = await refusal(client.recover("ed25519"))
+    assert (status, "do not fit together for this key" in text) == (503, True)
+
+
+async def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch, gateway, client):
+    await give_key(gateway, client, "ed25519")
+    sessions, made = gateway.gateway.sessions, []
+    begin = sessions.begin
+
+    async def after_another(*asked):
+        monkeypatch.setattr(sessions, "begin", begin)
+        made.append(await client.recover("ed25519"))
+        return await begin(*asked)
+
+    monkeypatch.setattr(sessions, "begin", after_another)
+    assert await refusal(client.recover("ed25519")) == (
+        409,
+        "the key has been recovered meanwhile",
+    )
+    await client.check_works(made[0])
+
+
+async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, client):
+    """Both MPC nodes have voted for newer shares once, and one has lost its own."""
+    share = await give_key(gateway, client, "ed25519")
+    newer = (b"newer".hex().ljust(64, "0"), "ed25519")
+    for party in MPC_NODES:
+        with gateway.links[party].node._store._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT INTO signed (key_id, user_id, curve, what) VALUES (?, ?, ?, 'vote')",
+                (newer[0], await client.user_id(), newer[1]),
+            )
+            if party == INSTITUTION:
+                cursor.execute(
+                    "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
+                    " recoveries, predecessor, legacy) SELECT ?, user_id, curve, public_key,"
+                    " share, 'voted', recoveries + 1, key_id, 0 FROM shares",
+                    newer[:1],
+                )
+    status, text = await refusal(client.recover("ed25519"))
+    assert (status, "do not fit together for this key" in text) == (503, True)
+    await client.check_works(share)
 
 
 @pytest.mark.parametrize(
@@ -376,41 +323,35 @@ def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended():
         ("recover", "secp256k1", (404, "no secp256k1 key is registered for this user")),
     ],
 )
-def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected):
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        verbs = asked(gateway)
-        session_id = os.urandom(32)
-        bodies = {
-            "generate": wire.Generate(session_id, curve, ()),
-            "recover": wire.Recover(session_id, curve),
-        }
-        assert await refusal(client.ask(verb, bodies[verb])) == expected
-        assert verbs == []
-
-    run(work)
+async def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected, gateway, client):
+    await give_key(gateway, client, "ed25519")
+    verbs = asked(gateway)
+    session_id = os.urandom(32)
+    bodies = {
+        "generate": wire.Generate(session_id, curve, ()),
+        "recover": wire.Recover(session_id, curve),
+    }
+    assert await refusal(client.ask(verb, bodies[verb])) == expected
+    assert verbs == []
 
 
-def test_a_session_id_in_use_is_refused_and_its_session_goes_on():
-    async def work(gateway, client):
-        mallory = Client.of(gateway, "mallory")
-        own = await mallory.generate("secp256k1")
-        session_id, made = await client.begin_generate("ed25519")
-        verbs = asked(gateway)
-        for verb, body in [
-            ("generate", wire.Generate(session_id, "ed25519", ())),
-            ("recover", wire.Recover(session_id, "secp256k1")),
-            ("sign", replace(mallory.begin_sign(own)[1], session_id=session_id)),
-        ]:
-            assert await refusal(mallory.ask(verb, body)) == IN_USE
-        assert set(verbs) == {"standing"}
-        await client.activate(session_id, made)
-        await client.check_works(made)
-        # No turn of Mallory's key is left behind.
-        await mallory.check_works(own)
-        await mallory.recover("secp256k1")
-
-    run(work)
+async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, client):
+    mallory = Client.of(gateway, "mallory")
+    own = await give_key(gateway, mallory, "secp256k1")
+    session_id, made = await client.begin_generate("ed25519")
+    verbs = asked(gateway)
+    for verb, body in [
+        ("generate", wire.Generate(session_id, "ed25519", ())),
+        ("recover", wire.Recover(session_id, "secp256k1")),
+        ("sign", replace(mallory.begin_sign(own)[1], session_id=session_id)),
+    ]:
+        assert await refusal(mallory.ask(verb, body)) == IN_USE
+    assert set(verbs) == {"standing"}
+    await client.activate(session_id, made)
+    await client.check_works(made)
+    # No turn of Mallory's key is left behind.
+    await mallory.check_works(own)
+    await mallory.recover("secp256k1")
 
 
 async def with_key_token(gateway, client, share):
@@ -419,122 +360,111 @@ async def with_key_token(gateway, client, share):
     return Asking(TokenVerifier(gateway.issuer.jwks(), "gateway").verify(token))
 
 
-def test_a_token_for_one_key_does_not_reach_another_keys_session():
-    async def work(gateway, client):
-        key, other = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
-        party, request = client.begin_sign(other)
-        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-        body = wire.Exchange(party.session_id, sends(outputs))
-        verbs = asked(gateway)
-        wrong = await with_key_token(gateway, client, key)
-        exchange = gateway.gateway.handle("exchange", wrong, body.to_bytes())
-        assert await refusal(exchange) == NO_SESSION
-        assert verbs == []
-        right = await with_key_token(gateway, client, other)
-        mail = await gateway.gateway.handle("exchange", right, body.to_bytes())
-        feed(party, wire.Mail.from_bytes(mail).messages)
-        check_signature(other, MESSAGE, party.outcome.result)
-
-    run(work)
+async def test_a_token_for_one_key_does_not_reach_another_keys_session(gateway, client):
+    key, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
+    party, request = client.begin_sign(other)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    body = wire.Exchange(party.session_id, sends(outputs))
+    verbs = asked(gateway)
+    wrong = await with_key_token(gateway, client, key)
+    exchange = gateway.gateway.handle("exchange", wrong, body.to_bytes())
+    assert await refusal(exchange) == NO_SESSION
+    assert verbs == []
+    right = await with_key_token(gateway, client, other)
+    mail = await gateway.gateway.handle("exchange", right, body.to_bytes())
+    feed(party, wire.Mail.from_bytes(mail).messages)
+    check_signature(other, MESSAGE, party.outcome.result)
 
 
-def test_a_token_for_one_key_neither_makes_nor_replaces_keys_nor_uses_another():
-    async def work(gateway, client):
-        asking = await with_key_token(gateway, client, await client.generate("ed25519"))
-        other = await client.generate("secp256k1")
-        epoch = other.record.epoch
-        verbs = asked(gateway)
-        for verb, body in [
-            ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
-            ("recover", wire.Recover(os.urandom(32), "ed25519")),
-            ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""), {})),
-            ("sign", client.begin_sign(other)[1]),
-        ]:
-            assert await refusal(gateway.gateway.handle(verb, asking, body.to_bytes())) == NO_KEY
-        assert verbs == []
-
-    run(work)
+async def test_a_token_for_one_key_neither_makes_nor_replaces_keys_nor_uses_another(
+    gateway, client
+):
+    asking = await with_key_token(gateway, client, await give_key(gateway, client, "ed25519"))
+    other = await give_key(gateway, client, "secp256k1")
+    epoch = other.record.epoch
+    verbs = asked(gateway)
+    for verb, body in [
+        ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
+        ("recover", wire.Recover(os.urandom(32), "ed25519")),
+        ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""), {})),
+        ("sign", client.begin_sign(other)[1]),
+    ]:
+        assert await refusal(gateway.gateway.handle(verb, asking, body.to_bytes())) == NO_KEY
+    assert verbs == []
 
 
 # ---------------------------------------------------------------------- what has changed meanwhile
 
 
 @pytest.mark.parametrize("verb", ["exchange", "activate"])
-def test_who_has_waited_for_a_session_that_is_off_finds_none(monkeypatch, verb):
+async def test_who_has_waited_for_a_session_that_is_off_finds_none(
+    monkeypatch, verb, gateway, client
+):
     """The request before has failed, and no MPC node could be told that the session is off: they
     would go on, and make the key of a client that has heard of the failure."""
+    session_id, made = await client.begin_generate("ed25519")
+    original, entered, leave = Link.call, asyncio.Event(), asyncio.Event()
+    failing = True
 
-    async def work(gateway, client):
-        session_id, made = await client.begin_generate("ed25519")
-        original, entered, leave = Link.call, asyncio.Event(), asyncio.Event()
-        failing = True
+    async def call(link, scope, *arguments, **options):
+        if failing and scope.verb in ("exchange", "close"):
+            entered.set()
+            await leave.wait()
+            raise unreachable(link.node.me)
+        return await original(link, scope, *arguments, **options)
 
-        async def call(link, scope, *arguments, **options):
-            if failing and scope.verb in ("exchange", "close"):
-                entered.set()
-                await leave.wait()
-                raise unreachable(link.node.me)
-            return await original(link, scope, *arguments, **options)
-
-        monkeypatch.setattr(Link, "call", call)
-        noise = tuple(
-            Envelope(9, 1, False, CLIENT, party, session_id, b"").encode() for party in MPC_NODES
-        )
-        bodies = {
-            "exchange": wire.Exchange(session_id, noise),
-            "activate": wire.Activate(session_id, made.record.epoch),
-        }
-        lock = gateway.gateway.sessions._sessions[session_id].lock
-        first = asyncio.create_task(client.ask("exchange", bodies["exchange"]))
-        await entered.wait()
-        second = asyncio.create_task(client.ask(verb, bodies[verb]))
-        while not lock._waiters:
-            await asyncio.sleep(0)
-        leave.set()
-        assert (await refusal(first))[0] == 503
-        failing = False
-        assert await refusal(second) == NO_SESSION
-        assert await client.key_ids() == {}
-        monkeypatch.undo()
-        await client.check_consistent("ed25519")
-
-    run(work)
+    monkeypatch.setattr(Link, "call", call)
+    noise = tuple(
+        Envelope(9, 1, False, CLIENT, party, session_id, b"").encode() for party in MPC_NODES
+    )
+    bodies = {
+        "exchange": wire.Exchange(session_id, noise),
+        "activate": wire.Activate(session_id, made.record.epoch),
+    }
+    lock = gateway.gateway.sessions._sessions[session_id].lock
+    first = asyncio.create_task(client.ask("exchange", bodies["exchange"]))
+    await entered.wait()
+    second = asyncio.create_task(client.ask(verb, bodies[verb]))
+    while not lock._waiters:
+        await asyncio.sleep(0)
+    leave.set()
+    assert (await refusal(first))[0] == 503
+    failing = False
+    assert await refusal(second) == NO_SESSION
+    assert await client.key_ids() == {}
+    monkeypatch.undo()
+    await client.check_consistent("ed25519")
 
 
-def test_a_recovery_replaces_the_key_it_began_with_or_none():
+async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client):
     """Whatever else has changed the registry: no MPC node votes."""
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        session_id, made = await client.begin_recover("ed25519")
-        user_id, other = await client.user_id(), os.urandom(32).hex()
-        public_key = share.public_key.encode()
-        newer = said_to_be_signed(user_id, other, "ed25519", public_key, 1)
-        gateway.gateway.registry.put(newer)
-        verbs = asked(gateway)
-        expected = 409, "the key has been recovered meanwhile"
-        assert await refusal(client.activate(session_id, made)) == expected
-        assert set(verbs) == {"close"}
-        assert await client.key_ids() == {"ed25519": other}
-
-    run(work)
+    share = await give_key(gateway, client, "ed25519")
+    session_id, made = await client.begin_recover("ed25519")
+    user_id, other = await client.user_id(), os.urandom(32).hex()
+    public_key = share.public_key.encode()
+    newer = said_to_be_signed(user_id, other, "ed25519", public_key, 1)
+    gateway.gateway.registry.put(newer)
+    verbs = asked(gateway)
+    expected = 409, "the key has been recovered meanwhile"
+    assert await refusal(client.activate(session_id, made)) == expected
+    assert set(verbs) == {"close"}
+    assert await client.key_ids() == {"ed25519": other}
 
 
-def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_again(monkeypatch):
-    async def work(gateway, client):
-        old = await client.generate("ed25519")
-        original, recovered = Link.call, []
+async def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_again(
+    monkeypatch, gateway, client
+):
+    old = await give_key(gateway, client, "ed25519")
+    original, recovered = Link.call, []
 
-        async def call(link, scope, *arguments, **options):
-            if scope.verb == "sign" and not recovered:
-                recovered.append(await client.recover("ed25519"))
-                verbs.clear()
-            return await original(link, scope, *arguments, **options)
+    async def call(link, scope, *arguments, **options):
+        if scope.verb == "sign" and not recovered:
+            recovered.append(await client.recover("ed25519"))
+            verbs.clear()
+        return await original(link, scope, *arguments, **options)
 
-        verbs = asked(gateway)
-        monkeypatch.setattr(Link, "call", call)
-        assert await refusal(client.sign(old)) == NO_KEY
-        assert verbs == ["sign"]
-        await client.check_works(*recovered)
-
-    run(work)
+    verbs = asked(gateway)
+    monkeypatch.setattr(Link, "call", call)
+    assert await refusal(client.sign(old)) == NO_KEY
+    assert verbs == ["sign"]
+    await client.check_works(*recovered)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -23,11 +23,10 @@ from tests.helpers.gateway import (
     MESSAGE,
     NO_PROOF,
     Client,
-    Clock,
     Failed,
     check_signature,
     feed,
-    open_with,
+    give_key,
     sends,
     shares_of,
 )
@@ -38,16 +37,6 @@ SIGNING = "a signing session for this key is in progress"
 RECOVERING = "a recovery for this key is in progress"
 GENERATING = "a generation for this key is in progress"
 GONE = "no such session, or it has expired"
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def nothing_open(gateway):
@@ -87,213 +76,160 @@ async def refusal(work):
 # ---------------------------------------------------------------------- one at a time
 
 
-def test_a_second_signing_session_is_refused_and_the_first_unharmed():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share)
-        for _ in range(3):
-            assert await refusal(client.sign(share)) == (409, SIGNING)
-        await client.sign(share, signer=3)  # the other MPC node is free
-        await finished(client, share, party, messages)
-        await client.sign(share)
-        assert nothing_open(gateway)
-
-    run(work)
-
-
-def test_with_a_queue_the_second_waits_and_the_third_is_refused():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share)
-        second = asyncio.create_task(client.sign(share))
-        while not gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]:
-            await asyncio.sleep(0)
+async def test_a_second_signing_session_is_refused_and_the_first_unharmed(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    for _ in range(3):
         assert await refusal(client.sign(share)) == (409, SIGNING)
-        assert not second.done()
-        await finished(client, share, party, messages)
-        await second
-        assert nothing_open(gateway)
-
-    run(work, queue=1)
+    await client.sign(share, signer=3)  # the other MPC node is free
+    await finished(client, share, party, messages)
+    await client.sign(share)
+    assert nothing_open(gateway)
 
 
-def test_many_wait_in_line_and_all_sign():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        await asyncio.gather(*(client.sign(share) for _ in range(10)))
-        assert nothing_open(gateway)
-
-    run(work, queue=10)
-
-
-def test_who_waits_and_leaves_takes_no_turn():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share)
-        waiting = [asyncio.create_task(client.sign(share)) for _ in range(2)]
-        while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 2:
-            await asyncio.sleep(0)
-        waiting[0].cancel()
-        await finished(client, share, party, messages)
-        await waiting[1]
-        await client.sign(share)
-        assert nothing_open(gateway)
-
-    run(work, queue=2)
+@pytest.mark.options(queue=1)
+async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    second = asyncio.create_task(client.sign(share))
+    while not gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]:
+        await asyncio.sleep(0)
+    assert await refusal(client.sign(share)) == (409, SIGNING)
+    assert not second.done()
+    await finished(client, share, party, messages)
+    await second
+    assert nothing_open(gateway)
 
 
-def test_who_waits_too_long_is_refused():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        gateway.gateway.sessions._signing.patience_s = 0.01
-        await begun(client, share)
-        assert await refusal(client.sign(share)) == (409, SIGNING)
-
-    run(work, queue=1)
+@pytest.mark.options(queue=10)
+async def test_many_wait_in_line_and_all_sign(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    await asyncio.gather(*(client.sign(share) for _ in range(10)))
+    assert nothing_open(gateway)
 
 
-def test_who_waits_gets_the_turn_of_a_client_that_is_lost():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        await begun(client, share)
-        await client.sign(share)  # without anybody else's request to wake the gateway up
+@pytest.mark.options(queue=2)
+async def test_who_waits_and_leaves_takes_no_turn(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    waiting = [asyncio.create_task(client.sign(share)) for _ in range(2)]
+    while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 2:
+        await asyncio.sleep(0)
+    waiting[0].cancel()
+    await finished(client, share, party, messages)
+    await waiting[1]
+    await client.sign(share)
+    assert nothing_open(gateway)
 
-    run(work, queue=1, signing_s=0.3)
+
+@pytest.mark.options(queue=1)
+async def test_who_waits_too_long_is_refused(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    gateway.gateway.sessions._signing.patience_s = 0.01
+    await begun(client, share)
+    assert await refusal(client.sign(share)) == (409, SIGNING)
 
 
-def test_many_users_at_once():
-    async def work(gateway, client):
-        users = [Client.of(gateway, f"user {n}") for n in range(6)]
-        shares = await asyncio.gather(*(user.generate("ed25519") for user in users))
-        both = [
-            user.sign(share, signer=signer)
-            for user, share in zip(users, shares, strict=True)
-            for signer in MPC_NODES
-        ]
-        await asyncio.gather(*both)
-        await asyncio.gather(*(user.recover("ed25519") for user in users))
-        assert nothing_open(gateway)
+@pytest.mark.options(queue=1, signing_s=0.3)
+async def test_who_waits_gets_the_turn_of_a_client_that_is_lost(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    await begun(client, share)
+    await client.sign(share)  # without anybody else's request to wake the gateway up
 
-    run(work)
+
+async def test_many_users_at_once(gateway):
+    users = [Client.of(gateway, f"user {n}") for n in range(6)]
+    shares = await asyncio.gather(*(user.generate("ed25519") for user in users))
+    both = [
+        user.sign(share, signer=signer)
+        for user, share in zip(users, shares, strict=True)
+        for signer in MPC_NODES
+    ]
+    await asyncio.gather(*both)
+    await asyncio.gather(*(user.recover("ed25519") for user in users))
+    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- lost clients
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_the_session_of_a_lost_client_expires(curve):
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate(curve)
-        session_id = os.urandom(32)
-        _, request = client.begin_sign(share)
-        lost = wire.Sign(session_id, share.record.epoch, 2, MESSAGE, (), (), NO_PROOF)
-        await client.ask("sign", client.proven(share, lost))
-        clock.now += 14.9
-        assert await refusal(client.ask("sign", request)) == (409, SIGNING)
-        clock.now += 0.1
-        await client.sign(share)
-        assert await refusal(client.exchange(session_id, ())) == (410, GONE)
-        assert nothing_open(gateway)
-
-    run(work, clock=clock, lease_s=20.0)
+@pytest.mark.options(lease_s=20.0)
+async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, client):
+    share = await give_key(gateway, client, curve)
+    session_id = os.urandom(32)
+    _, request = client.begin_sign(share)
+    lost = wire.Sign(session_id, share.record.epoch, 2, MESSAGE, (), (), NO_PROOF)
+    await client.ask("sign", client.proven(share, lost))
+    clock.now += 14.9
+    assert await refusal(client.ask("sign", request)) == (409, SIGNING)
+    clock.now += 0.1
+    await client.sign(share)
+    assert await refusal(client.exchange(session_id, ())) == (410, GONE)
+    assert nothing_open(gateway)
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-def test_a_key_signs_again_after_the_lease_of_a_silent_caller(signer):
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share, signer)
-        clock.now += LEASE_S - 1.5
-        with pytest.raises(Failed) as failed:
-            await client.sign(share, signer=signer)
-        assert (failed.value.status, failed.value.error) == (409, SIGNING)
-        assert failed.value.response.headers["Retry-After"] == "2"
-        clock.now += 1.5
+async def test_a_key_signs_again_after_the_lease_of_a_silent_caller(signer, clock, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share, signer)
+    clock.now += LEASE_S - 1.5
+    with pytest.raises(Failed) as failed:
         await client.sign(share, signer=signer)
-        assert await refusal(finished(client, share, party, messages)) == (410, GONE)
-        assert nothing_open(gateway)
-
-    run(work, clock=clock)
-
-
-def test_who_is_not_silent_keeps_the_place():
-    clock = Clock()
-
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        session_id, share = await client.begin_recover("ed25519")
-        for _ in range(4):  # the caller is heard of all the time
-            clock.now += LEASE_S - 1
-            await client.exchange(session_id, ())
-            assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
-        await client.activate(session_id, share)
-        await client.check_works(share)
-        assert nothing_open(gateway)
-
-    run(work, clock=clock)
+    assert (failed.value.status, failed.value.error) == (409, SIGNING)
+    assert failed.value.response.headers["Retry-After"] == "2"
+    clock.now += 1.5
+    await client.sign(share, signer=signer)
+    assert await refusal(finished(client, share, party, messages)) == (410, GONE)
+    assert nothing_open(gateway)
 
 
-def test_who_is_being_served_is_not_silent():
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        gateway.network.change(faults=[delay(200)])
-        signing = asyncio.create_task(client.sign(share))
-        while not gateway.gateway.sessions._sessions:
-            await asyncio.sleep(0)
-        clock.now += 2 * LEASE_S  # far away, an MPC node computes
-        assert await refusal(client.sign(share)) == (409, SIGNING)
-        await signing
-
-    run(work, clock=clock)
+async def test_who_is_not_silent_keeps_the_place(clock, gateway, client):
+    await give_key(gateway, client, "ed25519")
+    session_id, share = await client.begin_recover("ed25519")
+    for _ in range(4):  # the caller is heard of all the time
+        clock.now += LEASE_S - 1
+        await client.exchange(session_id, ())
+        assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
+    await client.activate(session_id, share)
+    await client.check_works(share)
+    assert nothing_open(gateway)
 
 
-def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place():
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share)
-        clock.now += 2 * LEASE_S
-        await finished(client, share, party, messages)
-
-    run(work, clock=clock)
-
-
-def test_who_waits_in_line_gets_the_place_of_a_silent_caller():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        await begun(client, share)
-        async with asyncio.timeout(10):
-            await asyncio.gather(*(client.sign(share) for _ in range(3)))
-        assert nothing_open(gateway)
-
-    run(work, queue=3, lease_s=0.2)
+async def test_who_is_being_served_is_not_silent(clock, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    gateway.network.change(faults=[delay(200)])
+    signing = asyncio.create_task(client.sign(share))
+    while not gateway.gateway.sessions._sessions:
+        await asyncio.sleep(0)
+    clock.now += 2 * LEASE_S  # far away, an MPC node computes
+    assert await refusal(client.sign(share)) == (409, SIGNING)
+    await signing
 
 
-def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_others():
+async def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place(
+    clock, gateway, client
+):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    clock.now += 2 * LEASE_S
+    await finished(client, share, party, messages)
+
+
+@pytest.mark.options(queue=3, lease_s=0.2)
+async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    await begun(client, share)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(client.sign(share) for _ in range(3)))
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(queue=2, lease_s=0.5)
+async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_others(
+    gateway, client
+):
     """The one before in the line is lost as well."""
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        for link in gateway.links.values():
-            link.call = far(link.call)
-        requests = [client.begin_sign(share)[1] for _ in range(3)]
-        await client.ask("sign", requests[0])
-        first = asyncio.create_task(client.ask("sign", requests[1]))
-        while not gateway.gateway.sessions._signing._lines:
-            await asyncio.sleep(0)
-        while gateway.gateway.sessions._sessions:
-            await asyncio.sleep(0)
-        assert gateway.gateway.sessions._signing._lines  # the turn is not free yet
-        async with asyncio.timeout(8):
-            await client.ask("sign", requests[2])
-        await first
 
     def far(call):
         async def slow(*arguments, **options):
@@ -302,312 +238,264 @@ def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_othe
 
         return slow
 
-    run(work, queue=2, lease_s=0.5)
+    share = await give_key(gateway, client, "secp256k1")
+    for link in gateway.links.values():
+        link.call = far(link.call)
+    requests = [client.begin_sign(share)[1] for _ in range(3)]
+    await client.ask("sign", requests[0])
+    first = asyncio.create_task(client.ask("sign", requests[1]))
+    while not gateway.gateway.sessions._signing._lines:
+        await asyncio.sleep(0)
+    while gateway.gateway.sessions._sessions:
+        await asyncio.sleep(0)
+    assert gateway.gateway.sessions._signing._lines  # the turn is not free yet
+    async with asyncio.timeout(8):
+        await client.ask("sign", requests[2])
+    await first
 
 
-def test_the_recovery_of_a_lost_client_expires():
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        session_id, made = await client.begin_recover("ed25519")
-        assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
-        clock.now += LEASE_S
-        await client.check_works(share)
-        new = await client.recover("ed25519")
-        assert (await refusal(client.activate(session_id, made)))[0] == 410
-        await client.check_works(new)
-        assert nothing_open(gateway)
-
-    run(work, clock=clock)
+async def test_the_recovery_of_a_lost_client_expires(clock, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    session_id, made = await client.begin_recover("ed25519")
+    assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
+    clock.now += LEASE_S
+    await client.check_works(share)
+    new = await client.recover("ed25519")
+    assert (await refusal(client.activate(session_id, made)))[0] == 410
+    await client.check_works(new)
+    assert nothing_open(gateway)
 
 
-def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there():
+async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there(
+    clock, gateway, client
+):
     """It took longer on its way than the word that it was off."""
-    clock = Clock()
+    share = await give_key(gateway, client, "ed25519")
+    arrived, go = asyncio.Event(), asyncio.Event()
+    original = Link.call
 
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        arrived, go = asyncio.Event(), asyncio.Event()
-        original = Link.call
+    async def call(link, scope, *arguments, **options):
+        if scope.verb == "recover":
+            arrived.set()
+            await go.wait()
+        return await original(link, scope, *arguments, **options)
 
-        async def call(link, scope, *arguments, **options):
-            if scope.verb == "recover":
-                arrived.set()
-                await go.wait()
-            return await original(link, scope, *arguments, **options)
-
-        for link in gateway.links.values():
-            link.call = partial(call, link)
-        recovery = asyncio.create_task(client.begin_recover("ed25519"))
-        await arrived.wait()
-        clock.now += 60
-        await client.sign(share)
-        assert nothing_open(gateway)
-        go.set()
-        assert await refusal(recovery) == (410, GONE)
-        assert nothing_open(gateway)
-        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
-
-    run(work, clock=clock)
+    for link in gateway.links.values():
+        link.call = partial(call, link)
+    recovery = asyncio.create_task(client.begin_recover("ed25519"))
+    await arrived.wait()
+    clock.now += 60
+    await client.sign(share)
+    assert nothing_open(gateway)
+    go.set()
+    assert await refusal(recovery) == (410, GONE)
+    assert nothing_open(gateway)
+    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
 
 
 @pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
-def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(struck_out_by):
+async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
+    struck_out_by, clock, gateway, client
+):
     """It has kept its answer back until another session had the key's turn: a client that hears of
     both could be asked twice what only one answer may show."""
-    clock = Clock()
+    share = await give_key(gateway, client, "secp256k1")
+    answered, go = asyncio.Event(), asyncio.Event()
+    original = Link.call
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        answered, go = asyncio.Event(), asyncio.Event()
-        original = Link.call
+    async def call(link, scope, *arguments, **options):
+        reply = await original(link, scope, *arguments, **options)
+        if scope.verb == "sign" and not go.is_set():
+            answered.set()
+            await go.wait()
+        return reply
 
-        async def call(link, scope, *arguments, **options):
-            reply = await original(link, scope, *arguments, **options)
-            if scope.verb == "sign" and not go.is_set():
-                answered.set()
-                await go.wait()
-            return reply
-
-        for link in gateway.links.values():
-            link.call = partial(call, link)
-        signing = asyncio.create_task(client.sign(share))
-        await answered.wait()
-        sessions = gateway.gateway.sessions
-        if struck_out_by == "time":
-            clock.now += 60
-            await sessions._expire()
-        else:
-            await sessions.stop(sessions.of_key(share.record.epoch.hex()))
-        go.set()
-        assert await refusal(signing) == (410, GONE)
-        assert client.requests[-1] == "sign", "it has heard nothing"
-        assert nothing_open(gateway)
-
-    run(work, clock=clock)
-
-
-def test_a_generation_that_nobody_finishes_is_in_nobodys_way():
-    clock = Clock()
-
-    async def work(gateway, client):
-        session_id, made = await client.begin_generate("ed25519")
-        assert await client.key_ids() == {}
-        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+    for link in gateway.links.values():
+        link.call = partial(call, link)
+    signing = asyncio.create_task(client.sign(share))
+    await answered.wait()
+    sessions = gateway.gateway.sessions
+    if struck_out_by == "time":
         clock.now += 60
-        assert (await refusal(client.activate(session_id, made)))[0] == 410
-        assert not any(shares_of(gateway).values())
-        await client.check_works(await client.generate("ed25519"))
-        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
-        assert nothing_open(gateway)
-
-    run(work, clock=clock)
-
-
-def test_a_client_that_says_it_gives_up_leaves_nothing_behind():
-    async def work(gateway, client):
-        await client.generate("ed25519")
-        session_id, _ = await client.begin_recover("ed25519")  # both MPC nodes are prepared
-        number = reshare.RESHARE.number
-        notices = [
-            Envelope(number, ABORT_KIND, False, CLIENT, party, session_id, b"").encode()
-            for party in MPC_NODES
-        ]
-        await client.exchange(session_id, notices)
-        assert nothing_open(gateway)
-        await client.recover("ed25519")
-
-    run(work)
+        await sessions._expire()
+    else:
+        await sessions.stop(sessions.of_key(share.record.epoch.hex()))
+    go.set()
+    assert await refusal(signing) == (410, GONE)
+    assert client.requests[-1] == "sign", "it has heard nothing"
+    assert nothing_open(gateway)
 
 
-def test_one_making_for_a_user_and_curve():
-    async def work(gateway, client):
-        first = await client.begin_generate("ed25519")
-        assert await refusal(client.begin_generate("ed25519")) == (409, GENERATING)
-        other = await client.begin_generate("secp256k1")
-        assert len(gateway.gateway.sessions._sessions) == 2
-        assert all(len(link.node._sessions) == 2 for link in gateway.links.values())
-        for begun in (first, other):
-            await client.activate(*begun)
-            await client.check_works(begun[1])
-        assert nothing_open(gateway)
+async def test_a_generation_that_nobody_finishes_is_in_nobodys_way(clock, gateway, client):
+    session_id, made = await client.begin_generate("ed25519")
+    assert await client.key_ids() == {}
+    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+    clock.now += 60
+    assert (await refusal(client.activate(session_id, made)))[0] == 410
+    assert not any(shares_of(gateway).values())
+    await client.check_works(await client.generate("ed25519"))
+    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+    assert nothing_open(gateway)
 
-    run(work)
+
+async def test_a_client_that_says_it_gives_up_leaves_nothing_behind(gateway, client):
+    await give_key(gateway, client, "ed25519")
+    session_id, _ = await client.begin_recover("ed25519")  # both MPC nodes are prepared
+    number = reshare.RESHARE.number
+    notices = [
+        Envelope(number, ABORT_KIND, False, CLIENT, party, session_id, b"").encode()
+        for party in MPC_NODES
+    ]
+    await client.exchange(session_id, notices)
+    assert nothing_open(gateway)
+    await client.recover("ed25519")
+
+
+async def test_one_making_for_a_user_and_curve(gateway, client):
+    first = await client.begin_generate("ed25519")
+    assert await refusal(client.begin_generate("ed25519")) == (409, GENERATING)
+    other = await client.begin_generate("secp256k1")
+    assert len(gateway.gateway.sessions._sessions) == 2
+    assert all(len(link.node._sessions) == 2 for link in gateway.links.values())
+    for begun in (first, other):
+        await client.activate(*begun)
+        await client.check_works(begun[1])
+    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- two clients make a key
 
 
-def test_of_parallel_generations_exactly_one_succeeds():
-    async def work(gateway, client):
-        clients = [Client.of(gateway) for _ in range(50)]
-        made = await asyncio.gather(
-            *(c.generate("ed25519") for c in clients), return_exceptions=True
-        )
-        (share,) = [m for m in made if not isinstance(m, BaseException)]
-        losses = [(m.status, m.error) for m in made if isinstance(m, Failed)]
-        assert len(losses) == 49
-        assert set(losses) <= {(409, EXISTS), (409, GENERATING)}
-        await client.check_works(share)
-        assert all(len(rows) == 1 for rows in shares_of(gateway).values())
-        assert nothing_open(gateway)
-
-    run(work)
+async def test_of_parallel_generations_exactly_one_succeeds(gateway, client):
+    clients = [Client.of(gateway) for _ in range(50)]
+    made = await asyncio.gather(*(c.generate("ed25519") for c in clients), return_exceptions=True)
+    (share,) = [m for m in made if not isinstance(m, BaseException)]
+    losses = [(m.status, m.error) for m in made if isinstance(m, Failed)]
+    assert len(losses) == 49
+    assert set(losses) <= {(409, EXISTS), (409, GENERATING)}
+    await client.check_works(share)
+    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+    assert nothing_open(gateway)
 
 
-def test_a_generation_whose_place_was_taken_does_not_come_into_force():
-    clock = Clock()
-
-    async def work(gateway, client):
-        late = await client.begin_generate("ed25519")
-        clock.now += LEASE_S
-        begun = await client.begin_generate("ed25519")
-        assert await refusal(client.activate(*late)) == (410, GONE)
-        await client.activate(*begun)
-        assert await refusal(client.activate(*late)) == (410, GONE)
-        await client.check_works(begun[1])
-        await client.check_retired(late[1])
-        assert nothing_open(gateway)
-
-    run(work, clock=clock)
+async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock, gateway, client):
+    late = await client.begin_generate("ed25519")
+    clock.now += LEASE_S
+    begun = await client.begin_generate("ed25519")
+    assert await refusal(client.activate(*late)) == (410, GONE)
+    await client.activate(*begun)
+    assert await refusal(client.activate(*late)) == (410, GONE)
+    await client.check_works(begun[1])
+    await client.check_retired(late[1])
+    assert nothing_open(gateway)
 
 
-def test_who_is_not_signed_up_makes_no_key():
+async def test_who_is_not_signed_up_makes_no_key(gateway, client):
     """The token is genuine, and the registry is older than it."""
-
-    async def work(gateway, client):
-        client.token = gateway.issuer.access("0" * 32, "alice", 60)
-        assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
-        assert not any(shares_of(gateway).values())
-        assert nothing_open(gateway)
-
-    run(work)
+    client.token = gateway.issuer.access("0" * 32, "alice", 60)
+    assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
+    assert not any(shares_of(gateway).values())
+    assert nothing_open(gateway)
 
 
-def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation():
+async def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation(gateway, client):
     """However it came there: sessions do not let it happen."""
-
-    async def work(gateway, client):
-        session_id, share = await client.begin_generate("ed25519")
-        registry, key_id = gateway.gateway.registry, os.urandom(32).hex()
-        public_key = share.public_key.encode()
-        registry.put(said_to_be_signed(await client.user_id(), key_id, "ed25519", public_key))
-        assert await refusal(client.activate(session_id, share)) == (409, EXISTS)
-        assert await client.key_ids() == {"ed25519": key_id}
-        assert nothing_open(gateway)
-
-    run(work)
+    session_id, share = await client.begin_generate("ed25519")
+    registry, key_id = gateway.gateway.registry, os.urandom(32).hex()
+    public_key = share.public_key.encode()
+    registry.put(said_to_be_signed(await client.user_id(), key_id, "ed25519", public_key))
+    assert await refusal(client.activate(session_id, share)) == (409, EXISTS)
+    assert await client.key_ids() == {"ed25519": key_id}
+    assert nothing_open(gateway)
 
 
-def test_one_activation_twice_at_once_counts_once():
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        both = await asyncio.gather(
-            *(client.activate(*begun) for _ in range(2)), return_exceptions=True
-        )
-        assert [type(b) for b in both].count(Failed) == 1
-        await client.check_works(begun[1])
-        assert nothing_open(gateway)
-
-    run(work)
+async def test_one_activation_twice_at_once_counts_once(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    both = await asyncio.gather(
+        *(client.activate(*begun) for _ in range(2)), return_exceptions=True
+    )
+    assert [type(b) for b in both].count(Failed) == 1
+    await client.check_works(begun[1])
+    assert nothing_open(gateway)
 
 
-def test_of_parallel_recoveries_exactly_one_succeeds():
-    async def work(gateway, client):
-        old = await client.generate("ed25519")
-        clients = [Client.of(gateway) for _ in range(3)]
-        made = await asyncio.gather(
-            *(c.recover("ed25519") for c in clients), return_exceptions=True
-        )
-        (share,) = [m for m in made if not isinstance(m, BaseException)]
-        assert [(m.status, m.error) for m in made if isinstance(m, Failed)] == [
-            (409, RECOVERING)
-        ] * 2
-        await client.check_works(share)
-        await client.check_retired(old)
-        assert nothing_open(gateway)
-
-    run(work)
+async def test_of_parallel_recoveries_exactly_one_succeeds(gateway, client):
+    old = await give_key(gateway, client, "ed25519")
+    clients = [Client.of(gateway) for _ in range(3)]
+    made = await asyncio.gather(*(c.recover("ed25519") for c in clients), return_exceptions=True)
+    (share,) = [m for m in made if not isinstance(m, BaseException)]
+    assert [(m.status, m.error) for m in made if isinstance(m, Failed)] == [(409, RECOVERING)] * 2
+    await client.check_works(share)
+    await client.check_retired(old)
+    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- links that fail
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down):
+async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, client):
     name = {2: "operator", 3: "institution"}[down]
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share, down)
-        gateway.links[down].down = True
-        response = await client.post("exchange", wire.Exchange(party.session_id, messages))
-        assert response.status_code == 503
-        assert response.json() == {
-            "error": f"the {name}'s MPC node cannot be reached",
-            "party": down,
-        }
-        for refused in (
-            client.sign(share, signer=down),
-            client.generate("ed25519"),
-            client.recover("secp256k1"),
-        ):
-            assert (await refusal(refused))[0] == 503
-        gateway.links[down].down = False
-        await client.recover("secp256k1")
-        assert nothing_open(gateway)
-
-    run(work)
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share, down)
+    gateway.links[down].down = True
+    response = await client.post("exchange", wire.Exchange(party.session_id, messages))
+    assert response.status_code == 503
+    assert response.json() == {
+        "error": f"the {name}'s MPC node cannot be reached",
+        "party": down,
+    }
+    for refused in (
+        client.sign(share, signer=down),
+        client.generate("ed25519"),
+        client.recover("secp256k1"),
+    ):
+        assert (await refusal(refused))[0] == 503
+    gateway.links[down].down = False
+    await client.recover("secp256k1")
+    assert nothing_open(gateway)
 
 
-def test_a_recovery_neither_node_could_be_told_about_is_in_nobodys_way():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        session_id, made = await client.begin_recover("ed25519")
-        for link in gateway.links.values():
-            link.down = True
-        assert (await refusal(client.activate(session_id, made)))[0] == 503
-        for link in gateway.links.values():
-            link.down = False
-        assert (await client.recover("ed25519")).public_key == share.public_key
-        assert nothing_open(gateway)
-
-    run(work)
+async def test_a_recovery_neither_node_could_be_told_about_is_in_nobodys_way(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    session_id, made = await client.begin_recover("ed25519")
+    for link in gateway.links.values():
+        link.down = True
+    assert (await refusal(client.activate(session_id, made)))[0] == 503
+    for link in gateway.links.values():
+        link.down = False
+    assert (await client.recover("ed25519")).public_key == share.public_key
+    assert nothing_open(gateway)
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-def test_a_session_the_node_could_not_be_told_about_is_in_nobodys_way(down):
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share, down)
-        gateway.links[down].down = True
-        assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-        gateway.links[down].down = False
-        assert gateway.links[down].node._sessions
-        await client.sign(share, signer=down)
-        assert nothing_open(gateway)
-
-    run(work)
+async def test_a_session_the_node_could_not_be_told_about_is_in_nobodys_way(down, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share, down)
+    gateway.links[down].down = True
+    assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
+    gateway.links[down].down = False
+    assert gateway.links[down].node._sessions
+    await client.sign(share, signer=down)
+    assert nothing_open(gateway)
 
 
-def test_what_was_not_told_is_forgotten_when_it_no_longer_matters():
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        party, messages = await begun(client, share)
-        gateway.links[2].down = True
-        assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-        assert gateway.gateway.sessions._unclosed
-        clock.now += 1000
-        await client.sign(share, signer=3)
-        assert not gateway.gateway.sessions._unclosed
-
-    run(work, clock=clock)
+async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    gateway.links[2].down = True
+    assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
+    assert gateway.gateway.sessions._unclosed
+    clock.now += 1000
+    await client.sign(share, signer=3)
+    assert not gateway.gateway.sessions._unclosed
 
 
-def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(monkeypatch):
+@pytest.mark.options(link_timeout_s=0.1)
+async def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(
+    monkeypatch, gateway, client
+):
     original, entered, leave = MpcNode.handle, threading.Event(), threading.Event()
 
     def slow(node, verb, grant, body):
@@ -616,25 +504,22 @@ def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(monkeypatch
             assert leave.wait(10)
         return original(node, verb, grant, body)
 
-    async def work(gateway, client):
-        monkeypatch.setattr(MpcNode, "handle", slow)
-        generating = asyncio.create_task(client.generate("ed25519"))
-        await asyncio.to_thread(entered.wait, 10)
-        await asyncio.sleep(0.2)  # the link's patience is over
-        assert not generating.done()
-        leave.set()
-        with pytest.raises(Failed) as failed:
-            await generating
-        assert failed.value.status == 504
-        assert failed.value.response.json() == {
-            "error": "the institution's MPC node did not answer in time",
-            "party": 3,
-        }
-        monkeypatch.undo()
-        assert nothing_open(gateway)
-        await client.check_works(await client.generate("ed25519"))
-
-    run(work, link_timeout_s=0.1)
+    monkeypatch.setattr(MpcNode, "handle", slow)
+    generating = asyncio.create_task(client.generate("ed25519"))
+    await asyncio.to_thread(entered.wait, 10)
+    await asyncio.sleep(0.2)  # the link's patience is over
+    assert not generating.done()
+    leave.set()
+    with pytest.raises(Failed) as failed:
+        await generating
+    assert failed.value.status == 504
+    assert failed.value.response.json() == {
+        "error": "the institution's MPC node did not answer in time",
+        "party": 3,
+    }
+    monkeypatch.undo()
+    assert nothing_open(gateway)
+    await client.check_works(await client.generate("ed25519"))
 
 
 # ---------------------------------------------------------------------- requests that are cancelled
@@ -644,40 +529,41 @@ def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(monkeypatch
     "call", [f"{verb} {nth}" for verb in ("vote", "activate") for nth in (1, 2)]
 )
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-def test_an_activation_is_carried_out_though_the_caller_is_gone(monkeypatch, call, kind):
+async def test_an_activation_is_carried_out_though_the_caller_is_gone(
+    monkeypatch, call, kind, gateway, client
+):
     """Cancelled while the MPC nodes vote, or are told of it: it is done all the same."""
+
     verb, nth = call.split()
     calls = []
 
-    async def work(gateway, client):
-        old = await client.generate("ed25519") if kind == "recover" else None
-        begin = client.begin_recover if old else client.begin_generate
-        session_id, share = await begin("ed25519")
-        original = Link.call
+    old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
+    begin = client.begin_recover if old else client.begin_generate
+    session_id, share = await begin("ed25519")
+    original = Link.call
 
-        async def cancelling(link, scope, *arguments, **options):
-            if scope.verb == verb:
-                calls.append(scope.verb)
-                if len(calls) == int(nth):
-                    activating.cancel()
-            return await original(link, scope, *arguments, **options)
+    async def cancelling(link, scope, *arguments, **options):
+        if scope.verb == verb:
+            calls.append(scope.verb)
+            if len(calls) == int(nth):
+                activating.cancel()
+        return await original(link, scope, *arguments, **options)
 
-        monkeypatch.setattr(Link, "call", cancelling)
-        activating = asyncio.create_task(client.activate(session_id, share))
-        with suppress(asyncio.CancelledError):
-            await activating
-        monkeypatch.undo()
-        assert (await client.key_ids())["ed25519"] == share.record.epoch.hex()
-        await client.check_works(share)
-        assert nothing_open(gateway)
-        for rows in shares_of(gateway).values():
-            assert [state for _, _, _, state, _ in rows] == ["active"]
-
-    run(work)
+    monkeypatch.setattr(Link, "call", cancelling)
+    activating = asyncio.create_task(client.activate(session_id, share))
+    with suppress(asyncio.CancelledError):
+        await activating
+    monkeypatch.undo()
+    assert (await client.key_ids())["ed25519"] == share.record.epoch.hex()
+    await client.check_works(share)
+    assert nothing_open(gateway)
+    for rows in shares_of(gateway).values():
+        assert [state for _, _, _, state, _ in rows] == ["active"]
 
 
-def test_nobody_decides_while_the_registry_is_written(monkeypatch):
+async def test_nobody_decides_while_the_registry_is_written(monkeypatch, client):
     """The caller is gone; whoever comes next waits for the decision, and finds it."""
+
     original, entered, leave = Registry.put, threading.Event(), threading.Event()
 
     def slow(registry, *arguments):
@@ -685,101 +571,86 @@ def test_nobody_decides_while_the_registry_is_written(monkeypatch):
         assert leave.wait(10)
         return original(registry, *arguments)
 
-    async def work(gateway, client):
-        session_id, share = await client.begin_generate("ed25519")
-        monkeypatch.setattr(Registry, "put", slow)
-        activating = asyncio.create_task(client.activate(session_id, share))
-        await asyncio.to_thread(entered.wait, 10)
-        activating.cancel()
-        second = asyncio.create_task(client.generate("ed25519"))
-        await asyncio.sleep(0.05)
-        assert not second.done()
-        leave.set()
-        assert await refusal(second) == (409, EXISTS)
+    session_id, share = await client.begin_generate("ed25519")
+    monkeypatch.setattr(Registry, "put", slow)
+    activating = asyncio.create_task(client.activate(session_id, share))
+    await asyncio.to_thread(entered.wait, 10)
+    activating.cancel()
+    second = asyncio.create_task(client.generate("ed25519"))
+    await asyncio.sleep(0.05)
+    assert not second.done()
+    leave.set()
+    assert await refusal(second) == (409, EXISTS)
+    await client.check_works(share)
+
+
+async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    original = Link.call
+
+    async def cancelling(link, scope, *arguments, **options):
+        if scope.verb == "sign":
+            signing.cancel()
+            await asyncio.sleep(0)
+        return await original(link, scope, *arguments, **options)
+
+    monkeypatch.setattr(Link, "call", cancelling)
+    signing = asyncio.create_task(client.sign(share))
+    with pytest.raises(asyncio.CancelledError):
+        await signing
+    monkeypatch.undo()
+    async with asyncio.timeout(10):
+        while not nothing_open(gateway):
+            await asyncio.sleep(0.01)
+    await client.check_works(share)
+    assert nothing_open(gateway)
+
+
+async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        databases = [gateway.gateway.registry._database]
+        databases += [link.node._store._database for link in gateway.links.values()]
+        with (
+            databases[0].transaction(),
+            databases[1].transaction(),
+            databases[2].transaction(),
+        ):
+            entered.set()
+            assert leave.wait(10)
+
+    writing = asyncio.create_task(asyncio.to_thread(hold))
+    await asyncio.to_thread(entered.wait, 10)
+    recovering = asyncio.create_task(client.recover("ed25519"))
+    for _ in range(5):
         await client.check_works(share)
-
-    run(work)
-
-
-def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch):
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        original = Link.call
-
-        async def cancelling(link, scope, *arguments, **options):
-            if scope.verb == "sign":
-                signing.cancel()
-                await asyncio.sleep(0)
-            return await original(link, scope, *arguments, **options)
-
-        monkeypatch.setattr(Link, "call", cancelling)
-        signing = asyncio.create_task(client.sign(share))
-        with pytest.raises(asyncio.CancelledError):
-            await signing
-        monkeypatch.undo()
-        async with asyncio.timeout(10):
-            while not nothing_open(gateway):
-                await asyncio.sleep(0.01)
-        await client.check_works(share)
-        assert nothing_open(gateway)
-
-    run(work)
-
-
-def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        entered, leave = threading.Event(), threading.Event()
-
-        def hold():
-            databases = [gateway.gateway.registry._database]
-            databases += [link.node._store._database for link in gateway.links.values()]
-            with (
-                databases[0].transaction(),
-                databases[1].transaction(),
-                databases[2].transaction(),
-            ):
-                entered.set()
-                assert leave.wait(10)
-
-        writing = asyncio.create_task(asyncio.to_thread(hold))
-        await asyncio.to_thread(entered.wait, 10)
-        recovering = asyncio.create_task(client.recover("ed25519"))
-        for _ in range(5):
-            await client.check_works(share)
-        assert not recovering.done()
-        leave.set()
-        await writing
-        await client.check_works(await recovering)
-
-    run(work, folder=tmp_path)
+    assert not recovering.done()
+    leave.set()
+    await writing
+    await client.check_works(await recovering)
 
 
 # ---------------------------------------------------------------------- what a token is good for
 
 
-def test_a_token_that_expires_between_rounds_does_not_lock_the_key():
-    now = [1_000_000.0]
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        client.token = gateway.token("alice", lifetime_s=5)
-        party, request = client.begin_sign(share, b"m" * 32)
-        mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-        now[0] += 10
-        messages = sends(feed(party, mail))
-        answer = await client.post("exchange", wire.Exchange(party.session_id, messages))
-        assert (answer.status_code, answer.json()["code"]) == (401, 757)
-        client.token = gateway.token("alice")
-        await client.sign(share, b"m" * 32)
-
-    run(work, now=lambda: now[0])
+async def test_a_token_that_expires_between_rounds_does_not_lock_the_key(
+    wall_clock, gateway, client
+):
+    share = await give_key(gateway, client, "secp256k1")
+    client.token = gateway.token("alice", lifetime_s=5)
+    party, request = client.begin_sign(share, b"m" * 32)
+    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
+    wall_clock.now += 10
+    messages = sends(feed(party, mail))
+    answer = await client.post("exchange", wire.Exchange(party.session_id, messages))
+    assert (answer.status_code, answer.json()["code"]) == (401, 757)
+    client.token = gateway.token("alice")
+    await client.sign(share, b"m" * 32)
 
 
-def test_concurrent_beginnings_are_bounded_too():
-    async def work(gateway, client):
-        begin = [client.begin_generate("ed25519") for _ in range(40)]
-        await asyncio.gather(*begin, return_exceptions=True)
-        assert len(gateway.gateway.sessions._sessions) == 1
-
-    run(work)
+async def test_concurrent_beginnings_are_bounded_too(gateway, client):
+    begin = [client.begin_generate("ed25519") for _ in range(40)]
+    await asyncio.gather(*begin, return_exceptions=True)
+    assert len(gateway.gateway.sessions._sessions) == 1

@@ -26,6 +26,7 @@ from tests.helpers.gateway import (
     Failed,
     check_signature,
     feed,
+    give_key,
     open_with,
     sends,
 )
@@ -145,7 +146,7 @@ def run(work, **options):
     async def whole():
         with closing(open_with(**{"forwarding": "stream", **options})) as gateway:
             client = Client.of(gateway)
-            share = await client.generate("secp256k1")
+            share = await give_key(gateway, client, "secp256k1")
             port = Watched(gateway.links[OPERATOR].node)
             gateway.links[OPERATOR].port = port
             party, begun = client.begin_sign(share)
@@ -430,7 +431,7 @@ def test_over_sockets_the_bytes_stream_too():
 
     async def signature(gateway, address, started, bodies):
         client = Client.of(gateway)
-        share = await client.generate("secp256k1")
+        share = await give_key(gateway, client, "secp256k1")
         transport = HttpTransport(address)
         for leaves in (True, False):
             party, begun = client.begin_sign(share)

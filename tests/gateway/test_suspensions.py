@@ -15,7 +15,15 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.notices import digest
 from mpcsim.rpc.statements import Suspended, signed_by
-from tests.helpers.gateway import Client, Failed, ask_node, delivered, open_with, reopen, shares_of
+from tests.helpers.gateway import (
+    Client,
+    Failed,
+    ask_node,
+    delivered,
+    give_key,
+    reopen,
+    shares_of,
+)
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 CAUGHT = "the client caught party 2 cheating"
@@ -27,16 +35,6 @@ def soon(monkeypatch):
     monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(suspensions, "LAST_RETRY_S", 0.05)
     monkeypatch.setattr(suspensions, "PROMPT_S", 0.05)
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def at_the_nodes(gateway):
@@ -68,7 +66,7 @@ def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
     async def before():
         with closing(reopen(tmp_path)) as gateway:
             client = Client.of(gateway)
-            share = await client.generate(curve)
+            share = await give_key(gateway, client, curve)
             body = await client.suspension(share)
             for link in gateway.links.values():
                 link.down = True
@@ -98,40 +96,35 @@ def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
     asyncio.run(after(asyncio.run(before())))
 
 
-def test_the_mpc_nodes_know_by_the_time_the_client_is_answered(monkeypatch):
+async def test_the_mpc_nodes_know_by_the_time_the_client_is_answered(monkeypatch, gateway, client):
     """So that it is not lost with what the registry has written last."""
+
     monkeypatch.setattr(suspensions, "PROMPT_S", 30.0)
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        await client.ask("suspend", await client.suspension(share))
-        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-
-    run(work)
+    share = await give_key(gateway, client, "secp256k1")
+    await client.ask("suspend", await client.suspension(share))
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-def test_a_node_out_of_reach_hears_of_it_later(down):
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        gateway.links[down].down = True
-        await client.ask("suspend", body)
-        while at_the_nodes(gateway)[5 - down] is None:
-            await asyncio.sleep(0.01)
-        assert at_the_nodes(gateway)[down] is None
-        while gateway.gateway.suspensions.undelivered > 1:  # it is to be written down, too
-            await asyncio.sleep(0.01)
-        assert gateway.gateway.suspensions.undelivered == 1
-        await refused(client, share)
-        gateway.links[down].down = False
-        await delivered(gateway)
-        assert gateway.gateway.suspensions.undelivered == 0
-        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-        await refused(client, share)
-        await heals(client, share)
-
-    run(work)
+async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    body = await client.suspension(share)
+    gateway.links[down].down = True
+    await client.ask("suspend", body)
+    while at_the_nodes(gateway)[5 - down] is None:
+        await asyncio.sleep(0.01)
+    assert at_the_nodes(gateway)[down] is None
+    while gateway.gateway.suspensions.undelivered > 1:  # it is to be written down, too
+        await asyncio.sleep(0.01)
+    assert gateway.gateway.suspensions.undelivered == 1
+    await refused(client, share)
+    gateway.links[down].down = False
+    await delivered(gateway)
+    assert gateway.gateway.suspensions.undelivered == 0
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    await refused(client, share)
+    await heals(client, share)
 
 
 def test_a_gateway_that_dies_before_anyone_has_heard(tmp_path):
@@ -140,7 +133,7 @@ def test_a_gateway_that_dies_before_anyone_has_heard(tmp_path):
     async def before():
         with closing(reopen(tmp_path)) as gateway:
             client = Client.of(gateway)
-            share = await client.generate("secp256k1")
+            share = await give_key(gateway, client, "secp256k1")
             body = await client.suspension(share)
             gateway.gateway.registry.suspend(body.occasion, body.notices)
             return share
@@ -163,50 +156,44 @@ def test_a_gateway_that_dies_before_anyone_has_heard(tmp_path):
     asyncio.run(after(share))
 
 
-def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch):
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
+async def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
 
-        def full(*arguments):
-            raise OSError("no space left on device")
+    def full(*arguments):
+        raise OSError("no space left on device")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(gateway.gateway.registry, "suspend", full)
-            response = await client.post("suspend", body)
-        assert response.status_code == 500
-        await client.ask("suspend", body)
-        await refused(client, share)
-
-    run(work)
-
-
-def test_a_recovery_ends_what_could_not_be_delivered(caplog):
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        tell = suspensions.Suspensions._tell
-        gate = asyncio.Event()
-
-        async def waiting(self, notice):
-            await gate.wait()
-            await tell(self, notice)
-
-        suspensions.Suspensions._tell = waiting
-        try:
-            await client.ask("suspend", body)
-            await heals(client, share)
-            gate.set()
-            await delivered(gateway)
-        finally:
-            suspensions.Suspensions._tell = tell
-        assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
-        assert gateway.gateway.registry.notices() == []
-        assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway.gateway.registry, "suspend", full)
         response = await client.post("suspend", body)
-        assert (response.status_code, response.json()) == (404, {"error": "no such key"})
+    assert response.status_code == 500
+    await client.ask("suspend", body)
+    await refused(client, share)
 
-    run(work)
+
+async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    body = await client.suspension(share)
+    tell = suspensions.Suspensions._tell
+    gate = asyncio.Event()
+
+    async def waiting(self, notice):
+        await gate.wait()
+        await tell(self, notice)
+
+    suspensions.Suspensions._tell = waiting
+    try:
+        await client.ask("suspend", body)
+        await heals(client, share)
+        gate.set()
+        await delivered(gateway)
+    finally:
+        suspensions.Suspensions._tell = tell
+    assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
+    assert gateway.gateway.registry.notices() == []
+    assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
+    response = await client.post("suspend", body)
+    assert (response.status_code, response.json()) == (404, {"error": "no such key"})
 
 
 # ---------------------------------------------------------------------- strangers
@@ -232,23 +219,20 @@ def other(data):
         (lambda b, t: bytes(5000), 413),
     ],
 )
-def test_who_had_no_session_suspends_nothing(change, status):
-    async def work(gateway, client):
-        share, ed = [await client.generate(curve) for curve in ("secp256k1", "ed25519")]
-        mallory = Client.of(gateway, "mallory")
-        body = await client.suspension(share)
-        tags = {
-            "session": await client.suspension(share, culprit=INSTITUTION),
-            "key": await client.suspension(ed),
-            "user": await mallory.suspension(await mallory.generate("ed25519")),
-        }
-        assert (await client.post("suspend", change(body, tags))).status_code == status
-        assert gateway.gateway.registry.notices() == []
-        for body in tags.values():  # they end the sessions that are open
-            await gateway.gateway.abandon(body.occasion.user_id, body.occasion.session_id)
-        await gateway.gateway.abandon(await client.user_id(), body.occasion.session_id)
-
-    run(work)
+async def test_who_had_no_session_suspends_nothing(change, status, gateway, client):
+    share, ed = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    mallory = Client.of(gateway, "mallory")
+    body = await client.suspension(share)
+    tags = {
+        "session": await client.suspension(share, culprit=INSTITUTION),
+        "key": await client.suspension(ed),
+        "user": await mallory.suspension(await give_key(gateway, mallory, "ed25519")),
+    }
+    assert (await client.post("suspend", change(body, tags))).status_code == status
+    assert gateway.gateway.registry.notices() == []
+    for body in tags.values():  # they end the sessions that are open
+        await gateway.gateway.abandon(body.occasion.user_id, body.occasion.session_id)
+    await gateway.gateway.abandon(await client.user_id(), body.occasion.session_id)
 
 
 def sealed(body, share, **changed):
@@ -273,22 +257,18 @@ def sealed(body, share, **changed):
         lambda b, s, o: sealed(b, s, key_id=bytes(32)),
     ],
 )
-def test_what_opens_at_neither_node_is_lifted(forge, caplog):
+async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, client):
     """Whoever has a stolen token has a tag, too."""
-
-    async def work(gateway, client):
-        share, bob = await client.generate("secp256k1"), Client.of(gateway, "bob")
-        theirs = await bob.generate("ed25519")
-        body = await client.suspension(share)
-        forged = replace(body, notices=forge(body, share, theirs))
-        await client.ask("suspend", forged)
-        await delivered(gateway)
-        assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
-        assert gateway.gateway.registry.notices() == []
-        await client.check_works(share)
-        assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
-
-    run(work)
+    share, bob = await give_key(gateway, client, "secp256k1"), Client.of(gateway, "bob")
+    theirs = await give_key(gateway, bob, "ed25519")
+    body = await client.suspension(share)
+    forged = replace(body, notices=forge(body, share, theirs))
+    await client.ask("suspend", forged)
+    await delivered(gateway)
+    assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
+    assert gateway.gateway.registry.notices() == []
+    await client.check_works(share)
+    assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
 
 
 @pytest.mark.parametrize("opens", MPC_NODES)
@@ -296,7 +276,7 @@ def test_what_opens_at_one_node_stays(tmp_path, opens):
     async def before():
         with closing(reopen(tmp_path)) as gateway:
             client = Client.of(gateway)
-            share = await client.generate("secp256k1")
+            share = await give_key(gateway, client, "ed25519")
             body = await client.suspension(share)
             notices = {**body.notices, 5 - opens: bytes(40)}
             await client.ask("suspend", replace(body, notices=notices))
@@ -313,63 +293,52 @@ def test_what_opens_at_one_node_stays(tmp_path, opens):
     asyncio.run(after(asyncio.run(before())))
 
 
-def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch):
+async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client):
     """Or whoever is between the two could lift a suspension."""
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    node = gateway.links[OPERATOR].node
+    original, forged = node.handle, []
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        node = gateway.links[OPERATOR].node
-        original, forged = node.handle, []
+    def handle(verb, *rest):
+        reply = original(verb, *rest)
+        if verb != "suspend" or len(forged) == 3:
+            return reply
+        forged.append(wire.Acknowledged.from_bytes(reply))
+        return replace(forged[-1], opened=0).to_bytes()
 
-        def handle(verb, *rest):
-            reply = original(verb, *rest)
-            if verb != "suspend" or len(forged) == 3:
-                return reply
-            forged.append(wire.Acknowledged.from_bytes(reply))
-            return replace(forged[-1], opened=0).to_bytes()
-
-        monkeypatch.setattr(node, "handle", handle)
-        garbage = replace(body, notices={**body.notices, INSTITUTION: b"?"})
-        await client.ask("suspend", garbage)
-        await delivered(gateway)
-        assert len(forged) == 3
-        await refused(client, share)
-        at, notice = body.occasion, body.notices[OPERATOR]
-        statement = Suspended(at.key_id, digest(notice), 1)
-        assert signed_by(node.hello().identity, statement, forged[0].signature)
-        assert not signed_by(
-            node.hello().identity, replace(statement, opened=0), forged[0].signature
-        )
-
-    run(work)
+    monkeypatch.setattr(node, "handle", handle)
+    garbage = replace(body, notices={**body.notices, INSTITUTION: b"?"})
+    await client.ask("suspend", garbage)
+    await delivered(gateway)
+    assert len(forged) == 3
+    await refused(client, share)
+    at, notice = body.occasion, body.notices[OPERATOR]
+    statement = Suspended(at.key_id, digest(notice), 1)
+    assert signed_by(node.hello().identity, statement, forged[0].signature)
+    assert not signed_by(node.hello().identity, replace(statement, opened=0), forged[0].signature)
 
 
-def test_whoever_waited_for_a_turn_finds_the_key_suspended():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        waiting = asyncio.create_task(client.post("sign", client.begin_sign(share)[1]))
-        await asyncio.sleep(0)
-        await client.ask("suspend", body)
-        response = await waiting
-        assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
-        assert not gateway.gateway.sessions._sessions
-
-    run(work, queue=1)
+@pytest.mark.options(queue=1)
+async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    waiting = asyncio.create_task(client.post("sign", client.begin_sign(share)[1]))
+    await asyncio.sleep(0)
+    await client.ask("suspend", body)
+    response = await waiting
+    assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
+    assert not gateway.gateway.sessions._sessions
 
 
-def test_an_mpc_node_is_told_of_its_own_present_keys_only():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        await client.recover("secp256k1")
-        for at in (body.occasion, replace(body.occasion, user_id="mallory")):
-            request = wire.SuspendKey(at, body.notices[OPERATOR])
-            with pytest.raises(Exception, match="no such key"):
-                ask_node(gateway.links[OPERATOR], "suspend", at.user_id, request)
-
-    run(work)
+async def test_an_mpc_node_is_told_of_its_own_present_keys_only(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    body = await client.suspension(share)
+    await client.recover("ed25519")
+    for at in (body.occasion, replace(body.occasion, user_id="mallory")):
+        request = wire.SuspendKey(at, body.notices[OPERATOR])
+        with pytest.raises(Exception, match="no such key"):
+            ask_node(gateway.links[OPERATOR], "suspend", at.user_id, request)
 
 
 # ---------------------------------------------------------------------- many at once
@@ -405,115 +374,98 @@ def slow(gateway):
         registry.suspend = write
 
 
-def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhile():
-    async def work(gateway, client):
-        share, other = [await client.generate(curve) for curve in ("secp256k1", "ed25519")]
-        body = await client.suspension(share)
-        (forged,) = await occasions(gateway, client, other, 1)
-        for link in gateway.links.values():
-            link.down = True
-        await client.ask("suspend", forged)
-        with slow(gateway) as (begun, go_on):
-            asking = asyncio.create_task(client.ask("suspend", body))
-            await asyncio.to_thread(begun.wait)
-            for link in gateway.links.values():
-                link.down = False
-            await asyncio.sleep(0.3)  # the other one would be lifted now
-            await refused(client, share)
-            go_on.set()
-            await asking
-        await delivered(gateway)
-        await refused(client, share)
-        await client.check_works(other)
-
-    run(work)
-
-
-def test_what_nobody_waits_for_any_more_is_not_forgotten():
-    """Whoever asked has gone when it is written."""
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        body = await client.suspension(share)
-        with slow(gateway) as (begun, go_on):
-            asking = asyncio.create_task(gateway.gateway.suspend(body.to_bytes()))
-            await asyncio.to_thread(begun.wait)
-            asking.cancel()
-            go_on.set()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-        assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
-        await refused(client, share)
-        await delivered(gateway)
-        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-
-    run(work)
-
-
-def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back():
-    """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
-
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        genuine = await client.suspension(share)
-        for link in gateway.links.values():
-            link.down = True
-        found = []
-        for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
-            response = await client.post("suspend", body)
-            found.append(response.status_code)
-        assert found == [204] * suspensions.MAX_OF_KEY + [503] * 5
-        assert response.json() == {"error": "too many suspensions of this key"}
-        assert response.headers["Retry-After"].isdigit()
-        assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
-        assert (await client.post("suspend", genuine)).status_code == 503
+async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhile(gateway, client):
+    share, other = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    body = await client.suspension(share)
+    (forged,) = await occasions(gateway, client, other, 1)
+    for link in gateway.links.values():
+        link.down = True
+    await client.ask("suspend", forged)
+    with slow(gateway) as (begun, go_on):
+        asking = asyncio.create_task(client.ask("suspend", body))
+        await asyncio.to_thread(begun.wait)
         for link in gateway.links.values():
             link.down = False
-        await delivered(gateway)
-        assert gateway.gateway.registry.notices() == []
-        await refused(client, share)  # for the genuine one's sake
-        await client.ask("suspend", genuine)  # which is asked for again
-        await delivered(gateway)
+        await asyncio.sleep(0.3)  # the other one would be lifted now
         await refused(client, share)
-        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-        await heals(client, share)
+        go_on.set()
+        await asking
+    await delivered(gateway)
+    await refused(client, share)
+    await client.check_works(other)
 
-    run(work)
+
+async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
+    """Whoever asked has gone when it is written."""
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    with slow(gateway) as (begun, go_on):
+        asking = asyncio.create_task(gateway.gateway.suspend(body.to_bytes()))
+        await asyncio.to_thread(begun.wait)
+        asking.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    await refused(client, share)
+    await delivered(gateway)
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
-def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatch):
+async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(gateway, client):
+    """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
+    share = await give_key(gateway, client, "ed25519")
+    genuine = await client.suspension(share)
+    for link in gateway.links.values():
+        link.down = True
+    found = []
+    for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
+        response = await client.post("suspend", body)
+        found.append(response.status_code)
+    assert found == [204] * suspensions.MAX_OF_KEY + [503] * 5
+    assert response.json() == {"error": "too many suspensions of this key"}
+    assert response.headers["Retry-After"].isdigit()
+    assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+    assert (await client.post("suspend", genuine)).status_code == 503
+    for link in gateway.links.values():
+        link.down = False
+    await delivered(gateway)
+    assert gateway.gateway.registry.notices() == []
+    await refused(client, share)  # for the genuine one's sake
+    await client.ask("suspend", genuine)  # which is asked for again
+    await delivered(gateway)
+    await refused(client, share)
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    await heals(client, share)
+
+
+async def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatch, gateway, client):
     monkeypatch.setattr(suspensions, "FULL_S", 0.2)
 
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        for link in gateway.links.values():
-            link.down = True
-        for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
-            await client.post("suspend", body)
-        for link in gateway.links.values():
-            link.down = False
-        await delivered(gateway)
-        await asyncio.sleep(0.3)
-        await client.check_works(share)
-
-    run(work)
+    share = await give_key(gateway, client, "secp256k1")
+    for link in gateway.links.values():
+        link.down = True
+    for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
+        await client.post("suspend", body)
+    for link in gateway.links.values():
+        link.down = False
+    await delivered(gateway)
+    await asyncio.sleep(0.3)
+    await client.check_works(share)
 
 
-def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
-        await client.ask("suspend", await client.suspension(share))
-        await delivered(gateway)
-        for link in gateway.links.values():
-            link.down = True
-        for body in more:
-            await client.ask("suspend", body)
-        assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
-        for link in gateway.links.values():
-            link.down = False
-        await delivered(gateway)
-        await refused(client, share)
-        await heals(client, share)
-
-    run(work)
+async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
+    await client.ask("suspend", await client.suspension(share))
+    await delivered(gateway)
+    for link in gateway.links.values():
+        link.down = True
+    for body in more:
+        await client.ask("suspend", body)
+    assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+    for link in gateway.links.values():
+        link.down = False
+    await delivered(gateway)
+    await refused(client, share)
+    await heals(client, share)

@@ -1,9 +1,7 @@
 """What a node may ask of the gateway: answers, refusals and their status codes."""
 
-import asyncio
 import os
 from collections import Counter
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -24,7 +22,7 @@ from tests.helpers.gateway import (
     check_signature,
     envelopes,
     feed,
-    open_with,
+    give_key,
     seal,
     seal_keys,
     sends,
@@ -37,16 +35,6 @@ NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")
 
 
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
-
-
 async def refused(client, verb, body, status, error):
     response = await client.post(verb, body)
     assert (response.status_code, response.json()) == (status, {"error": error})
@@ -57,116 +45,98 @@ async def refused(client, verb, body, status, error):
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_key_is_made_signs_and_is_recovered(curve, forwarding):
-    async def work(gateway, client):
-        first = await client.generate(curve)
-        await client.check_works(first)
-        assert await client.key_ids() == {curve: first.record.epoch.hex()}
-        second = await client.recover(curve)
-        assert second.public_key == first.public_key
-        assert second.record.epoch != first.record.epoch
-        assert await client.key_ids() == {curve: second.record.epoch.hex()}
-        await client.check_works(second)
-        await client.check_retired(first)
-        for rows in shares_of(gateway).values():
-            assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
-                (second.record.epoch.hex(), "active")
-            ]
-
-    run(work, forwarding=forwarding)
+async def test_a_key_is_made_signs_and_is_recovered(curve, forwarding, gateway, client):
+    first = await client.generate(curve)
+    await client.check_works(first)
+    assert await client.key_ids() == {curve: first.record.epoch.hex()}
+    second = await client.recover(curve)
+    assert second.public_key == first.public_key
+    assert second.record.epoch != first.record.epoch
+    assert await client.key_ids() == {curve: second.record.epoch.hex()}
+    await client.check_works(second)
+    await client.check_retired(first)
+    for rows in shares_of(gateway).values():
+        assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
+            (second.record.epoch.hex(), "active")
+        ]
 
 
 @pytest.mark.parametrize(("curve", "rounds"), [("secp256k1", 2), ("ed25519", 1)])
-def test_signing_takes_few_round_trips_and_small_bodies(curve, rounds):
-    async def work(gateway, client):
-        share = await client.generate(curve)
-        for signer in MPC_NODES:
-            client.requests.clear()
-            client.sizes.clear()
-            await client.sign(share, signer=signer)
-            assert client.requests == ["sign", "exchange"][:rounds]
-            # A multiplication message has 51 kB; what goes around it is little.
-            assert sum(client.sizes) < (150_000 if rounds == 2 else 1000), client.sizes
-        # It is over at once: nothing has to expire before the next one.
-        assert not gateway.gateway.sessions._sessions
-        assert all(not link.node._sessions for link in gateway.links.values())
-
-    run(work)
+async def test_signing_takes_few_round_trips_and_small_bodies(curve, rounds, gateway, client):
+    share = await give_key(gateway, client, curve)
+    for signer in MPC_NODES:
+        client.requests.clear()
+        client.sizes.clear()
+        await client.sign(share, signer=signer)
+        assert client.requests == ["sign", "exchange"][:rounds]
+        # A multiplication message has 51 kB; what goes around it is little.
+        assert sum(client.sizes) < (150_000 if rounds == 2 else 1000), client.sizes
+    # It is over at once: nothing has to expire before the next one.
+    assert not gateway.gateway.sessions._sessions
+    assert all(not link.node._sessions for link in gateway.links.values())
 
 
-def test_both_curves_live_side_by_side():
-    async def work(gateway, client):
-        shares = [await client.generate(curve) for curve in CURVES]
-        await client.recover("ed25519")
-        await client.check_works(shares[0])
-        assert set(await client.key_ids()) == set(CURVES)
-
-    run(work)
+async def test_both_curves_live_side_by_side(gateway, client):
+    shares = [await give_key(gateway, client, curve) for curve in CURVES]
+    await client.recover("ed25519")
+    await client.check_works(shares[0])
+    assert set(await client.key_ids()) == set(CURVES)
 
 
-def test_a_vault_opens_for_its_user_and_key_only():
-    async def work(gateway, client):
-        share, other = [await client.generate(curve) for curve in CURVES]
-        user_id = await client.user_id()
-        sealed, text = seal(gateway, user_id, share)
-        sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
-        reply_key = ReplyKey(SystemRng())
-        epoch = share.record.epoch
+async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
+    share, other = [await give_key(gateway, client, curve) for curve in CURVES]
+    user_id = await client.user_id()
+    sealed, text = seal(gateway, user_id, share)
+    sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
+    reply_key = ReplyKey(SystemRng())
+    epoch = share.record.epoch
 
-        request = client.opening(share, store.halves, reply_key.public)
-        reply = await client.ask("open", request)
-        assert client.requests.count("open") == 1
-        with reply_key.combine(
-            wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)
-        ) as key:
-            assert bytes(open_share(sealed, store, key, user_id)) == SEALED
+    request = client.opening(share, store.halves, reply_key.public)
+    reply = await client.ask("open", request)
+    assert client.requests.count("open") == 1
+    with reply_key.combine(wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)) as key:
+        assert bytes(open_share(sealed, store, key, user_id)) == SEALED
 
-        bad = 400, "Invalid secret_store"
-        half = store.halves[OPERATOR]
-        swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: half}
-        damaged = {**store.halves, OPERATOR: half[:-1] + bytes([half[-1] ^ 1])}
-        foreign = SecretStore.from_text(seal(gateway, "0" * 32, share)[1]).halves
-        for key_id, halves, answer in [
-            (epoch, swapped, bad),
-            (epoch, damaged, bad),
-            (epoch, foreign, bad),
-            (other.record.epoch, store.halves, bad),
-            (epoch, {OPERATOR: half}, bad),
-            (epoch, {**store.halves, CLIENT: half}, bad),
-            (bytes(32), store.halves, NO_KEY),
-        ]:
-            of = other if key_id == other.record.epoch else share
-            body = replace(client.opening(of, halves), key_id=key_id)
-            await refused(client, "open", body, *answer)
-        mallory = Client.of(gateway, "mallory")
-        await refused(mallory, "open", request, *NO_KEY)
-        await client.recover("secp256k1")
-        await refused(client, "open", request, *NO_KEY)
-
-    run(work)
+    bad = 400, "Invalid secret_store"
+    half = store.halves[OPERATOR]
+    swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: half}
+    damaged = {**store.halves, OPERATOR: half[:-1] + bytes([half[-1] ^ 1])}
+    foreign = SecretStore.from_text(seal(gateway, "0" * 32, share)[1]).halves
+    for key_id, halves, answer in [
+        (epoch, swapped, bad),
+        (epoch, damaged, bad),
+        (epoch, foreign, bad),
+        (other.record.epoch, store.halves, bad),
+        (epoch, {OPERATOR: half}, bad),
+        (epoch, {**store.halves, CLIENT: half}, bad),
+        (bytes(32), store.halves, NO_KEY),
+    ]:
+        of = other if key_id == other.record.epoch else share
+        body = replace(client.opening(of, halves), key_id=key_id)
+        await refused(client, "open", body, *answer)
+    mallory = Client.of(gateway, "mallory")
+    await refused(mallory, "open", request, *NO_KEY)
+    await client.recover("secp256k1")
+    await refused(client, "open", request, *NO_KEY)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party):
+async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client):
     """Its shares are no more: that is said, and not taken for somebody's fault."""
+    share = await give_key(gateway, client, "ed25519")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    request = client.opening(share, store.halves)
+    port = gateway.links[party].port
+    handle = port.handle
 
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        request = client.opening(share, store.halves)
-        port = gateway.links[party].port
-        handle = port.handle
+    async def slow(verb, grant, body):
+        reply = await handle(verb, grant, body)
+        if verb == "open":
+            await client.recover("ed25519")
+        return reply
 
-        async def slow(verb, grant, body):
-            reply = await handle(verb, grant, body)
-            if verb == "open":
-                await client.recover("ed25519")
-            return reply
-
-        port.handle = slow
-        await refused(client, "open", request, *NO_KEY)
-
-    run(work)
+    port.handle = slow
+    await refused(client, "open", request, *NO_KEY)
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -190,132 +160,102 @@ def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party):
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_without_a_key_or_session(verb, body, status, error):
-    async def work(gateway, client):
-        await refused(client, verb, body, status, error)
-        assert not gateway.gateway.sessions._sessions
-
-    run(work)
+async def test_without_a_key_or_session(verb, body, status, error, gateway, client):
+    await refused(client, verb, body, status, error)
+    assert not gateway.gateway.sessions._sessions
 
 
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "activate"])
 @pytest.mark.parametrize("body", [b"", b"\0", b"\xff" * 200, bytes(5000)])
-def test_what_is_no_body_of_the_verb_is_malformed(verb, body):
-    async def work(gateway, client):
-        response = await client.post(verb, body)
-        assert response.status_code == 400
-        assert response.json()["error"].startswith(f"{verb}: ")
-
-    run(work)
+async def test_what_is_no_body_of_the_verb_is_malformed(verb, body, client):
+    response = await client.post(verb, body)
+    assert response.status_code == 400
+    assert response.json()["error"].startswith(f"{verb}: ")
 
 
 @pytest.mark.parametrize(
     "verb", ["vote", "close", "standing", "abort", "drop", "endorse", "holdings", "OPEN", ""]
 )
-def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb):
-    async def work(gateway, client):
-        body = Ask(await client.user_id(), "ed25519")
-        assert (await client.post(verb, body)).status_code == 404
-
-    run(work)
+async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, client):
+    body = Ask(await client.user_id(), "ed25519")
+    assert (await client.post(verb, body)).status_code == 404
 
 
-def test_a_signing_request_must_fit_its_key():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        _, good = client.begin_sign(share)
-        short = client.proven(share, replace(good, message=b"short"))
-        for bad, error in [
-            (replace(good, signer=1), "the signer is neither the operator nor the institution"),
-            (replace(good, signer=9), "the signer is neither the operator nor the institution"),
-            (short, "message hash of 5 bytes, expected 32"),
-        ]:
-            await refused(client, "sign", bad, 400, error)
-        await client.check_works(share)
-
-    run(work)
+async def test_a_signing_request_must_fit_its_key(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    _, good = client.begin_sign(share)
+    short = client.proven(share, replace(good, message=b"short"))
+    for bad, error in [
+        (replace(good, signer=1), "the signer is neither the operator nor the institution"),
+        (replace(good, signer=9), "the signer is neither the operator nor the institution"),
+        (short, "message hash of 5 bytes, expected 32"),
+    ]:
+        await refused(client, "sign", bad, 400, error)
+    await client.check_works(share)
 
 
-def test_a_second_key_on_a_curve_is_refused():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        error = "ed25519 key already exists for this user"
-        await refused(client, "generate", wire.Generate(SID, "ed25519", ()), 409, error)
-        await client.check_works(share)
-
-    run(work)
+async def test_a_second_key_on_a_curve_is_refused(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    error = "ed25519 key already exists for this user"
+    await refused(client, "generate", wire.Generate(SID, "ed25519", ()), 409, error)
+    await client.check_works(share)
 
 
-def test_the_key_that_is_activated_must_be_the_sessions_own():
-    async def work(gateway, client):
-        session_id, _ = await client.begin_generate("ed25519")
-        body = wire.Activate(session_id, bytes(32))
-        await refused(client, "activate", body, 409, "this session has not made that key")
-        assert await client.key_ids() == {}
-        await client.check_consistent("ed25519")
-
-    run(work)
+async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
+    session_id, _ = await client.begin_generate("ed25519")
+    body = wire.Activate(session_id, bytes(32))
+    await refused(client, "activate", body, 409, "this session has not made that key")
+    assert await client.key_ids() == {}
+    await client.check_consistent("ed25519")
 
 
-def test_what_is_not_made_cannot_be_activated():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        session_id = os.urandom(32)
-        await client.ask("recover", wire.Recover(session_id, "ed25519"))
-        response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
-        assert response.status_code == 409
-        await client.check_works(share)
-        await client.recover("ed25519")  # and nothing is in the way
-
-    run(work)
+async def test_what_is_not_made_cannot_be_activated(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    session_id = os.urandom(32)
+    await client.ask("recover", wire.Recover(session_id, "ed25519"))
+    response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
+    assert response.status_code == 409
+    await client.check_works(share)
+    await client.recover("ed25519")  # and nothing is in the way
 
 
-def test_a_signing_session_activates_nothing():
-    async def work(gateway, client):
-        share = await client.generate("secp256k1")
-        _, request = client.begin_sign(share)
-        await client.ask("sign", request)
-        body = wire.Activate(request.session_id, share.record.epoch)
-        await refused(client, "activate", body, 400, "a signing session makes no key")
-
-    run(work)
+async def test_a_signing_session_activates_nothing(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    _, request = client.begin_sign(share)
+    await client.ask("sign", request)
+    body = wire.Activate(request.session_id, share.record.epoch)
+    await refused(client, "activate", body, 400, "a signing session makes no key")
 
 
 # ---------------------------------------------------------------------- who is who
 
 
-def test_another_users_session_cannot_be_told_from_none():
-    async def work(gateway, client):
-        mallory = Client.of(gateway, "mallory")
-        session_id, made = await client.begin_generate("ed25519")
-        await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
-        body = wire.Activate(session_id, made.record.epoch)
-        await refused(mallory, "activate", body, *NO_SESSION)
-        await client.activate(session_id, made)
-        share = await client.generate("secp256k1")
-        party, request = client.begin_sign(share)
-        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-        stolen = wire.Exchange(party.session_id, sends(outputs))
-        await refused(mallory, "exchange", stolen, *NO_SESSION)
-        mail = await client.exchange(party.session_id, sends(outputs))
-        feed(party, mail)
-        check_signature(share, MESSAGE, party.outcome.result)
-
-    run(work)
+async def test_another_users_session_cannot_be_told_from_none(gateway, client):
+    mallory = Client.of(gateway, "mallory")
+    session_id, made = await client.begin_generate("ed25519")
+    await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
+    body = wire.Activate(session_id, made.record.epoch)
+    await refused(mallory, "activate", body, *NO_SESSION)
+    await client.activate(session_id, made)
+    share = await give_key(gateway, client, "secp256k1")
+    party, request = client.begin_sign(share)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    stolen = wire.Exchange(party.session_id, sends(outputs))
+    await refused(mallory, "exchange", stolen, *NO_SESSION)
+    mail = await client.exchange(party.session_id, sends(outputs))
+    feed(party, mail)
+    check_signature(share, MESSAGE, party.outcome.result)
 
 
-def test_another_users_key_cannot_be_told_from_none():
-    async def work(gateway, client):
-        mallory = Client.of(gateway, "mallory")
-        share = await client.generate("ed25519")
-        await refused(mallory, "sign", client.begin_sign(share)[1], *NO_KEY)
-        # Mallory's own key on the curve is Mallory's.
-        own = await mallory.generate("ed25519")
-        await mallory.recover("ed25519")
-        await client.check_works(share)
-        await refused(client, "sign", mallory.begin_sign(own)[1], *NO_KEY)
-
-    run(work)
+async def test_another_users_key_cannot_be_told_from_none(gateway, client):
+    mallory = Client.of(gateway, "mallory")
+    share = await give_key(gateway, client, "ed25519")
+    await refused(mallory, "sign", client.begin_sign(share)[1], *NO_KEY)
+    # Mallory's own key on the curve is Mallory's.
+    own = await give_key(gateway, mallory, "ed25519")
+    await mallory.recover("ed25519")
+    await client.check_works(share)
+    await refused(client, "sign", mallory.begin_sign(own)[1], *NO_KEY)
 
 
 @pytest.mark.parametrize(
@@ -329,84 +269,69 @@ def test_another_users_key_cannot_be_told_from_none():
         ({"session_id": bytes(32)}, "messages: of another session"),
     ],
 )
-def test_envelopes_are_from_the_client_to_those_who_take_part(header, error):
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        _, request = client.begin_sign(share)
-        (envelope,) = envelopes(request.messages)
-        forged = replace(envelope, **header).encode()
-        await refused(client, "sign", replace(request, messages=(forged,)), 400, error)
-        await client.check_works(share)  # no turn is left behind
-
-    run(work)
+async def test_envelopes_are_from_the_client_to_those_who_take_part(header, error, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    _, request = client.begin_sign(share)
+    (envelope,) = envelopes(request.messages)
+    forged = replace(envelope, **header).encode()
+    await refused(client, "sign", replace(request, messages=(forged,)), 400, error)
+    await client.check_works(share)  # no turn is left behind
 
 
-def test_what_is_no_envelope_is_malformed():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        _, request = client.begin_sign(share)
-        for garbage in (b"", b"x", bytes(100)):
-            response = await client.post("sign", replace(request, messages=(garbage,)))
-            assert response.status_code == 400
-            assert response.json()["error"].startswith("messages: envelope")
-        await client.check_works(share)
-
-    run(work)
+async def test_what_is_no_envelope_is_malformed(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    _, request = client.begin_sign(share)
+    for garbage in (b"", b"x", bytes(100)):
+        response = await client.post("sign", replace(request, messages=(garbage,)))
+        assert response.status_code == 400
+        assert response.json()["error"].startswith("messages: envelope")
+    await client.check_works(share)
 
 
-def test_messages_of_other_kinds_and_noise_are_ignored():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        party, request = client.begin_sign(share)
-        (good,) = envelopes(request.messages)
-        noise = [
-            Envelope(9, 1, False, CLIENT, OPERATOR, party.session_id, b""),
-            replace(good, kind=200),
-            replace(good, body=good.body[::-1]),
-        ]
-        messages = (*(e.encode() for e in noise), *request.messages, *request.messages)
-        request = client.proven(share, replace(request, messages=messages))
-        reply = await client.ask("sign", request)
-        feed(party, wire.Signing.from_bytes(reply).messages)
-        check_signature(share, MESSAGE, party.outcome.result)
-
-    run(work)
+async def test_messages_of_other_kinds_and_noise_are_ignored(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    party, request = client.begin_sign(share)
+    (good,) = envelopes(request.messages)
+    noise = [
+        Envelope(9, 1, False, CLIENT, OPERATOR, party.session_id, b""),
+        replace(good, kind=200),
+        replace(good, body=good.body[::-1]),
+    ]
+    messages = (*(e.encode() for e in noise), *request.messages, *request.messages)
+    request = client.proven(share, replace(request, messages=messages))
+    reply = await client.ask("sign", request)
+    feed(party, wire.Signing.from_bytes(reply).messages)
+    check_signature(share, MESSAGE, party.outcome.result)
 
 
-def test_too_many_messages_are_malformed():
-    async def work(gateway, client):
-        bodies = wire.Exchange(SID, (b"x",) * wire.MAX_MESSAGES).to_bytes()
-        assert (await client.post("exchange", bodies)).status_code == 410
-        longer = bodies.replace(
-            wire.MAX_MESSAGES.to_bytes(4, "big"), (wire.MAX_MESSAGES + 1).to_bytes(4, "big"), 1
-        )
-        assert longer != bodies
-        assert (await client.post("exchange", longer + b"\0\0\0\1x")).status_code == 400
-
-    run(work)
+async def test_too_many_messages_are_malformed(client):
+    bodies = wire.Exchange(SID, (b"x",) * wire.MAX_MESSAGES).to_bytes()
+    assert (await client.post("exchange", bodies)).status_code == 410
+    longer = bodies.replace(
+        wire.MAX_MESSAGES.to_bytes(4, "big"), (wire.MAX_MESSAGES + 1).to_bytes(4, "big"), 1
+    )
+    assert longer != bodies
+    assert (await client.post("exchange", longer + b"\0\0\0\1x")).status_code == 400
 
 
-def test_neither_store_ever_holds_the_others_data():
-    async def work(gateway, client):
-        shares = {}
-        for name in ("alice", "bob"):
-            user = Client.of(gateway, name)
-            for curve in CURVES:
-                await user.generate(curve)
-            shares[name] = await user.recover("ed25519")
-            await user.sign(shares[name])
-        held = {}
-        for party, link in gateway.links.items():
-            rows = link.node._store._database.rows("SELECT share FROM shares")
-            held[party] = [share for (share,) in rows]
-            assert len(held[party]) == 4
-        assert not set(held[OPERATOR]) & set(held[INSTITUTION])
-        own = Counter()
-        for party, blobs in held.items():
-            for blob in blobs:
-                own[party, KeyShare.from_bytes(blob).identifier] += 1
-        assert own == {(OPERATOR, OPERATOR): 4, (INSTITUTION, INSTITUTION): 4}
-        keys = {link.node._seal_key.secret for link in gateway.links.values()}
-        assert len(keys) == 2
-
-    run(work)
+async def test_neither_store_ever_holds_the_others_data(gateway):
+    shares = {}
+    for name in ("alice", "bob"):
+        user = Client.of(gateway, name)
+        await give_key(gateway, user, "secp256k1")
+        await user.generate("ed25519")
+        shares[name] = await user.recover("ed25519")
+        await user.sign(shares[name])
+    held = {}
+    for party, link in gateway.links.items():
+        rows = link.node._store._database.rows("SELECT share FROM shares")
+        held[party] = [share for (share,) in rows]
+        assert len(held[party]) == 4
+    assert not set(held[OPERATOR]) & set(held[INSTITUTION])
+    own = Counter()
+    for party, blobs in held.items():
+        for blob in blobs:
+            own[party, KeyShare.from_bytes(blob).identifier] += 1
+    assert own == {(OPERATOR, OPERATOR): 4, (INSTITUTION, INSTITUTION): 4}
+    keys = {link.node._seal_key.secret for link in gateway.links.values()}
+    assert len(keys) == 2
