@@ -1,5 +1,5 @@
-"""Endless headers, requests that are never finished, too many connections: while they last, those
-who have a connection sign, and those who come get one."""
+"""Requests that are never finished, too many connections: while they last, those who have a
+connection sign, and those who come get one."""
 
 import asyncio
 import contextlib
@@ -25,11 +25,6 @@ CONNECTIONS = 1000
 FLOOD = CONNECTIONS + 100
 OTHER_FILES = 80
 """That they may have open besides."""
-FEW_FILES = 350
-"""Open files of a server that was given fewer than it has connections."""
-ENDLESS = 40 << 20
-MEMORY = 16 << 20
-"""Bytes that an endless header may cost."""
 PATHS = {NODE: "/v3/wallet/sign", GATEWAY: "/mpc/v1/sign", OPERATOR: "/sign", INSTITUTION: "/sign"}
 READY = {NODE: "/", GATEWAY: "/.well-known/jwks.json", OPERATOR: "/hello", INSTITUTION: "/hello"}
 
@@ -98,17 +93,6 @@ def open_file_count(served, name):
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
-def peak_memory(served, name):
-    """The most it has had since the last time this was asked; bytes."""
-    folder = Path(f"/proc/{served.process_id(name)}")
-    if not folder.is_dir():
-        return 0
-    status = (folder / "status").read_text().splitlines()
-    (line,) = (line for line in status if line.startswith("VmHWM"))
-    (folder / "clear_refs").write_text("5")  # proc(5): the peak begins anew
-    return int(line.split()[1]) << 10
-
-
 @contextlib.asynccontextmanager
 async def bystanders(served):
     """Those who sign all the while; and a token."""
@@ -152,38 +136,13 @@ async def newcomer(served, within_s):
             await asyncio.sleep(0.1)
 
 
-def run(tmp_path, scene, limit=""):
+def run(tmp_path, scene):
     async def campaign():
         async with bystanders(served) as token:
             await scene(served, token)
 
     with service(tmp_path) as served:
-        if limit:
-            served.terminate(*ALL)
-            served.start(*ALL, limit=limit)
         asyncio.run(campaign())
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_header_without_end(tmp_path, name):
-    async def scene(served, token):
-        def send():
-            with connect(served, name) as connection:
-                with contextlib.suppress(ConnectionError):
-                    connection.sendall(half_header(name, token))
-                    for _ in range(ENDLESS >> 16):
-                        connection.sendall(bytes([65]) * (1 << 16))
-                    connection.shutdown(socket.SHUT_WR)
-                check_refusal(closed(connection, HEADER_S + ALLOWANCE_S))
-
-        peak_memory(served, name)
-        await asyncio.sleep(0.5)
-        before = peak_memory(served, name)
-        await asyncio.to_thread(send)
-        await newcomer(served, ALLOWANCE_S)
-        assert peak_memory(served, name) - before < MEMORY
-
-    run(tmp_path, scene)
 
 
 def test_requests_that_are_never_finished(tmp_path):
@@ -218,19 +177,3 @@ def test_more_connections_than_there_may_be(tmp_path, name, start):
             await asyncio.sleep(0.1)
 
     run(tmp_path, scene)
-
-
-def test_fewer_open_files_than_connections(tmp_path):
-    async def scene(served, token):
-        opened = []
-        try:
-            for name in ALL:
-                start = half_header(name, token)
-                await asyncio.to_thread(flood, served, name, start, 2 * FEW_FILES, opened)
-            await newcomer(served, HEADER_S + ALLOWANCE_S)
-        finally:
-            for connection in opened:
-                connection.close()
-        await newcomer(served, ALLOWANCE_S)
-
-    run(tmp_path, scene, limit=f"-n {FEW_FILES}")

@@ -42,19 +42,3 @@ def test_between_calls(tmp_path, gently):
 
     with service(tmp_path) as served:
         asyncio.run(campaign())
-
-
-def test_asked_to_end_during_calls(tmp_path):
-    rng = seeded("during calls")
-
-    async def campaign():
-        async with crowd(served, rng) as people:
-            for number in range(ROUNDS):
-                callers = [*people.callers[-2:], *people.join("ed25519", 3)]
-                victims = VICTIMS[number % len(VICTIMS)]
-                await people.strike(callers, victims, gently=True)
-                await people.check(callers)
-            await people.check()
-
-    with service(tmp_path) as served:
-        asyncio.run(campaign())

@@ -375,20 +375,6 @@ def test_an_old_key_opens_without_a_proof_and_with_a_right_one():
     run(work)
 
 
-def test_signing_with_an_old_key_takes_a_proof_all_the_same(refused):
-    """The share is open by then, and the proof needs nothing but the share."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "ed25519")
-        old_rows(gateway)
-        _, request = client.begin_sign(share)
-        proof = replace(request.proof, mac=bytes(32))
-        await refused(gateway, client, "sign", replace(request, proof=proof))
-        await client.check_works(share)
-
-    run(work)
-
-
 def test_a_recovered_old_key_is_a_new_one():
     async def work(gateway, client):
         await give_key(gateway, client, "ed25519")

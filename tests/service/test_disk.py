@@ -7,8 +7,6 @@ import logging
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing, contextmanager
 
 import pytest
@@ -19,7 +17,6 @@ from mpcsim.rpc import database as databases
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
 from tests.helpers.gateway import Client, Failed, reopen, seal_keys, shares_of
-from tests.helpers.repo import ROOT
 
 NAMES = ("gateway", "operator", "institution")
 
@@ -61,10 +58,6 @@ def read_only(database):
 
 
 TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
-
-
-def test_each_trouble_has_its_own_sentence():
-    assert len({trouble.value for trouble in StoreTrouble}) == len(StoreTrouble) == 6
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
@@ -361,78 +354,6 @@ def test_a_share_that_cannot_be_dropped_for_want_of_space_is_dropped_later(tmp_p
     asyncio.run(work())
     assert "Traceback" not in caplog.text
     assert "never retrieved" not in caplog.text
-
-
-SCRIPT = """
-import asyncio, os
-from contextlib import closing
-from mpcsim.errors import UsageError
-from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Failed
-
-def fill():
-    with open("disk/fill", "wb", buffering=0) as file:
-        try:
-            while file.write(bytes(4096)):
-                pass
-        except OSError:
-            pass
-
-def start():
-    try:
-        open_gateway("disk/data").close()
-    except UsageError as error:
-        print(error)
-
-async def use():
-    with closing(open_gateway("disk/data")) as gateway:
-        client = Client.of(gateway)
-        share = await client.generate("ed25519")
-        fill()
-        for making in (client.generate("secp256k1"), client.recover("ed25519")):
-            try:
-                await making
-            except Failed as failed:
-                print(failed.error)
-        await client.check_works(share)
-        os.remove("disk/fill")
-        await client.check_consistent("ed25519")
-        await client.check_consistent("secp256k1")
-        print("goes on")
-
-fill()
-start()
-os.remove("disk/fill")
-start()
-fill()
-start()
-os.remove("disk/fill")
-asyncio.run(use())
-"""
-
-
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="no small disk to be had")
-def test_a_disk_that_is_really_full(tmp_path):
-    """Where the system lets us have a small one."""
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = 'mount -t tmpfs -o size=2m none disk && exec "$0" script.py'
-    run = subprocess.run(
-        ["unshare", "--mount", "--map-root-user", "sh", "-c", command, sys.executable],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if "unshare" in run.stderr or "mount" in run.stderr:
-        pytest.skip("no small disk to be had")
-    *lines, last = run.stdout.splitlines()
-    assert last == "goes on", run.stderr
-    assert len(lines) == 4
-    said = (": No space left on device", ".sqlite: no space is left on its disk")
-    assert all(line.endswith(said) for line in lines), lines
 
 
 def test_what_is_no_trouble_of_the_file_is_raised_as_it_is(tmp_path):
