@@ -1,6 +1,7 @@
 """Users take turns at Argon2id: whatever one asks for delays another by one computation."""
 
 import asyncio
+import os
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from mpcsim.ids import OPERATOR
 from node.argon2_queue import Argon2Queue, Full, Turns, at_a_time
 from node.errors import CallerGone, PasswordsBusy
 from node.timing import Timing
+from tests.helpers.tiers import examples
 from tests.node.harness import PLACES, system
 from tests.node.wallets import PASSWORD, House
 
@@ -22,57 +24,15 @@ NEW = {"curve": "ed25519", "password": PASSWORD}
 # ---------------------------------------------------------------------- who is next
 
 
-def drained(turns):
-    found = []
-    while (item := turns.next()) is not None:
-        found.append(item)
-    return found
-
-
 def test_who_guesses_a_hundred_times_delays_another_by_one():
     turns = Turns(1000, 1000)
     for number in range(100):
         turns.add("mallory", f"guess {number}")
     turns.add("alice", "generate")
-    assert drained(turns)[:3] == ["guess 0", "generate", "guess 1"]
+    assert [turns.next() for _ in range(3)] == ["guess 0", "generate", "guess 1"]
 
 
-def test_whose_turn_it_has_been_comes_last():
-    turns = Turns()
-    for item in ("m1", "m2", "m3"):
-        turns.add("mallory", item)
-    assert turns.next() == "m1"
-    for user in ("alice", "bob"):
-        turns.add(user, user)
-    # Mallory had been there before them.
-    assert drained(turns) == ["m2", "alice", "bob", "m3"]
-
-
-def test_limits():
-    turns = Turns(in_all=3, of_one=2)
-    turns.add("mallory", 1)
-    turns.add("mallory", 2)
-    with pytest.raises(Full):
-        turns.add("mallory", 3)
-    turns.add("alice", 4)
-    with pytest.raises(Full):
-        turns.add("bob", 5)
-    assert len(turns) == 3
-    assert turns.users == 2
-    assert turns.next() == 1
-    turns.add("bob", 5)
-    assert drained(turns) == [4, 2, 5]
-
-
-def test_who_leaves_is_not_there():
-    turns = Turns()
-    turns.add("alice", 1)
-    assert not turns.remove("bob", 1)
-    assert turns.remove("alice", 1)
-    assert not turns.remove("alice", 1)
-    assert (len(turns), turns.users, turns.next()) == (0, 0, None)
-
-
+@examples(60)
 @given(
     st.lists(
         st.one_of(
@@ -122,7 +82,7 @@ def test_nobody_is_passed_over(steps):
 
 def test_a_core_stays_for_signing(monkeypatch):
     for cores, workers, expected in ((1, 1, 1), (2, 1, 1), (4, 1, 3), (8, 3, 2), (4, 8, 1)):
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
         assert at_a_time(workers) == expected
 
 
@@ -282,7 +242,7 @@ async def full_house(**limits):
 
     def fill():
         queue.submit("somebody", gate.wait)
-        queue.submit("somebody", bytes)
+        return queue.submit("somebody", bytes)
 
     try:
         yield house, fill, gate
@@ -295,7 +255,7 @@ def test_who_finds_no_room_has_changed_nothing():
     async def work():
         async with full_house(in_all=1) as (house, fill, gate):
             record = await house.generate("ed25519")
-            fill()
+            filled = fill()
             for refused in (
                 house.generate("secp256k1"),
                 house.recover("ed25519"),
@@ -311,8 +271,7 @@ def test_who_finds_no_room_has_changed_nothing():
             assert not house.gateway.gateway.links[OPERATOR].node._sessions
             await house.sign(record)  # needs no password
             gate.set()
-            while house.wallet.argon2.running:
-                await asyncio.sleep(0.01)
+            await filled.result()
             await house.generate("secp256k1")
             await house.recover("ed25519")
 
