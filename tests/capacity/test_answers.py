@@ -178,6 +178,7 @@ def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
         calm.slow_call(100_000)
 
 
+@pytest.mark.soak
 def test_load_by_load() -> None:
     from concurrent.futures import ThreadPoolExecutor
 

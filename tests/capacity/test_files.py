@@ -116,6 +116,7 @@ PLANS = built(
 )
 
 
+@pytest.mark.few(1)
 @given(PLANS)
 def test_what_is_written_is_read_as_it_was(given: Plan) -> None:
     assert Plan.loads(given.dumps("a note\nof two lines")) == given

@@ -197,6 +197,7 @@ def test_one_arrow_a_message(name: str) -> None:
     assert len(arrows) == sum(len(m.hops) for m in found.messages) + forwarding
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", HEALTHY)
 @pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
 def test_every_message_is_labelled(name: str, kind: Callable[[Trace], Figure]) -> None:

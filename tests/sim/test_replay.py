@@ -545,6 +545,7 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
     assert parts == pytest.approx({key: ms / count for key, ms in made_of.items()}, abs=1e-9)
 
 
+@pytest.mark.soak
 def test_an_explanation_adds_up() -> None:
     of = graph("ecdsa-3")
     network = Network.star(*LATENCIES["gamma"], **CONDITIONS["all at once"])
@@ -677,6 +678,7 @@ def test_draws_are_independent() -> None:
     assert (other.finished_ms != found.finished_ms).all()
 
 
+@pytest.mark.soak
 def test_agrees_with_seeded_runs_in_distribution() -> None:
     of, network = graph("ecdsa-2"), Network.star(*LATENCIES["gamma"], loss=0.02)
     runs = [VirtualRun(stand_ins(of), network, seed=k).run().finished_ms for k in range(600)]

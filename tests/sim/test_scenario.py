@@ -62,6 +62,7 @@ NETWORKS = [
         st.none() | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
     )
 )
+@pytest.mark.few(1)
 def test_every_scenario_comes_back(scenario: Scenario) -> None:
     assert Scenario.loads(scenario.dumps("a note")) == scenario
 

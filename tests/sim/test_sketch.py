@@ -63,6 +63,7 @@ def test_the_share_within_a_time_is_that_of_a_time_nearby(times):
     assert sketch.rank(math.inf) == 1.0
 
 
+@pytest.mark.soak
 @given(st.lists(SOME, min_size=3, max_size=3))
 @example([4e11 + np.array(times) for times in ([13.464, 26.44], [28.559], [39.546])])
 def test_who_is_merged_with_whom_first_does_not_matter(parts):

@@ -78,6 +78,7 @@ def test_figures_follow_what_is_changed(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_numbers_are_typed_and_the_last_good_one_stays(page):
     page.typed("a.loss", "1")
     assert page.panel.a.loss == 0.01
@@ -102,6 +103,7 @@ def test_numbers_are_typed_and_the_last_good_one_stays(page):
     assert page.control("a.up_mbit_per_s").get_attribute("placeholder") == "112"
 
 
+@pytest.mark.soak
 def test_what_cannot_be_goes_back(page):
     page.control("a.presigned").click()
     page.answer()
@@ -119,6 +121,7 @@ def test_what_cannot_be_goes_back(page):
     assert "presignatures are for" in page.control("b.presigned").get_attribute("title")
 
 
+@pytest.mark.soak
 def test_by_keyboard_alone(page):
     focus(page)
     order = []
@@ -166,6 +169,7 @@ def test_by_keyboard_alone(page):
     assert page.errors() == []
 
 
+@pytest.mark.soak
 def test_the_clipboard_gets_the_python_lines(page):
     page.run(
         "Object.defineProperty(navigator, 'clipboard',"
@@ -175,6 +179,7 @@ def test_the_clipboard_gets_the_python_lines(page):
     assert page.until(lambda: page.run("return window.copied")) == page.panel.python
 
 
+@pytest.mark.soak
 def test_while_python_works_the_latest_of_each_setting_waits(page):
     """Nothing is asked twice, nothing is lost, and the order stays."""
     script = (
@@ -194,6 +199,7 @@ def test_while_python_works_the_latest_of_each_setting_waits(page):
     assert page.control("a.region").get_attribute("value") == "paris"
 
 
+@pytest.mark.soak
 def test_python_changes_it_too(page):
     page.panel.set("a", access="satellite")
     page.tell()
@@ -201,6 +207,7 @@ def test_python_changes_it_too(page):
     assert figures(page, "a") == expected(page, "a")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True])
 def test_hue_is_the_partys(chrome, tmp_path, dark):
     page = Page(chrome, what_if(samples=200), tmp_path, dark=dark)
@@ -214,6 +221,7 @@ def test_hue_is_the_partys(chrome, tmp_path, dark):
         assert page.run("return getComputedStyle(arguments[0]).fill", swatch) == rgb
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("width", [1440, 1024, 600])
 def test_nothing_lies_over_anything(chrome, tmp_path, width):
     settings = {"region": "saopaulo", "access": "3g", "loss": 0.05, "cold": True}
@@ -239,6 +247,7 @@ def test_nothing_lies_over_anything(chrome, tmp_path, width):
         chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.soak
 def test_closing_leaves_nothing_behind(page):
     page.run("window.close_widget()")
     before = figures(page, "a")

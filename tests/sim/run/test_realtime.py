@@ -172,6 +172,7 @@ def test_every_hop_is_recorded_and_never_early(
     assert all(not m.hops or m.hops[-1].service_ms == 0 for m in trace.messages)
 
 
+@pytest.mark.soak
 def test_a_cold_connection_pays_its_handshake_once(ed: dict[PartyId, KeyShare]) -> None:
     """Whoever is first on a link opens the connection, for both ways.
 
@@ -192,6 +193,7 @@ def test_a_cold_connection_pays_its_handshake_once(ed: dict[PartyId, KeyShare]) 
         assert all(hop.transfer.handshake_ms == 0 for hop in later)
 
 
+@pytest.mark.soak
 def test_work_is_one_thing_at_a_time_and_has_its_causes(secp: dict[PartyId, KeyShare]) -> None:
     trace = sign(secp, NETWORKS["direct"])
     for party in (1, 2):
@@ -215,6 +217,7 @@ def test_work_is_one_thing_at_a_time_and_has_its_causes(secp: dict[PartyId, KeyS
     assert trace.finished_ms == max(e.at_ms for e in trace.endings) == trace.work[-1].end_ms
 
 
+@pytest.mark.soak
 def test_three_parties_generate_a_key() -> None:
     agreed = dkg.setup("ed25519", 2, (1, 2, 3))
     session_id = os.urandom(32)
@@ -225,6 +228,7 @@ def test_three_parties_generate_a_key() -> None:
     assert len(trace.messages) == 18
 
 
+@pytest.mark.soak
 def test_draws_may_come_from_elsewhere(ed: dict[PartyId, KeyShare]) -> None:
     asked: list[TransferKey] = []
 
@@ -242,6 +246,7 @@ def test_draws_may_come_from_elsewhere(ed: dict[PartyId, KeyShare]) -> None:
     }
 
 
+@pytest.mark.soak
 def test_lossy_and_slow_lines(secp: dict[PartyId, KeyShare]) -> None:
     line = Link("a", "b", NETWORKS["direct"].links[0].latency, mbit_per_s=20.0, loss=0.02)
     network = Network({"a": Site("a"), "b": Site("b")}, (line,), {PartyId(1): "a", PartyId(2): "b"})
@@ -254,6 +259,7 @@ def test_lossy_and_slow_lines(secp: dict[PartyId, KeyShare]) -> None:
 # --------------------------------------------------------------------------- how it is driven
 
 
+@pytest.mark.soak
 def test_one_server_a_party_and_one_for_the_gateway(
     ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +313,7 @@ def test_inside_a_running_loop(ed: dict[PartyId, KeyShare]) -> None:
         assert trace.verdict is Verdict.VALID
 
 
+@pytest.mark.soak
 def test_several_sessions_in_one_loop(ed: dict[PartyId, KeyShare]) -> None:
     async def main() -> list[Trace]:
         runs = [run_real_time(signers(ed)[0], NETWORKS["direct"]) for _ in range(3)]
@@ -412,11 +419,13 @@ def test_an_abort_and_its_notice(secp: dict[PartyId, KeyShare]) -> None:
     assert "AbortNotice" in {m.kind for m in trace.messages}
 
 
+@pytest.mark.soak
 def test_a_refused_result_is_invalid(ed: dict[PartyId, KeyShare]) -> None:
     trace = real_time(signers(ed)[0], NETWORKS["direct"], validate=lambda results: False)
     assert trace.verdict is Verdict.INVALID
 
 
+@pytest.mark.soak
 def test_a_slow_site_stretches_its_work(ed: dict[PartyId, KeyShare]) -> None:
     def slowly(party: Party[Any, Any], sender: int, data: bytes) -> list[Output[Any]]:
         time.sleep(0.005)
@@ -460,6 +469,7 @@ def test_a_dropped_message_stalls_at_once(ed: dict[PartyId, KeyShare]) -> None:
     assert trace.waiting[PartyId(2)].parties == {1}
 
 
+@pytest.mark.soak
 def test_a_delayed_message_comes_later(ed: dict[PartyId, KeyShare]) -> None:
     trace = sign(ed, NETWORKS["direct"], faults=[delay(30.0, "Commitments", receiver=2)])
     assert trace.verdict is Verdict.VALID
@@ -468,6 +478,7 @@ def test_a_delayed_message_comes_later(ed: dict[PartyId, KeyShare]) -> None:
     assert late.received_ms >= late.hops[0].transfer.arrived_ms + 30
 
 
+@pytest.mark.soak
 def test_copies_come_after_their_original(ed: dict[PartyId, KeyShare]) -> None:
     twice = [duplicate("Commitments", after_ms=9.0), duplicate("Commitments", after_ms=5.0)]
     trace = sign(ed, NETWORKS["gateway"], faults=twice)
@@ -486,6 +497,7 @@ def test_copies_come_after_their_original(ed: dict[PartyId, KeyShare]) -> None:
         assert nine.hops == original.hops
 
 
+@pytest.mark.soak
 def test_a_partition(ed: dict[PartyId, KeyShare]) -> None:
     trace = sign(ed, NETWORKS["direct"], faults=[partition([1], [2])])
     assert trace.verdict is Verdict.STALLED
