@@ -8,7 +8,6 @@ import time
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 
 import pytest
 
@@ -25,40 +24,8 @@ from mpcsim.service.backups import back_up, put_back
 from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
 from tests.helpers.gateway import Client, Failed, delivered, nodes_alone, reopen
-
-PARTS = ("gateway", *(ROLES[party] for party in MPC_NODES))
-USERS = ("alice", "bob", "carol", "dave")
-
-
-@pytest.fixture(scope="module")
-def past(tmp_path_factory):
-    """Copies of one deployment's folder at two moments, and what users hold at the second.
-
-    Between the two, alice's key was recovered, carol's was made, and dave came and made his.
-    """
-    folder, now = tmp_path_factory.mktemp("past"), tmp_path_factory.mktemp("data")
-    shares, ids = {}, {}
-
-    async def live(*work):
-        with closing(reopen(now)) as gateway:
-            for verb, name in work:
-                client = Client.of(gateway, name)
-                ids[name] = await client.user_id()
-                if verb != "sign up":
-                    shares[name] = await getattr(client, verb)("ed25519")
-
-    asyncio.run(live(("generate", "alice"), ("generate", "bob"), ("sign up", "carol")))
-    shutil.copytree(now, folder / "old")
-    asyncio.run(live(("recover", "alice"), ("generate", "carol"), ("generate", "dave")))
-    shutil.copytree(now, folder / "new")
-    return SimpleNamespace(folder=folder, shares=shares, ids=ids)
-
-
-def put(past, folder, **moments):
-    """The files of a deployment, each as it was at a moment."""
-    for role in PARTS:
-        shutil.rmtree(folder / role, ignore_errors=True)
-        shutil.copytree(past.folder / moments.get(role, "new") / role, folder / role)
+from tests.helpers.tiers import fast_few
+from tests.service.conftest import PARTS, USERS
 
 
 def found(links, folder, *, user=None, names=None, repair=False):
@@ -90,18 +57,6 @@ def texts(troubles):
     return [trouble.text for trouble in troubles]
 
 
-async def able(gateway, past):
-    """Who can sign."""
-    found = set()
-    for name in filter(gateway.gateway.registry.user_by_name, USERS):
-        try:
-            await Client.of(gateway, name).check_works(past.shares[name])
-        except Failed:
-            continue
-        found.add(name)
-    return found
-
-
 # ---------------------------------------------------------------------- stores of two moments
 
 EPOCHS = {"alice": (0, 1), "bob": (0, 0), "carol": (None, 0), "dave": (None, 0)}
@@ -126,10 +81,11 @@ def expected(name, moments, repaired):
     return said
 
 
-@pytest.mark.parametrize("moments", [*product(("old", "new"), repeat=3)], ids="-".join)
-def test_stores_of_two_moments(tmp_path, past, moments):
+@pytest.mark.parametrize(PARTS, fast_few([*product(("old", "new"), repeat=3)], 4))
+def test_stores_of_two_moments(tmp_path, past, gateway, operator, institution):
     """As it is; then repaired, which helps whoever can be helped; then with the right files."""
-    put(past, tmp_path, **dict(zip(PARTS, moments, strict=True)))
+    moments = (gateway, operator, institution)
+    past.put(tmp_path, **dict(zip(PARTS, moments, strict=True)))
 
     def hoped(repaired):
         said = {name: expected(name, moments, repaired) for name in USERS}
@@ -146,12 +102,12 @@ def test_stores_of_two_moments(tmp_path, past, moments):
     if "new" not in moments:
         fit.discard("alice")  # her key fits, as it was before she got what she holds
     with closing(reopen(tmp_path)) as gateway:
-        assert asyncio.run(able(gateway, past)) == fit
+        assert asyncio.run(past.able(gateway)) == fit
         assert examined(gateway.links, tmp_path) == hoped(True)
-    put(past, tmp_path)
+    past.put(tmp_path)
     with closing(reopen(tmp_path)) as gateway:
         assert examined(gateway.links, tmp_path) == {name: [] for name in USERS}
-        assert asyncio.run(able(gateway, past)) == set(USERS)
+        assert asyncio.run(past.able(gateway)) == set(USERS)
 
 
 # ---------------------------------------------------------------------- other troubles
@@ -160,7 +116,7 @@ def test_stores_of_two_moments(tmp_path, past, moments):
 @pytest.fixture
 def house(tmp_path, past):
     """The later stores."""
-    put(past, tmp_path)
+    past.put(tmp_path)
     return tmp_path
 
 
@@ -187,7 +143,7 @@ def rewrite(folder, role, statement, *values):
         database.commit()
 
 
-@pytest.mark.parametrize("place", [0.2, 0.4, 0.6, 0.8, 0.999])
+@pytest.mark.parametrize("place", fast_few([0.2, 0.4, 0.6, 0.8, 0.999], 2))
 def test_a_damaged_record_is_repaired(house, past, place):
     """Wherever it is damaged, in what it says or in a signature; and the only one that there is."""
     with closing(sqlite3.connect(store_file(house, "gateway"))) as database:
@@ -212,7 +168,7 @@ def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
     said = "this key is suspended at the gateway and the operator and the institution"
     assert texts(alone(house, "alice")) == [said]
     assert alone(house, "bob") == ()
-    put(past, house)
+    past.put(house)
     rewrite(house, "operator", "UPDATE shares SET suspended = ? WHERE curve = 'ed25519'", "why")
     assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
 
@@ -398,7 +354,7 @@ def test_an_old_statement_of_its_own_is_no_answer(house):
 
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
-    shutil.copytree(past.folder / "old" / "gateway", house / "gateway", dirs_exist_ok=True)
+    past.put(house, gateway="old")
     with nodes_alone(house) as links:
         links[party].port = Liar(links[party].port, identity=Identity.fresh(SystemRng()))
         before = examined(links, house)
@@ -421,7 +377,7 @@ def test_it_asks_for_nothing_but_what_is_held(house, past):
             for database in [sqlite3.connect(store_file(house, ROLES[party]))]
         ]
 
-    shutil.copytree(past.folder / "old" / "gateway", house / "gateway", dirs_exist_ok=True)
+    past.put(house, gateway="old")
     asked = set()
     with nodes_alone(house) as links:
         before = rows()
@@ -449,8 +405,7 @@ def test_one_user_by_name_or_identifier(house, past):
 
 def test_users_are_signed_up_again_under_their_own_name_only(house, past):
     """Beside a gateway that has them again at once."""
-    shutil.rmtree(house / "gateway")
-    shutil.copytree(past.folder / "old" / "gateway", house / "gateway")
+    past.put(house, gateway="old")
     dave = past.ids["dave"]
     refusals = [
         ({dave: "bob"}, f"the name 'bob' is that of user {past.ids['bob']}"),

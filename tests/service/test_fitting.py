@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from datetime import datetime
+from itertools import product
 
 import pytest
 
@@ -18,80 +19,20 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.database import Database
 from mpcsim.service.data_folder import store_file
-from node.errors import ApiError, Upstream
-from tests.helpers.gateway import Client, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, reopen, shares_of
 from tests.helpers.stores import WITHOUT_DEPLOYMENT, without
-from tests.node.wallets import House
-
-ROLES_OF_FILES = ("gateway", "operator", "institution")
-USERS = ("alice", "bob", "carol", "dave")
+from tests.helpers.tiers import fast_few
+from tests.service.conftest import PARTS, USERS, Past
 
 
 def file(role):
     return f"{role}.sqlite"
 
 
-@pytest.fixture(scope="module")
-def past(tmp_path_factory):
-    """Copies of one deployment's folder at two moments, of another's, and what users hold.
-
-    Between the two, alice's key was recovered, carol's was made, and dave came and made his.
-    """
-    folder, now = tmp_path_factory.mktemp("past"), tmp_path_factory.mktemp("data")
-    records = {}
-
-    async def live(place, *work):
-        async with House(reopen(place)) as house:
-            for verb, name in work:
-                if verb == "sign up":
-                    house.gateway.token(name)
-                else:
-                    records[name] = await getattr(house, verb)("ed25519", name)
-            house.gateway.close()
-
-    first = [("generate", "alice"), ("generate", "bob"), ("sign up", "carol")]
-    asyncio.run(live(now, *first))
-    shutil.copytree(now, folder / "old")
-    asyncio.run(live(now, ("recover", "alice"), ("generate", "carol"), ("generate", "dave")))
-    shutil.copytree(now, folder / "new")
-    asyncio.run(live(folder / "foreign", ("generate", "eve")))
-    return folder, records
-
-
-def put(past, folder, **moments):
-    """Put files into a folder, each as it was at a moment, and nothing else."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for role, moment in moments.items():
-        if moment == "missing":
-            continue
-        target = store_file(folder, role)
-        target.parent.mkdir()
-        if moment == "empty":
-            target.touch()
-            continue
-        data = store_file(past / ("new" if moment == "truncated" else moment), role).read_bytes()
-        target.write_bytes(data[: len(data) // 2] if moment == "truncated" else data)
-
-
-def start(folder, records):
+def start(folder, past):
     """Who can sign, after a start, with what they hold; and the shares that are there."""
-
-    async def work():
-        async with House(reopen(folder)) as house:
-            able = set()
-            registry = house.gateway.gateway.registry
-            for name in filter(registry.user_by_name, USERS):
-                try:
-                    await house.sign(records[name], name=name)
-                except ApiError:
-                    continue
-                able.add(name)
-            shares = shares_of(house.gateway)
-            house.gateway.close()
-            return able, shares
-
-    return asyncio.run(work())
+    with closing(reopen(folder)) as gateway:
+        return asyncio.run(past.able(gateway)), shares_of(gateway)
 
 
 def told(caplog, level):
@@ -118,8 +59,8 @@ def held(folder):
     return found
 
 
-NEW = dict.fromkeys(ROLES_OF_FILES, "new")
-OLD = dict.fromkeys(ROLES_OF_FILES, "old")
+NEW = dict.fromkeys(PARTS, "new")
+OLD = dict.fromkeys(PARTS, "old")
 ONE, TWO, FOUR = "1 key of 1 user", "2 keys of 2 users", "4 keys of 4 users"
 MISSING = "(the file was missing or empty)"
 UNKNOWN = "gateway.sqlite does not know the users"
@@ -196,19 +137,18 @@ CASES = [
 )
 def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able):
     """Twice, as nothing must change by the first start; then with the right files again."""
-    copies, records = past
     folder = tmp_path / "data"
-    put(copies, folder, **moments)
+    past.put(folder, links=False, **moments)
     before = held(folder)
     for _ in range(2):
         caplog.clear()
-        assert start(folder, records) == (able, before)
+        assert start(folder, past) == (able, before)
         assert told(caplog, logging.ERROR) == sorted(
             f"{files}: {many} cannot be used: {text}" for files, many, text in lines
         )
-    put_right(copies, folder, [role for role, moment in moments.items() if moment != "new"])
+    put_right(past.folder, folder, [role for role, moment in moments.items() if moment != "new"])
     caplog.clear()
-    assert start(folder, records) == (set(USERS), held(copies / "new"))
+    assert start(folder, past) == (set(USERS), held(past.folder / "new"))
     assert not caplog.records
 
 
@@ -224,9 +164,8 @@ def put_right(copies, folder, roles):
 
 
 def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
-    copies, records = past
-    put(copies, tmp_path / "data", **{**NEW, "gateway": "old"})
-    start(tmp_path / "data", records)
+    past.put(tmp_path / "data", links=False, **{**NEW, "gateway": "old"})
+    start(tmp_path / "data", past)
     assert told(caplog, logging.WARNING) == [
         f"gateway.sqlite: older than the MPC nodes' stores, which have newer records of {TWO}; "
         "it follows them"
@@ -234,33 +173,30 @@ def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
     with closing(Registry(store_file(tmp_path / "data", "gateway"))) as registry:
         for name, recoveries in [("alice", 1), ("bob", 0), ("carol", 0)]:
             (key,) = registry.keys(registry.user_by_name(name).user_id)
-            assert (key.key_id, key.recoveries) == (records[name].key_id, recoveries)
-            assert "0x" + key.public_key.hex() == records[name].public_key
+            share = past.shares[name]
+            assert (key.key_id, key.recoveries) == (share.record.epoch.hex(), recoveries)
+            assert key.public_key == share.public_key.encode()
             assert datetime.fromisoformat(key.created_at)
 
 
 @pytest.mark.parametrize("column", ["public_key", "record"])
 def test_a_registry_with_damaged_keys_follows_the_mpc_nodes(tmp_path, past, column):
-    copies, records = past
-    put(copies, tmp_path / "data", **NEW)
+    past.put(tmp_path / "data", links=False, **NEW)
 
-    async def work():
-        async with House(reopen(tmp_path / "data")) as house:
-            for name in USERS:
-                (key,) = (await house.wallet.keys(house.caller(name))).keys
-                assert (key.key_id, key.public_key) == (
-                    records[name].key_id,
-                    records[name].public_key,
-                )
-                await house.sign(records[name], name=name)
-            house.gateway.close()
+    async def work(gateway):
+        for name, share in past.shares.items():
+            if name in USERS:
+                found = await Client.of(gateway, name).key_ids()
+                assert found == {"ed25519": share.record.epoch.hex()}
+        assert await past.able(gateway) == set(USERS)
 
     with closing(sqlite3.connect(store_file(tmp_path / "data", "gateway"))) as database:
         read = "SELECT user_id, record FROM keys ORDER BY user_id"
         before = database.execute(read).fetchall()
         database.execute(f"UPDATE keys SET {column} = substr({column}, 2)")
         database.commit()
-        asyncio.run(work())
+        with closing(reopen(tmp_path / "data")) as gateway:
+            asyncio.run(work(gateway))
         assert database.execute(read).fetchall() == before
 
 
@@ -313,7 +249,7 @@ def test_shares_voted_for_at_one_and_in_force_at_the_other_outlive_an_older_regi
 ):
     """Dropping them would leave two MPC nodes with shares that do not combine."""
     _, new = recovered_behind_its_back(tmp_path / "data", party)
-    put(tmp_path, tmp_path / "mixed", **{**NEW, "gateway": "old"})
+    Past(tmp_path, {}, {}).put(tmp_path / "mixed", links=False, **{**NEW, "gateway": "old"})
     for rows in check_works(tmp_path / "mixed", new).values():
         assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
             (new.record.epoch.hex(), "active")
@@ -341,7 +277,7 @@ def test_shares_in_force_that_both_have_only_voted_for_outlive_an_older_registry
         return share
 
     share = asyncio.run(make())
-    put(tmp_path, tmp_path / "mixed", **{**NEW, "gateway": "old"})
+    Past(tmp_path, {}, {}).put(tmp_path / "mixed", links=False, **{**NEW, "gateway": "old"})
     reopen(tmp_path / "mixed").close()
     put_right(tmp_path, tmp_path / "mixed", {"gateway"})
     check_works(tmp_path / "mixed", share)
@@ -351,9 +287,9 @@ def test_shares_in_force_that_both_have_only_voted_for_outlive_an_older_registry
 def test_a_vote_of_which_the_other_mpc_node_knows_nothing_is_kept(tmp_path, party):
     """Its file may be the only one that is not old."""
     old, new = recovered_behind_its_back(tmp_path / "data", party)
-    put(tmp_path, tmp_path / "mixed", **{**OLD, ROLES[party]: "new"})
+    Past(tmp_path, {}, {}).put(tmp_path / "mixed", links=False, **{**OLD, ROLES[party]: "new"})
     check_works(tmp_path / "mixed", old)
-    rest = set(ROLES_OF_FILES) - {ROLES[party]}
+    rest = set(PARTS) - {ROLES[party]}
     put_right(tmp_path, tmp_path / "mixed", rest)
     check_works(tmp_path / "mixed", new)
 
@@ -363,25 +299,24 @@ def test_a_vote_of_which_the_other_mpc_node_knows_nothing_is_kept(tmp_path, part
 
 def test_a_key_that_does_not_fit_says_so_and_stays_as_it_is(tmp_path, past):
     """Whatever is asked for; and a user who comes now gets a key that works."""
-    put(past[0], tmp_path / "data", **{**OLD, "operator": "new"})
+    past.put(tmp_path / "data", links=False, **{**OLD, "operator": "new"})
     before = held(tmp_path / "data")
 
-    async def work():
-        async with House(reopen(tmp_path / "data")) as house:
-            for ask, name in ((house.generate, "carol"), (house.recover, "alice")):
-                with pytest.raises(Upstream) as failed:
-                    await ask("ed25519", name)
-                assert failed.value.upstream_status == 503
-                assert "do not fit together for this key; nothing is dropped" in str(failed.value)
-            assert shares_of(house.gateway) == before
-            await house.sign(await house.generate("ed25519", "frank"), name="frank")
-            house.gateway.close()
+    async def work(gateway):
+        for verb, name in (("generate", "carol"), ("recover", "alice")):
+            with pytest.raises(Failed, match="do not fit together for this key; nothing") as failed:
+                await getattr(Client.of(gateway, name), verb)("ed25519")
+            assert failed.value.status == 503
+        assert shares_of(gateway) == before
+        frank = Client.of(gateway, "frank")
+        await frank.check_works(await frank.generate("ed25519"))
 
-    asyncio.run(work())
+    with closing(reopen(tmp_path / "data")) as gateway:
+        asyncio.run(work(gateway))
 
 
 def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):
-    put(past[0], tmp_path / "data", **NEW)
+    past.put(tmp_path / "data", links=False, **NEW)
 
     def fail(data, **options):
         raise AssertionError
@@ -393,21 +328,23 @@ def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):
 # ---------------------------------------------------------------------- no start
 
 
-@pytest.mark.parametrize("role", ROLES_OF_FILES)
-@pytest.mark.parametrize("kind", ["foreign", "truncated", "damaged", "another's"])
+KINDS = ("foreign", "truncated", "damaged", "another's")
+
+
+@pytest.mark.parametrize(("role", "kind"), fast_few(product(PARTS, KINDS), 6))
 def test_files_that_are_refused(tmp_path, past, role, kind):
-    copies, records = past
     folder = tmp_path / "data"
-    put(copies, folder, **{**NEW, role: "new" if kind in ("damaged", "another's") else kind})
+    moment = "new" if kind in ("damaged", "another's") else kind
+    past.put(folder, links=False, **{**NEW, role: moment})
     path = store_file(folder, role)
     if kind == "damaged":  # a page in the middle
         data = bytearray(path.read_bytes())
         data[4096:8192] = bytes(range(256)) * 16
         path.write_bytes(data)
-    other = ROLES_OF_FILES[ROLES_OF_FILES.index(role) - 1]
+    other = PARTS[PARTS.index(role) - 1]
     if kind == "another's":
         shutil.copy(store_file(folder, other), path)
-    rest = {name: store_file(folder, name) for name in ROLES_OF_FILES if name != role}
+    rest = {name: store_file(folder, name) for name in PARTS if name != role}
     before = {name: store.read_bytes() for name, store in rest.items()}
     said = {
         "foreign": f"^{file(role)} is of another deployment than .*sqlite and .*sqlite: put back",
@@ -418,8 +355,8 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
     with pytest.raises(UsageError, match=said[kind]):
         reopen(folder)
     assert {name: store.read_bytes() for name, store in rest.items()} == before
-    put_right(copies, folder, [role])
-    assert start(folder, records) == (set(USERS), held(copies / "new"))
+    put_right(past.folder, folder, [role])
+    assert start(folder, past) == (set(USERS), held(past.folder / "new"))
 
 
 # ---------------------------------------------------------------------- stores made before
@@ -432,7 +369,7 @@ def as_before(folder):
 
 def deployments(folder):
     found = set()
-    for role in ROLES_OF_FILES:
+    for role in PARTS:
         with closing(Database(store_file(folder, role), "")) as database:
             deployment = database.deployment()
             assert deployment.role == role
@@ -442,33 +379,31 @@ def deployments(folder):
 
 @pytest.mark.parametrize("moments", [NEW, {**NEW, "gateway": "old"}, {**NEW, "operator": "old"}])
 def test_stores_made_before_become_one_deployment_if_they_fit(tmp_path, past, moments):
-    copies, records = past
-    put(copies, tmp_path / "data", **moments)
+    past.put(tmp_path / "data", links=False, **moments)
     as_before(tmp_path / "data")
     expected = {
         "new": set(USERS),
         "gateway": {"alice", "bob", "carol"},
         "operator": {"bob"},
     }[next((role for role in moments if moments[role] == "old"), "new")]
-    assert start(tmp_path / "data", records)[0] == expected
+    assert start(tmp_path / "data", past)[0] == expected
     assert len(deployments(tmp_path / "data")) == 1
-    put(copies, tmp_path / "rest", **NEW)
+    past.put(tmp_path / "rest", links=False, **NEW)
     as_before(tmp_path / "rest")
-    for role in ROLES_OF_FILES:
+    for role in PARTS:
         if moments[role] == "old":
             shutil.copy(store_file(tmp_path / "rest", role), tmp_path / "data" / role)
-    assert start(tmp_path / "data", records)[0] == set(USERS)
+    assert start(tmp_path / "data", past)[0] == set(USERS)
 
 
-@pytest.mark.parametrize("role", ROLES_OF_FILES)
+@pytest.mark.parametrize("role", PARTS)
 def test_stores_made_before_that_have_no_user_in_common_are_refused(tmp_path, past, role):
-    copies, records = past
-    put(copies, tmp_path / "data", **{**NEW, role: "foreign"})
+    past.put(tmp_path / "data", links=False, **{**NEW, role: "foreign"})
     as_before(tmp_path / "data")
     with pytest.raises(UsageError, match=f"^{file(role)} is of another deployment than"):
         reopen(tmp_path / "data")
-    put_right(copies, tmp_path / "data", [role])
-    assert start(tmp_path / "data", records)[0] == set(USERS)
+    put_right(past.folder, tmp_path / "data", [role])
+    assert start(tmp_path / "data", past)[0] == set(USERS)
 
 
 def test_a_token_makes_no_registry(tmp_path):
