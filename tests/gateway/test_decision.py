@@ -2,9 +2,8 @@
 either side stopped, while two nodes vote."""
 
 import itertools
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -12,206 +11,27 @@ from mpcsim.gateway.decision import Decision, Request
 from mpcsim.gateway.registry import RegisteredKey
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
-from mpcsim.mpc_node.store import ShareStore, StoredShare
-from mpcsim.mpc_node.voting import Voting
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import NodeFailed, Refused, timed_out
+from mpcsim.rpc.errors import Refused, timed_out
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
-from mpcsim.rpc.statements import Abort, Held, KeyRecord, LogHead, SignedRecord, Vote
-
-USER, CURVE = "user", "ed25519"
-IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
-PUBLIC = {party: identity.public for party, identity in IDENTITIES.items()}
-FINE = "fine"
-FAULTS = ("request lost", "answer lost", "late", "node stopped")
-
-
-def epoch(name):
-    return name.encode().ljust(32, b"\0")
-
-
-class Stopped(Exception):
-    """The gateway is gone."""
-
-
-def public_record(share):
-    """What a vote takes of a share's public record."""
-    return SimpleNamespace(to_bytes=share.key_id.encode, chain_code=None)
-
-
-@dataclass
-class World:
-    """Two MPC nodes' stores and a registry. Nothing is ever in two epochs for good."""
-
-    stores: dict = field(default_factory=lambda: {party: ShareStore() for party in MPC_NODES})
-    registered: RegisteredKey | None = None
-    late: list = field(default_factory=list)
-    """Requests that arrive after others."""
-    follows: dict = field(default_factory=dict)
-    """Each epoch that was made, and what it replaces."""
-    was_active: dict = field(default_factory=lambda: {party: [] for party in MPC_NODES})
-
-    def __enter__(self):
-        self.nodes = {
-            party: Voting(
-                party,
-                store,
-                IDENTITIES[party],
-                lambda other=other: PUBLIC[other],
-                public_record,
-            )
-            for (party, store), other in zip(self.stores.items(), reversed(MPC_NODES), strict=True)
-        }
-        self._open = ExitStack()
-        for store in self.stores.values():
-            self._open.enter_context(closing(store))
-        return self
-
-    def __exit__(self, *exc):
-        self._open.close()
-
-    def prepare(self, name, predecessor=None, parties=MPC_NODES):
-        """A session has made shares; at some nodes only, if it broke off."""
-        self.follows[epoch(name)] = predecessor and epoch(predecessor)
-        for party in parties:
-            old = self.stores[party].active(USER, CURVE)
-            self.stores[party].prepare(
-                StoredShare(
-                    epoch(name).hex(),
-                    USER,
-                    CURVE,
-                    b"public key",
-                    b"share",
-                    PREPARED,
-                    recoveries=old.recoveries + 1 if old else 0,
-                    predecessor=predecessor and epoch(predecessor).hex(),
-                )
-            )
-
-    def handle(self, party, verb, body):
-        """As the MPC node does it, with its sessions left out."""
-        node, store = self.nodes[party], self.stores[party]
-        match verb, body:
-            case "vote", wire.Activate():
-                found = store.find(body.key_id.hex())
-                if found is None:
-                    raise Refused(410, "no such session")
-                return node.vote(found.key_id).to_bytes()
-            case "activate", SignedRecord():
-                node.activate(body)
-            case "standing", Ask():
-                return node.standing(body).to_bytes()
-            case "endorse", Endorse():
-                return node.endorse(body).to_bytes()
-            case "abort", End():
-                return node.abort(body).to_bytes()
-            case "drop", Drop():
-                node.drop(body)
-            case _:
-                raise AssertionError(verb)
-        return b""
-
-    def ask(self, request, outcome):
-        """An answer, or why there is none."""
-        body = type(request.body).from_bytes(request.body.to_bytes())
-        asked = request.party, request.scope.verb, body
-        if outcome == "node stopped":
-            self.stores[request.party].drop_orphans()
-        if outcome == "late":
-            self.late.append(asked)
-        if outcome in ("request lost", "late", "node stopped"):
-            return timed_out(request.party)
-        try:
-            answer = self.handle(*asked)
-        except Refused as refused:
-            answer = refused
-        self.look()
-        return timed_out(request.party) if outcome == "answer lost" else answer
-
-    def arrive(self):
-        """What was late arrives."""
-        while self.late:
-            with suppress(Refused):
-                self.handle(*self.late.pop(0))
-            self.look()
-
-    def look(self):
-        """What must be true at every moment."""
-        for party, store in self.stores.items():
-            active = store.active(USER, CURVE)
-            seen = self.was_active[party]
-            if active is None:
-                assert not seen, "a share in force is never dropped but for its successor"
-            elif not seen or seen[-1] != active.key_id:
-                now = bytes.fromhex(active.key_id)
-                before = self.follows[now]
-                if seen:
-                    assert before == bytes.fromhex(seen[-1])
-                seen.append(active.key_id)
-        for one, other in itertools.combinations(self.voted_by_both(), 2):
-            assert self.follows[one] != self.follows[other], "two epochs in force"
-
-    def voted_by_both(self):
-        signed = [
-            {k for (k,) in s._database.rows("SELECT key_id FROM signed WHERE what = 'vote'")}
-            for s in self.stores.values()
-        ]
-        return {bytes.fromhex(key_id) for key_id in set.intersection(*signed)}
-
-    def decide(self, vote=None, outcomes=()):
-        """Until nothing is left to ask; what the gateway would say."""
-        body = vote and wire.Activate(bytes(32), epoch(vote))
-        decision = Decision(USER, CURVE, PUBLIC, self.registered, body)
-        outcomes = iter(outcomes)
-        for _ in range(20):
-            requests = decision.requests()
-            if not requests:
-                break
-            for request in requests:
-                outcome = next(outcomes, FINE)
-                if outcome == "gateway stopped":
-                    raise Stopped
-                decision.heard(request, self.ask(request, outcome))
-            if decision.record:
-                self.register(decision.record)
-        assert not decision.requests()
-        return decision
-
-    def register(self, signed):
-        record = signed.record
-        self.registered = RegisteredKey(
-            USER,
-            CURVE,
-            record.key_id,
-            record.public_key,
-            "",
-            record.number,
-            signed.to_bytes(),
-        )
-
-    def settled(self):
-        """Resolve with both nodes in reach; the epoch that is in force."""
-        self.arrive()
-        decision = self.decide()
-        assert decision.fits
-        assert not decision.alone
-        assert not decision.failures
-        states = [{h.key_id: h.state for h in s.holdings("", 9)} for s in self.stores.values()]
-        assert all(VOTED not in held.values() for held in states)
-        active = {key for held in states for key, state in held.items() if state == ACTIVE}
-        assert len(active) <= 1
-        assert [ACTIVE in held.values() for held in states] in ([True] * 2, [False] * 2)
-        found = bytes.fromhex(active.pop()) if active else None
-        assert found == (decision.record.record.epoch if decision.record else None)
-        return found
-
-
-def first_key(world):
-    world.prepare("first")
-    assert world.decide("first").record
-    return "first"
+from mpcsim.rpc.holdings import ACTIVE, VOTED
+from mpcsim.rpc.standing import Ask, End, Ended, Standing
+from mpcsim.rpc.statements import Abort, Held
+from tests.helpers.voting import (
+    CURVE,
+    FAULTS,
+    FINE,
+    IDENTITIES,
+    PUBLIC,
+    USER,
+    Stopped,
+    World,
+    epoch,
+    first_key,
+    forged,
+    left_by_an_earlier_version,
+    vote_of,
+)
 
 
 def said(decision, name):
@@ -390,34 +210,6 @@ def test_an_epoch_that_neither_node_has_made_is_refused_and_nothing_is_signed_fo
             assert world.settled() is None
 
 
-def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for():
-    with World() as world:
-        first_key(world)
-        world.prepare("new", "first", (OPERATOR,))
-        abort = Abort(USER, CURVE, epoch("new"))
-        vote = world.nodes[OPERATOR].vote(epoch("new").hex())
-        shown = [
-            None,
-            vote_of(INSTITUTION, "new"),
-            vote_of(OPERATOR, "another"),
-            vote_of(OPERATOR, "new", user_id="another"),
-            vote_of(OPERATOR, "new", curve_name="secp256k1"),
-            replace(vote, signatures={OPERATOR: bytes(64)}),
-        ]
-        for other in shown:
-            with pytest.raises(Refused, match="neither node has such a share"):
-                world.handle(INSTITUTION, "abort", End(abort, other))
-        ended = Ended.from_bytes(world.handle(INSTITUTION, "abort", End(abort, vote)))
-        assert world.handle(INSTITUTION, "abort", End(abort, None)) == ended.to_bytes()
-        world.handle(OPERATOR, "drop", Drop(abort, ended.signature))
-        assert world.settled() == epoch("first")
-
-
-def test_a_share_that_is_not_there_is_not_voted_for():
-    with World() as world, pytest.raises(Refused, match="there is no such share to vote for"):
-        world.nodes[OPERATOR].vote(epoch("new").hex())
-
-
 def test_nobody_signs_an_abort_on_a_nodes_word_that_it_has_voted():
     """It might be of an epoch that is made later."""
     with World() as world:
@@ -430,108 +222,6 @@ def test_nobody_signs_an_abort_on_a_nodes_word_that_it_has_voted():
 
 
 # ---------------------------------------------------------------------- what is not believed
-
-
-def forged(world, name, **votes):
-    """A record as both nodes would make it, with some signatures."""
-    world.prepare(name, "first")
-    return {
-        party: SignedRecord.from_bytes(
-            world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
-        )
-        for party in MPC_NODES
-    }
-
-
-def test_a_record_proves_itself_or_puts_nothing_in_force():
-    with World() as world:
-        first_key(world)
-        votes = forged(world, "new")
-        one, other = votes.values()
-        both = one.with_vote(other)
-        altered = [
-            one,
-            other,
-            replace(both, signatures={**both.signatures, OPERATOR: bytes(64)}),
-            replace(both, signatures=dict.fromkeys(MPC_NODES, one.signatures[OPERATOR])),
-            *(
-                replace(both, record=replace(both.record, **{name: value}))
-                for name, value in [
-                    ("user_id", "another"),
-                    ("curve_name", "secp256k1"),
-                    ("epoch", epoch("first")),
-                    ("public_key", b"another"),
-                    ("number", 7),
-                    ("predecessor", None),
-                    ("shares", bytes(32)),
-                    ("identities", {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}),
-                ]
-            ),
-        ]
-        for record in altered:
-            for party in MPC_NODES:
-                with pytest.raises(Refused) as refused:
-                    world.handle(party, "activate", record)
-                assert refused.value.status == 400
-        for store in world.stores.values():
-            assert store.active(USER, CURVE).key_id == epoch("first").hex()
-        world.handle(OPERATOR, "activate", both)
-        assert world.settled() == epoch("new")
-
-
-def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it():
-    with World() as world, World() as elsewhere:
-        for place in (world, elsewhere):
-            first_key(place)
-        one, other = forged(elsewhere, "new").values()
-        with pytest.raises(Refused, match="the operator refuses: it has not voted for this record"):
-            world.handle(OPERATOR, "activate", one.with_vote(other))
-
-
-def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it():
-    """Genuine ones, as if its store had been put back and it had voted again."""
-    with World() as world:
-        first_key(world)
-        forged(world, "new")
-        one, other = (vote_of(party, "new", number=7) for party in MPC_NODES)
-        for party in MPC_NODES:
-            with pytest.raises(Refused, match="it has not voted for this record"):
-                world.handle(party, "activate", one.with_vote(other))
-        assert world.settled() == epoch("new")
-
-
-def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it():
-    with World() as world:
-        world.prepare("new")
-        world.nodes[OPERATOR].vote(epoch("new").hex())
-        with world.stores[OPERATOR]._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET record = x'00'")
-        with pytest.raises(NodeFailed, match="the operator's stored record of this key is damaged"):
-            world.handle(OPERATOR, "vote", wire.Activate(bytes(32), epoch("new")))
-
-
-@pytest.mark.parametrize("damage", ["record = x'00'", "key_id = 'no epoch'"])
-def test_a_damaged_record_is_said_to_be_so(damage):
-    with World() as world:
-        first_key(world)
-        with world.stores[OPERATOR]._database.transaction() as cursor:
-            cursor.execute(f"UPDATE shares SET {damage}")
-        with pytest.raises(NodeFailed, match="the operator's stored record of this key is damaged"):
-            world.handle(OPERATOR, "standing", Ask(USER, CURVE))
-
-
-def test_a_share_is_dropped_on_the_other_nodes_signature_alone():
-    with World() as world:
-        first_key(world)
-        forged(world, "new")
-        abort = Abort(USER, CURVE, epoch("new"))
-        for party in MPC_NODES:
-            mine, theirs = IDENTITIES[party], IDENTITIES[OPERATOR + INSTITUTION - party]
-            about_another = theirs.sign(replace(abort, epoch=epoch("first")))
-            for signature in (bytes(64), mine.sign(abort), about_another):
-                with pytest.raises(Refused, match="has not signed this abort"):
-                    world.handle(party, "drop", Drop(abort, signature))
-        assert world.settled() == epoch("new")
 
 
 def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in():
@@ -654,14 +344,6 @@ def test_a_record_of_another_public_key_is_not_followed():
         assert not decision.fits
 
 
-def vote_of(party, name, **changed):
-    """A node's vote, as the gateway hears it; for something that an honest one would not sign."""
-    record = KeyRecord(USER, CURVE, b"public key", epoch(name), None, 0, bytes(32), PUBLIC)
-    record, head = replace(record, **changed), LogHead(0, bytes(32))
-    signature = IDENTITIES[party].sign(Vote(record, head))
-    return SignedRecord(record, {party: head}, {party: signature})
-
-
 def hear(decision, party, vote):
     body = wire.Activate(bytes(32), vote.record.epoch)
     decision.heard(Request(party, Scope("vote"), body), vote.to_bytes())
@@ -715,38 +397,7 @@ def test_a_registered_record_counts_only_under_the_identities_of_both_nodes(chan
     assert Decision(USER, CURVE, others, registered).record is None
 
 
-def test_votes_and_aborts_are_of_the_right_user_and_curve():
-    with World() as world:
-        first_key(world)
-        forged(world, "new")
-        for user, curve in [("another", CURVE), (USER, "secp256k1")]:
-            abort = Abort(user, curve, epoch("new"))
-            for party in MPC_NODES:
-                drop = Drop(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
-                for verb, body in [("abort", End(abort, None)), ("drop", drop)]:
-                    with pytest.raises(
-                        Refused, match=r"another user or curve|neither node has such"
-                    ):
-                        world.handle(party, verb, body)
-        assert world.settled() == epoch("new")
-
-
 # ---------------------------------------------------------------------- earlier versions
-
-
-def left_by_an_earlier_version(world, name, states, recoveries=0):
-    for (party, store), state in zip(world.stores.items(), states, strict=True):
-        if state is not None:
-            row = (epoch(name).hex(), USER, CURVE, b"public key", b"share", state, recoveries)
-            with store._database.transaction() as cursor:
-                cursor.execute(
-                    "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
-                    " recoveries) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    row,
-                )
-            store._adopt()
-        assert party in MPC_NODES
-    world.follows.setdefault(epoch(name), epoch("first") if recoveries else None)
 
 
 def registered_before(name, recoveries=0):
@@ -807,25 +458,3 @@ def test_shares_of_another_key_than_the_registered_one_are_not_endorsed():
         assert world.decide().record is None
         for store in world.stores.values():
             assert store.find(epoch("first").hex()).record is None
-
-
-@pytest.mark.parametrize(
-    ("name", "user", "curve"),
-    [("another", USER, CURVE), ("first", "another", CURVE), ("first", USER, "secp256k1")],
-)
-def test_a_node_endorses_what_it_has_for_its_own_user_and_curve(name, user, curve):
-    with World() as world:
-        left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
-        for party in MPC_NODES:
-            with pytest.raises(Refused, match="there is no such share of an earlier version"):
-                world.handle(party, "endorse", Endorse(user, curve, epoch(name)))
-
-
-def test_shares_with_records_are_not_endorsed():
-    with World() as world:
-        first_key(world)
-        left_by_an_earlier_version(world, "new", (PREPARED, PREPARED))
-        for name in ("first", "new"):
-            for party in MPC_NODES:
-                with pytest.raises(Refused, match="there is no such share of an earlier version"):
-                    world.handle(party, "endorse", Endorse(USER, CURVE, epoch(name)))

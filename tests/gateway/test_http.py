@@ -298,28 +298,6 @@ async def test_binary_bodies_say_that_they_are(content_type, client):
     assert response.json() == {"error": "the body is not application/octet-stream"}
 
 
-async def pieces(count, size):
-    for _ in range(count):
-        yield b"x" * size
-
-
-@pytest.mark.parametrize(
-    ("path", "limit"), [(wire.PREFIX + "exchange", wire.MAX_BODY_BYTES), (SIGN_UP, 4096)]
-)
-async def test_bodies_are_limited_whether_they_say_their_length_or_not(path, limit, client):
-    headers = {"Content-Type": wire.MEDIA_TYPE}
-    for content in (b"x" * (limit + 1), pieces(2, limit)):
-        response = await client.request("POST", path, content=content, headers=headers)
-        assert response.status_code == 413
-        assert response.json() == {"error": f"body of more than {limit} bytes"}
-    for length in ("-1", "x", "²", "1e3"):
-        wrong = {**headers, "Content-Length": length.encode("latin-1")}
-        response = await client.request("POST", path, content=b"x", headers=wrong)
-        assert response.status_code == 413
-    within = await client.request("POST", path, content=b"x" * limit, headers=headers)
-    assert within.status_code == 400
-
-
 async def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog, gateway, client):
     original = MpcNode.handle
 

@@ -1,7 +1,6 @@
 """How many keys are made at a time, and who waits for that, how long, and who does not."""
 
 import asyncio
-import math
 import os
 from contextlib import closing, suppress
 
@@ -9,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.errors import UsageError
 from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.sessions import Sessions
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import too_many_makings
 from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
-from mpcsim.service import GatewayOptions
 from mpcsim.sim.network.topology import Network
 from node.local import LocalService
 from tests.gateway.test_sessions import nothing_open, refusal
@@ -381,18 +378,3 @@ def test_they_wait_in_virtual_time_and_signing_takes_as_long_as_alone():
         assert answer.json() == {"error": TOO_MANY[1]}
         assert answer.headers["Retry-After"] == "2"
         assert 1.25 < answer.elapsed.total_seconds() < 2.0
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"making_limit": -1},
-        {"making_limit": 1.5},
-        {"making_queue": -1},
-        {"making_wait_s": -0.1},
-        {"making_wait_s": math.inf},
-    ],
-)
-def test_impossible_limits_are_refused(options):
-    with pytest.raises(UsageError, match=next(iter(options))):
-        GatewayOptions(**options)

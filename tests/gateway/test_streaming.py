@@ -378,16 +378,6 @@ def test_nothing_more_goes_on_once_the_session_has_ended():
     run(work)
 
 
-def test_so_many_bodies_go_on_and_further_ones_are_stored(monkeypatch):
-    async def work(gateway, client, port, party, body):
-        monkeypatch.setattr("mpcsim.gateway.streaming.MAX_STREAMS", 0)
-        response = await post(client, in_two(body.to_bytes(), 1000))
-        assert response.status_code == 200
-        assert not port.acted  # by ``handle``, with the whole
-
-    run(work)
-
-
 def test_an_answer_whose_later_envelope_is_wrong_breaks_off():
     async def work(gateway, client, port, party, body):
         handle = port.handle

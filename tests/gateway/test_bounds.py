@@ -1,0 +1,152 @@
+"""Bounds of the gateway on what callers and MPC nodes may send: at each bound, and one over it."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.gateway import streaming
+from mpcsim.gateway.app import MAX_FORM_BYTES
+from mpcsim.gateway.sieve import AnswerSieve
+from mpcsim.gateway.waves import MAX_SAID, MAX_WAVES
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.rpc import wire
+from mpcsim.service import GatewayOptions
+from tests.gateway.test_http import LOGIN, SIGN_UP, basic
+from tests.gateway.test_sessions import refusal
+from tests.helpers.gateway import give_key
+
+NO_ANSWER = (502, "the operator's MPC node answers something else than it was asked")
+
+
+async def in_pieces(*pieces):
+    for piece in pieces:
+        yield piece
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        (SIGN_UP, MAX_FORM_BYTES),
+        (LOGIN, MAX_FORM_BYTES),
+        (wire.PREFIX + "suspend", MAX_FORM_BYTES),
+        (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
+    ],
+)
+async def test_bodies_are_limited_whether_they_say_their_length_or_not(
+    path, limit, gateway, client
+):
+    headers = {"Content-Type": wire.MEDIA_TYPE}
+    if path == LOGIN:
+        headers |= basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+    post = partial(client.request, "POST", path)
+    for content in (b"x" * (limit + 1), in_pieces(b"x" * limit, b"x")):
+        response = await post(content=content, headers=headers)
+        assert response.status_code == 413
+        assert response.json() == {"error": f"body of more than {limit} bytes"}
+    for length in ("-1", "x", "²", "1e3"):
+        wrong = {**headers, "Content-Length": length.encode("latin-1")}
+        assert (await post(content=b"x", headers=wrong)).status_code == 413
+    for content in (b"x" * limit, in_pieces(b"x" * (limit - 1), b"x")):
+        assert (await post(content=content, headers=headers)).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("options", "bad"),
+    [
+        ({"making_limit": 0}, {"making_limit": -1}),
+        ({"making_limit": 1}, {"making_limit": 1.5}),
+        ({"making_queue": 0}, {"making_queue": -1}),
+        ({"making_wait_s": 0.0}, {"making_wait_s": -0.1}),
+        ({"making_wait_s": 1e9}, {"making_wait_s": math.inf}),
+    ],
+)
+def test_impossible_limits_are_refused(options, bad):
+    GatewayOptions(**options)
+    with pytest.raises(UsageError, match=next(iter(bad))):
+        GatewayOptions(**bad)
+
+
+# ---------------------------------------------------------------------- MPC nodes
+
+
+def answer_with(gateway, party, verb, change):
+    """From now on, an MPC node's answers to a verb are changed."""
+    node = gateway.links[party].node
+    honest = node.handle
+
+    def handle(asked, grant, body):
+        reply = honest(asked, grant, body)
+        return change(wire.Answer.from_bytes(reply)).to_bytes() if asked == verb else reply
+
+    node.handle = handle
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+@pytest.mark.parametrize("over", [0, 1])
+async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    await client.meet()
+    party, request = client.begin_sign(share)
+    noise = Envelope(9, 1, False, OPERATOR, CLIENT, party.session_id, b"").encode()
+    answer_with(
+        gateway,
+        OPERATOR,
+        "sign",
+        lambda answer: replace(answer, messages=(noise,) * (MAX_SAID + over)),
+    )
+    if over:
+        assert await refusal(client.ask("sign", request)) == NO_ANSWER
+    else:
+        reply = wire.Signing.from_bytes(await client.ask("sign", request))
+        assert len(reply.messages) == MAX_SAID
+
+
+def test_an_mpc_node_says_so_much_in_an_answer_that_is_streamed():
+    noise = Envelope(9, 1, False, OPERATOR, CLIENT, bytes(32), b"").encode()
+    whole = AnswerSieve(lambda envelope: None, 2)
+    whole.feed(wire.Answer(1, None, (noise,) * 2).to_bytes())
+    whole.finish()
+    with pytest.raises(InvalidEncoding):
+        AnswerSieve(lambda envelope: None, 2).feed(wire.Answer(1, None, (noise,) * 3).to_bytes())
+
+
+@pytest.mark.parametrize("waves", [MAX_WAVES - 1, MAX_WAVES, math.inf])
+async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(waves, gateway, client):
+    """Whoever would go on for ever is heard no more, and the caller is answered."""
+    await give_key(gateway, client, "ed25519")
+    asked = []
+
+    def talkative(answer, party):
+        asked.append(party)
+        if asked.count(party) >= waves:
+            return replace(answer, messages=())
+        other = OPERATOR + INSTITUTION - party
+        message = Envelope(9, 1, False, party, other, session_id, b"").encode()
+        return replace(answer, messages=(message,))
+
+    for party in MPC_NODES:
+        for verb in ("recover", "exchange"):
+            answer_with(gateway, party, verb, partial(talkative, party=party))
+    session_id = bytes(31) + b"\1"
+    await client.ask("recover", wire.Recover(session_id, "ed25519"))
+    assert [asked.count(party) for party in MPC_NODES] == [min(waves, MAX_WAVES)] * 2
+
+
+@pytest.mark.options(forwarding="stream")
+@pytest.mark.parametrize("under_way", [0, 1, 2])
+async def test_so_many_bodies_go_on_while_they_come(under_way, monkeypatch, gateway):
+    monkeypatch.setattr(streaming, "MAX_STREAMS", 2)
+    stream = gateway.gateway._streaming  # bodies of other callers, which would take long to send
+    stream._under_way |= {object() for _ in range(under_way)}
+    looked_at = []
+
+    async def find(asking, body):
+        looked_at.append(body)
+
+    monkeypatch.setattr(stream, "_session", find)
+    assert await stream.exchange(None, "a body") is None
+    assert looked_at == ["a body"] * (under_way < 2)
