@@ -20,6 +20,7 @@ from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.workload import OPERATIONS, Client, Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim import Network
+from tests.helpers.tiers import examples
 
 FEW = st.integers(1, 50)
 ABOVE = st.floats(1e-3, 1e6)
@@ -116,7 +117,7 @@ PLANS = built(
 )
 
 
-@pytest.mark.few(1)
+@examples(20)
 @given(PLANS)
 def test_what_is_written_is_read_as_it_was(given: Plan) -> None:
     assert Plan.loads(given.dumps("a note\nof two lines")) == given

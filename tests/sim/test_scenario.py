@@ -16,6 +16,7 @@ from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition,
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
 from mpcsim.sim.traces.records import Verdict
 from node.local import LocalService
+from tests.helpers.tiers import examples
 
 IDS = st.lists(st.integers(1, 9), unique=True, min_size=1, max_size=3).map(tuple)
 FEW = st.none() | IDS
@@ -62,7 +63,7 @@ NETWORKS = [
         st.none() | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
     )
 )
-@pytest.mark.few(1)
+@examples(25)
 def test_every_scenario_comes_back(scenario: Scenario) -> None:
     assert Scenario.loads(scenario.dumps("a note")) == scenario
 
