@@ -21,6 +21,7 @@ from mpcsim.bench.starting import table as starting_table
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.service import open_gateway
+from tests.helpers.tiers import fast_few
 
 PROMISED = {
     "scalar_mult_us",
@@ -64,7 +65,7 @@ def test_bench_writes_its_figures(tmp_path, capsys):
     assert "where the time goes" in printed
 
 
-@pytest.mark.parametrize("case", [*rest.TARGETS, *rest.TARGET_MS])
+@pytest.mark.parametrize("case", fast_few([*rest.TARGETS, *rest.TARGET_MS], 3))
 def test_a_rest_call_takes_the_round_trips_that_are_promised(case):
     """In virtual time: no timing, but what follows from the messages."""
     (found,) = [each for each in rest.CASES if each.name == case]

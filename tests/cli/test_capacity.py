@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcsim.capacity import running
 from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.plan import Plan
 from mpcsim.cli import capacity, main
@@ -16,7 +17,7 @@ from mpcsim.errors import UsageError
 from tests.helpers.made_up_costs import made_up
 
 CONFIG = """
-seconds = 30
+seconds = 6
 deadline_ms = 1_000
 [star]
 institution = 40.0
@@ -51,12 +52,12 @@ def config(tmp_path: Path) -> str:
 
 def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, capsys) -> None:
     folder = tmp_path / "out"
-    names = ("utilisation.png", "slowest.svg", "deployment.png")
+    names = ("utilisation.png", "deployment.svg")
     options = [f"--figure={folder / name}" for name in names] + [f"--table={folder / 'run.csv'}"]
     assert main(["capacity", config, *options]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "0:00:30 of " in out
+    assert "0:00:06 of " in out
     assert "sign secp256k1: p50 " in out
     assert "Nothing breaks; what is busiest is the " in out
     assert "extrapolated: gateway: 2 processes" in out
@@ -66,7 +67,7 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
         assert (folder / name).stat().st_size > 1000
     with (folder / "run.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert sum(int(row["done"]) for row in rows) > 500
+    assert sum(int(row["done"]) for row in rows) > 100
     assert costs == [None]
     assert main(["capacity", config]) == 0
     assert capsys.readouterr().out == "".join(
@@ -75,18 +76,18 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
 
 
 def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
-    options = ["--minutes=0.25", "--seed=2", "--costs=own.toml", "--deadline=1"]
+    options = ["--minutes=0.05", "--seed=2", "--costs=own.toml", "--deadline=1"]
     assert main(["capacity", config, *options]) == 0
     out = capsys.readouterr().out
-    assert "0:00:15 of " in out
+    assert "0:00:03 of " in out
     assert "seed 2" in out
     assert "answered within 1 ms: 0 a second" in out
     assert costs == ["own.toml"]
 
 
 def test_load_by_load_and_which_input_matters(config: str, tmp_path: Path, capsys) -> None:
-    text = CONFIG + "[curve]\nrates_per_s = [20, 60]\nminutes = 0.2\n"
-    text += "[sensitivity]\nminutes = 0.2\npercent = 90\n"
+    text = CONFIG + "[curve]\nrates_per_s = [20, 60]\nminutes = 0.1\n"
+    text += "[sensitivity]\nminutes = 0.1\npercent = 90\n"
     Path(config).write_text(text)
     table, picture = tmp_path / "curve.csv", tmp_path / "curve.png"
     options = ["--workers=1", f"--table={table}", f"--figure={picture}"]
@@ -104,7 +105,7 @@ def test_the_cheapest(config: str, tmp_path: Path, capsys) -> None:
     text = CONFIG.replace("per_s = 20", "per_s = 400").replace(
         "workers = 2", "workers = 4\ncores = 4"
     )
-    text += "[cheapest]\np99_ms = 250\nminutes = 0.2\nchoices = { node_replicas = [1, 2, 3] }\n"
+    text += "[cheapest]\np99_ms = 250\nminutes = 0.1\nchoices = { node_replicas = [1, 2, 3] }\n"
     Path(config).write_text(text)
     table = tmp_path / "cheapest.csv"
     main(["capacity", config, f"--table={table}", "--cheapest=node_replicas=1,3"])
@@ -118,7 +119,7 @@ def test_the_cheapest(config: str, tmp_path: Path, capsys) -> None:
 
 def test_more_than_is_possible_has_no_percentiles_and_status_1(config: str, capsys) -> None:
     text = CONFIG.replace("per_s = 20", "per_s = 900")
-    Path(config).write_text(text + "[sensitivity]\nminutes = 0.2\n")
+    Path(config).write_text(text + "[sensitivity]\nminutes = 0.1\n")
     assert main(["capacity", config]) == 2
     out, err = capsys.readouterr()
     assert "900 calls a second come and " in out
@@ -154,7 +155,7 @@ def test_an_interrupt_ends_it(config: str, capsys, monkeypatch) -> None:
         progress(0.5)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mpcsim.capacity.running.run", interrupted)
+    monkeypatch.setattr(running, "run", interrupted)
     assert main(["capacity", config]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -192,7 +193,7 @@ def test_options_that_make_no_sense(config: str, options: list[str], why: str, c
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("seconds = 30", "", "workloads never end"),
+        ("seconds = 6", "", "workloads never end"),
         ("workers = 2", "cores = 0", "gateway.cores: part cores is 0: not a whole number from 1"),
         (
             'kind = "steady"\nper_s = 20',

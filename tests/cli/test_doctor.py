@@ -114,7 +114,7 @@ def test_for_programs(told, old, served):
     }
 
 
-def test_a_part_that_cannot_be_reached(told, monkeypatch):
+def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
     monkeypatch.setenv("OPERATOR_URL", f"http://{HOST}:{free_port()}")
     assert told() == (
         1,
@@ -125,6 +125,11 @@ def test_a_part_that_cannot_be_reached(told, monkeypatch):
             "OPERATOR_PORT; then ask again",
             "2 keys of 2 users: 0 fit, 0 stuck, 2 could not be told",
         ],
+    )
+    status, lines = told(data=old)  # what is known to be the matter counts
+    assert (status, lines[-1]) == (
+        1,
+        "2 keys of 2 users: 0 fit, 1 stuck, 1 could not be told",
     )
 
 

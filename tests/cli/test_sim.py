@@ -66,6 +66,28 @@ def test_a_preset_is_a_scenario_and_failures_show(tmp_path: Path, capsys) -> Non
     assert "none.toml: No such file" in capsys.readouterr().err
 
 
+LOST = '[[faults]]\nfault = "drop"\nkind = "Commitments"\n'
+
+
+@pytest.mark.parametrize(
+    ("run", "faults", "status"),
+    [
+        ('["generate", "sign", "sign"]', "", 0),
+        ('["generate", "sign"]', LOST, 1),  # the key is there, its signature is not
+        ('["generate", "sign", "recover"]', LOST, 1),
+    ],
+)
+def test_one_task_that_fails_is_a_status_of_1(tmp_path: Path, capsys, run, faults, status) -> None:
+    path = tmp_path / "lost.toml"
+    tasks = run.replace('"generate"', '{ task = "generate", curve = "ed25519" }')
+    path.write_text(f"run = {tasks}\n{faults}")
+    assert main(["sim", str(path)]) == status
+    out, err = capsys.readouterr()
+    assert "generate ed25519  completed" in out
+    assert ("stalled" in out) == bool(status)
+    assert not err
+
+
 def test_a_trace_in_every_form(scenario: str, tmp_path: Path, capsys) -> None:
     assert main(["sim", scenario, f"--traces={tmp_path}"]) == 0
     file = str(tmp_path / "2-sign-ed25519.jsonl")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 import node.app
 import node.local
@@ -83,6 +84,7 @@ async def calls(asking):
     return count
 
 
+@pytest.mark.soak
 def test_names_and_metrics_add_less_than_a_hundredth_to_a_signature(monkeypatch):
     for _ in range(2):  # afterwards, what a process remembers is there for all alike
         bare = signing_calls(monkeypatch, named=False, counted=False)
