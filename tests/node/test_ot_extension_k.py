@@ -14,6 +14,7 @@ from tests.node.wallets import House
 HASH = bytes(range(32))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("k", "scheme"), [(2, "ot/80/2"), (4, "ot/80/4")])
 def test_a_key_is_made_used_and_recovered(k: int, scheme: str) -> None:
     async def test() -> None:
@@ -49,6 +50,7 @@ def test_ed25519_needs_none_of_it() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("k", [0, 3, 8, 255])
 def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
     async def test() -> None:

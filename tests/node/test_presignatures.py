@@ -343,6 +343,7 @@ def test_the_other_mpc_node_refuses_by_name() -> None:
     anew(test)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", ["allowance", "message", "rho", "id", "index"])
 def test_a_gateway_that_has_another_one_used(change: str) -> None:
     """Nothing is used up by that at the MPC node that notices."""
@@ -422,6 +423,7 @@ def test_a_request_to_presign_that_is_made_twice_allows_nothing_that_was_used() 
         lambda text: altered(text, boots={OPERATOR: bytes(16), INSTITUTION: bytes(16)}),
     ],
 )
+@pytest.mark.few(3)
 def test_damaged_and_foreign_ones_are_dropped_unasked(spoil: Callable[[str], str]) -> None:
     async def test(house: House) -> None:
         record = await house.generate("secp256k1")
@@ -539,6 +541,7 @@ def test_an_answer_to_another_request() -> None:
     anew(test)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("late", [True, False])
 def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late: bool) -> None:
     """Not even to see that it is damaged."""

@@ -91,6 +91,7 @@ def took(service: LocalService, made: Call, network: Network) -> float:
     return service.now_ms - began
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
 )
@@ -123,6 +124,7 @@ def test_what_waits_for_what(service: LocalService, calls: dict[str, Call]) -> N
     assert graph.steps[-1].party == CLIENT
 
 
+@pytest.mark.soak
 def test_drawn_latencies_and_losses(service: LocalService, calls: dict[str, Call]) -> None:
     """The same distribution: two samples of cold calls, which do not know of each other."""
     network = Network.star(
@@ -151,6 +153,7 @@ def test_an_explained_replay(service: LocalService, calls: dict[str, Call]) -> N
     assert "scope rest" in str(replay)
 
 
+@pytest.mark.soak
 def test_an_approximate_replay(service: LocalService, calls: dict[str, Call]) -> None:
     graph = service.record(calls["ed25519"], runs=RUNS)
     network = Network.star(LogNormal(20.0, 0.3), 5, LogNormal(40.0, 0.3), loss=0.01)

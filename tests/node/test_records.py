@@ -147,6 +147,7 @@ async def refusal(work: Any, kind: type[ApiError] = UnsignedRecord) -> str:
 # ---------------------------------------------------------------------- the vault
 
 
+@pytest.mark.few(8)
 @further_cheats
 @pytest.mark.parametrize("what", ["sign", "public key", "validate password", "validate share"])
 def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> None:
@@ -212,6 +213,7 @@ def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change: dict[st
 # ---------------------------------------------------------------------- making keys
 
 
+@pytest.mark.few(3)
 @cheats
 def test_a_recovery_begins_with_the_keys_own_record(cheat: str) -> None:
     async def work(scene: Scene) -> None:
@@ -245,6 +247,7 @@ def test_a_recovery_from_an_older_record_comes_to_nothing() -> None:
     use(work)
 
 
+@pytest.mark.few(5)
 @further_cheats
 @pytest.mark.parametrize("making", ["generate", "recover"])
 def test_a_key_is_made_when_both_have_signed_it(cheat: str, making: str) -> None:
@@ -288,6 +291,7 @@ def told(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode()
 
 
+@pytest.mark.few(4)
 @cheats
 @pytest.mark.parametrize("path", ["keys", "wallet"])
 def test_keys_and_addresses_are_those_of_the_record(cheat: str, path: str) -> None:

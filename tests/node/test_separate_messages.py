@@ -39,6 +39,7 @@ class Posts:
         return await self._exchange(token, session_id, tuple(messages))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
 def test_a_key_signs(curve: str, early: bool) -> None:
@@ -77,6 +78,7 @@ def test_what_is_not_between_two_that_know_each_other_stays_together() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lost", [0, 1])
 def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost: int) -> None:
     async def test() -> None:

@@ -75,6 +75,7 @@ def stop(process):
     return [json.loads(line) for line in output.splitlines()]
 
 
+@pytest.mark.soak
 def test_without_a_gateway():
     with node(BUILD_TYPE="test") as (process, client):
         assert client.get("/").json()["build_type"] == "test"
@@ -91,6 +92,7 @@ def test_without_a_gateway():
     assert {line["logger"] for line in lines} == {"node", "uvicorn.error"}
 
 
+@pytest.mark.soak
 def test_running_requests_are_finished():
     """The gateway is slow; the node is told to stop while it waits."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -120,6 +122,7 @@ def test_running_requests_are_finished():
             process.wait(PATIENCE_S)
 
 
+@pytest.mark.soak
 def test_for_people_it_says_little():
     with node(LOG_FORMAT="text") as (process, client):
         client.get("/nothing")
@@ -132,6 +135,7 @@ def test_for_people_it_says_little():
     assert ": GET /nothing 404 in " in last
 
 
+@pytest.mark.soak
 def test_several_workers(tmp_path):
     """Each has a log file of its own, and has written all of it when it ends."""
     with node(WORKERS="2", LOG_FOLDER=str(tmp_path)) as (process, client):
@@ -163,6 +167,7 @@ def refused_header(address):
         return connection.makefile("rb").readline()
 
 
+@pytest.mark.soak
 def test_limits_of_connections_come_from_the_environment():
     """Of each worker."""
     with node(WORKERS="2", MAX_HEADER_BYTES="2048") as (process, client):
@@ -212,6 +217,7 @@ def test_signing_goes_on_among_hostile_connections(tmp_path):
         assert process.poll() is None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "number",
     [
@@ -226,6 +232,7 @@ def test_stopped_as_asked(number):
         assert "Traceback" not in process.stdout.read()
 
 
+@pytest.mark.soak
 def test_workers_do_not_outlive_their_starter():
     with node(WORKERS="2") as (process, _):
         workers = descendants(process.pid)
@@ -246,6 +253,7 @@ def test_no_http():
     assert list(json.loads(body)) == ["error"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("variable", "what"), [("APP_PORT", ""), ("METRICS_PORT", "metrics: ")])
 def test_a_taken_port(variable, what):
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -279,6 +287,7 @@ def test_help_names_every_variable():
     assert "  APP_PORT: a port number, 1 to 65535; default 9091\n" in ended.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("argument", ["--port", "--hel", "serve", "-x"])
 def test_no_other_arguments(argument):
     run = command(APP_PORT=str(free_port()))

@@ -15,7 +15,7 @@ from mpcsim.testing import QUICK, SOAK, THOROUGH, ApiRun, check_wallet_service, 
 from tests.testing.own_node import OwnNode
 from tests.testing.served_node import ServedNode
 
-FEW = 8
+FEW = 3
 """Of the quick tests; the profile's own number takes three times as long."""
 MANY = 25
 """Of the thorough one, with twice as many steps each."""
@@ -70,6 +70,7 @@ def test_as_an_ordinary_state_machine():
         machine_for(target, QUICK.with_budget(1)).TestCase("runTest").runTest()
 
 
+@pytest.mark.soak
 def test_a_long_life_of_one_key():
     """What drawn runs reach rarely: many recoveries, with outages in between."""
     with OwnNode() as target:

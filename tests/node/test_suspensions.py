@@ -192,6 +192,7 @@ GUESSES = 16
 """Signatures in which the operator cheats."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
 )
@@ -251,6 +252,7 @@ def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, monkeyp
     asyncio.run(run())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verb", ["generate", "recover", "exchange"])
 def test_nor_is_it_where_a_key_is_made(tmp_path, verb):
     async def run() -> None:
@@ -383,6 +385,7 @@ def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(tmp_path, lea
     asyncio.run(run())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
 def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, early, verb):
     """In another session: what the gateway has not heard of yet, this node knows."""
@@ -448,6 +451,7 @@ def test_a_vault_of_a_suspended_key_is_not_opened(tmp_path):
     asyncio.run(run())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("early", [True, False])
 def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(tmp_path, early):
     """In this process, after an attack."""
@@ -468,6 +472,7 @@ def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(tmp_pat
     asyncio.run(run())
 
 
+@pytest.mark.few(1)
 def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
     async def run() -> None:
         monkeypatch.setattr(node.suspensions, "MAX_REFUSED", 2)

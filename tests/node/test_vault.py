@@ -199,6 +199,7 @@ def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
     inner.request = meddled  # type: ignore[method-assign]
 
 
+@pytest.mark.few(1)
 @both_ways
 def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early: bool) -> None:
     async def test(house: House) -> None:
@@ -268,6 +269,7 @@ def test_a_message_that_no_session_takes_begins_none() -> None:
     run(test)
 
 
+@pytest.mark.few(2)
 @both_ways
 @pytest.mark.parametrize("curve", CURVES)
 def test_a_gateway_that_has_something_else_signed(curve: str, early: bool) -> None:
@@ -307,6 +309,7 @@ def test_after_a_restart_a_request_is_made_anew(early: bool) -> None:
     run(test, early=early)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("curve", CURVES)
 @pytest.mark.parametrize("signer", [None, "operator", "institution"])
 def test_a_restart_between_opening_and_signing(curve: str, signer: str | None) -> None:

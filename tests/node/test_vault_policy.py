@@ -63,6 +63,7 @@ async def told(house: House) -> None:
     await asyncio.gather(*house.gateway.gateway.attestations._under_way.values())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
 def test_each_mpc_node_signs_while_the_other_is_away(curve: str, settings: Settings) -> None:

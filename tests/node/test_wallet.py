@@ -153,6 +153,7 @@ def test_round_trips(stored, curve, requests, early):
     use(stored, test)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("verb", "early"), [("sign", False), ("exchange", False), ("exchange", True)]
 )
@@ -180,6 +181,7 @@ def test_the_institution_signs_when_the_operator_is_down(verb, early):
     anew(test, settings=Settings(early_requests=early))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
 def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog, damage):
     """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
@@ -633,6 +635,7 @@ async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: s
     return reached.is_set()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("curve", "how"),
     [
@@ -663,6 +666,7 @@ def test_a_broken_generation_leaves_a_key_or_none(curve, how):
     anew(test)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
 def test_a_broken_recovery_leaves_the_old_share_or_the_new(how):
     async def test(house: House) -> None:
@@ -765,6 +769,7 @@ def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happen
     anew(test)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("curve", CURVES)
 def test_fifty_at_once_make_one_key_and_the_others_are_told_to_wait(curve):
     async def test(house: House) -> None:
