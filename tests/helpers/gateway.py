@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import jwt
@@ -42,6 +42,8 @@ from mpcsim.sim.simulated_network import SimulatedNetwork
 from mpcsim.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 from tests.helpers.sessions import child_key
+
+T = TypeVar("T")
 
 CURVES = ("secp256k1", "ed25519")
 MESSAGE = bytes(range(32))
@@ -488,6 +490,16 @@ def reopen(folder: Path, **options: Any) -> OpenGateway:
     return open_with(folder, **options)
 
 
+def run_with(work: Callable[[OpenGateway, Client], Coroutine[Any, Any, T]], **options: Any) -> T:
+    """Run ``work(gateway, client)`` with a gateway in memory that has these ``GatewayOptions``."""
+
+    async def whole() -> T:
+        with closing(open_with(**options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
 @contextmanager
 def nodes_alone(folder: Path) -> Iterator[dict[PartyId, Link]]:
     """Links to both MPC nodes, with no gateway that would see to anything first."""
@@ -502,6 +514,12 @@ def nodes_alone(folder: Path) -> Iterator[dict[PartyId, Link]]:
                 InProcess(node), issuer, SimulatedNetwork(), timer=time.perf_counter
             )
         yield links
+
+
+def set_down(gateway: OpenGateway, down: bool) -> None:
+    """Cut the links to both MPC nodes, or join them again."""
+    for link in gateway.links.values():
+        link.down = down
 
 
 async def delivered(gateway: OpenGateway) -> None:

@@ -1,6 +1,5 @@
 """Requests to use a key that do not come from whoever holds the client's share of it."""
 
-import asyncio
 import os
 import sqlite3
 from contextlib import closing
@@ -31,7 +30,7 @@ from tests.helpers.gateway import (
     envelopes,
     feed,
     give_key,
-    open_with,
+    run_with,
     seal,
     sends,
     shares_of,
@@ -52,16 +51,6 @@ OTHERS = {
     "using": b"something else",
 }
 """Something else for everything that a proof is about."""
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 class Untouchable:
@@ -137,7 +126,7 @@ def test_a_proof_for_any_other_signing(refused, curve, party):
             await refused(gateway, client, "sign", replace(request, proof=proof), party=party)
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_proof_for_any_other_opening(refused):
@@ -155,7 +144,7 @@ def test_a_proof_for_any_other_opening(refused):
                 await refused(gateway, client, "open", body, party=party)
         await client.ask("open", honest)
 
-    run(work)
+    run_with(work)
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -190,7 +179,7 @@ def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, 
             await refused(gateway, client, "sign", replace(request, proof=proof))
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -218,7 +207,7 @@ def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(refus
         await client.ask("sign", replace(request, messages=()))
         await client.exchange(request.session_id, request.messages)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_gateway_that_names_a_reply_key_of_its_own(refused):
@@ -237,7 +226,7 @@ def test_a_gateway_that_names_a_reply_key_of_its_own(refused):
         with asked.combine(opened, seal_keys) as key:
             assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
 
-    run(work)
+    run_with(work)
 
 
 def test_halves_that_a_stranger_has_sealed_are_not_looked_at(refused):
@@ -253,7 +242,7 @@ def test_halves_that_a_stranger_has_sealed_are_not_looked_at(refused):
         for party in MPC_NODES:
             await refused(gateway, client, "open", guessed, party=party)
 
-    run(work)
+    run_with(work)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -270,7 +259,7 @@ def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(party):
             error = "a secret_store of version 1 is not this key's"
             assert response.json() == {"error": error}
 
-    run(work)
+    run_with(work)
 
 
 def test_after_a_restart_what_was_asked_before_is_not_asked_again(refused):
@@ -287,7 +276,7 @@ def test_after_a_restart_what_was_asked_before_is_not_asked_again(refused):
         await refused(gateway, client, "sign", late)
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 def test_what_a_client_has_said_is_not_said_again(monkeypatch):
@@ -312,7 +301,7 @@ def test_what_a_client_has_said_is_not_said_again(monkeypatch):
         await client.check_works(share)
         assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_refused_request_disturbs_no_session():
@@ -333,7 +322,7 @@ def test_a_refused_request_disturbs_no_session():
         feed(party, await client.exchange(request.session_id, sends(outputs)))
         assert party.outcome.result
 
-    run(work)
+    run_with(work)
 
 
 def test_a_client_that_cheats_is_still_blamed():
@@ -347,7 +336,7 @@ def test_a_client_that_cheats_is_still_blamed():
         ((*_, why),) = shares_of(gateway)[OPERATOR]
         assert why is not None
 
-    run(work)
+    run_with(work)
 
 
 # ---------------------------------------------------------------------- epochs from before
@@ -372,7 +361,7 @@ def test_an_old_key_opens_without_a_proof_and_with_a_right_one():
         response = await client.post("open", replace(honest, proofs=wrong))
         assert response.status_code == 400
 
-    run(work)
+    run_with(work)
 
 
 def test_a_recovered_old_key_is_a_new_one():
@@ -383,7 +372,7 @@ def test_a_recovered_old_key_is_a_new_one():
         for link in gateway.links.values():
             assert not link.node._store.find(share.record.epoch.hex()).legacy
 
-    run(work)
+    run_with(work)
 
 
 def test_the_shares_of_an_earlier_version_are_old(tmp_path):

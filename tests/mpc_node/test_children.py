@@ -1,7 +1,5 @@
 """Signatures of child keys: an MPC node derives them itself, from the record of its own share."""
 
-import asyncio
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -12,17 +10,7 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.primitives.bip32 import HARDENED
 from mpcsim.rpc.errors import Refused
-from tests.helpers.gateway import Client, Stuck, ask_node, give_key, open_with
-
-
-def run(work):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with()) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
+from tests.helpers.gateway import Stuck, ask_node, give_key, run_with
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
@@ -35,7 +23,7 @@ def test_a_child_signs_and_after_a_recovery_as_well(signer):
         assert new.record.chain_code == share.record.chain_code
         await client.sign(new, signer=signer, path=(0, 7))
 
-    run(work)
+    run_with(work)
 
 
 def refusals(share, client, gateway, user_id, path):
@@ -68,7 +56,7 @@ def test_a_path_that_leads_nowhere(curve, path, words):
         assert (response.status_code, response.json()) == (422, {"error": str(refused)})
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_key_of_before_there_were_chain_codes(monkeypatch):
@@ -95,7 +83,7 @@ def test_a_key_of_before_there_were_chain_codes(monkeypatch):
         )
         await client.check_works(mine)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_share_with_another_chain_code_loses_nothing_by_it(monkeypatch):
@@ -109,4 +97,4 @@ def test_a_share_with_another_chain_code_loses_nothing_by_it(monkeypatch):
         await client.check_works(share)
         await client.sign(share, path=(0, 7))
 
-    run(work)
+    run_with(work)

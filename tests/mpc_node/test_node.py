@@ -44,22 +44,13 @@ from tests.helpers.gateway import (
     hellos,
     open_with,
     reopen,
+    run_with,
     sends,
     shares_of,
 )
 from tests.helpers.schemes import with_scheme
 from tests.helpers.tiers import fast_few
 from tests.service.test_grants import everything, seen
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def refusal(link, verb, user_id, body):
@@ -88,7 +79,7 @@ def test_the_node_itself_allows_one_signing_session_a_key():
         check_signature(share, MESSAGE, party.outcome.result)
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_malformed_message_leaves_no_lock_at_the_node():
@@ -99,7 +90,7 @@ def test_a_malformed_message_leaves_no_lock_at_the_node():
         assert refusal(link, "sign", user_id, client.proven(share, body)) == 400
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 def test_another_signer_is_not_played():
@@ -108,7 +99,7 @@ def test_another_signer_is_not_played():
         link, user_id = gateway.links[OPERATOR], await client.user_id()
         assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
 
-    run(work)
+    run_with(work)
 
 
 def test_a_stored_share_of_a_multiplication_scheme_of_ones_own_is_no_share(monkeypatch):
@@ -126,7 +117,7 @@ def test_a_stored_share_of_a_multiplication_scheme_of_ones_own_is_no_share(monke
         with pytest.raises(Refused, match="stored share of this key is damaged"):
             node._decode(replace(row, share=foreign.to_bytes()))
 
-    run(work)
+    run_with(work)
 
 
 def test_a_session_that_has_made_nothing_votes_for_nothing():
@@ -136,7 +127,7 @@ def test_a_session_that_has_made_nothing_votes_for_nothing():
         ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
         assert refusal(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
 
-    run(work)
+    run_with(work)
 
 
 def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
@@ -200,7 +191,7 @@ def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(monkeypa
         assert not any(share.record == old.record for _, share in link.node._decoded.values())
         await client.check_works(begun[1])
 
-    run(work)
+    run_with(work)
 
 
 def test_a_node_is_swept_by_time(tmp_path):
@@ -289,7 +280,7 @@ def test_whatever_the_gateway_says_is_answered_or_refused(seed):
                 answers["refused"] += 1
         assert min(answers.values()) > 0
 
-    run(work)
+    run_with(work)
 
 
 def test_sessions_are_bounded(monkeypatch):
@@ -302,7 +293,7 @@ def test_sessions_are_bounded(monkeypatch):
         assert response.status_code == 409
         assert response.json() == {"error": "too many sessions are open"}
 
-    run(work)
+    run_with(work)
 
 
 def test_decoded_shares_are_bounded_and_the_one_unused_for_longest_goes(monkeypatch):
@@ -337,7 +328,7 @@ def test_a_share_of_a_session_that_is_off_is_not_kept():
         assert node._store.holdings("", 10) == []
         await client.check_consistent("ed25519")
 
-    run(work)
+    run_with(work)
 
 
 def test_settling_spares_what_is_being_made():
@@ -350,7 +341,7 @@ def test_settling_spares_what_is_being_made():
         await client.activate(*begun)
         await client.check_works(begun[1])
 
-    run(work)
+    run_with(work)
 
 
 class AnnouncingLock:
@@ -398,7 +389,7 @@ def test_preparing_and_settling_at_once_never_part_a_session_from_its_share():
         await client.activate(*begun)
         await client.check_works(begun[1])
 
-    run(work)
+    run_with(work)
 
 
 def test_seeded_parts_draw_their_own():
@@ -411,8 +402,8 @@ def test_seeded_parts_draw_their_own():
             gateway.credentials.api_key
         }
 
-    assert run(work, rng=SeededRng(1)) == run(work, rng=SeededRng(1))
-    assert len(run(work, rng=SeededRng(1))) == 3
+    assert run_with(work, rng=SeededRng(1)) == run_with(work, rng=SeededRng(1))
+    assert len(run_with(work, rng=SeededRng(1))) == 3
 
 
 # ---------------------------------------------------------------------- stores and files

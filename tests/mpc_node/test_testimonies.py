@@ -1,23 +1,11 @@
 """What an MPC node says of a key, and has signed."""
 
-import asyncio
 import os
-from contextlib import closing
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rpc.standing import End
 from mpcsim.rpc.statements import Abort, SignedTestimony, Testify, signed_by
-from tests.helpers.gateway import Client, ask_node, delivered, open_with
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
+from tests.helpers.gateway import ask_node, delivered, run_with
 
 
 def said_by(gateway, party, user_id, curve="ed25519", nonce=bytes(16)):
@@ -52,7 +40,7 @@ def test_a_key_s_life_in_testimonies():
         assert (said.active.epoch, said.active.number) == (new.record.epoch, 1)
         assert said.suspended == ()
 
-    run(work)
+    run_with(work)
 
 
 def test_a_vote_that_stayed_alone_and_what_became_of_it():
@@ -68,4 +56,4 @@ def test_a_vote_that_stayed_alone_and_what_became_of_it():
         ask_node(gateway.links[INSTITUTION], "abort", user_id, end)
         assert said_by(gateway, INSTITUTION, user_id).aborted == (epoch,)
 
-    run(work)
+    run_with(work)

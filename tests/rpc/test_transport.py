@@ -237,7 +237,12 @@ def test_a_gateway_that_does_not_answer():
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", b"HTTP/1.1 200 OK\r\ncontent"],
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\ncontent",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+    ],
 )
 def test_a_connection_that_breaks(data):
     async def test(transport: HttpTransport, server: Server) -> None:
@@ -246,14 +251,6 @@ def test_a_connection_that_breaks(data):
         assert len(server.requests) == 1
 
     against(raw(data), test)
-
-
-def test_something_that_is_no_gateway():
-    async def test(transport: HttpTransport, server: Server) -> None:
-        with pytest.raises(ConnectionLost):
-            await transport.request("POST", "/", token=None, body=b"")
-
-    against(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), test)
 
 
 def test_a_kept_connection_that_has_ended_is_replaced():

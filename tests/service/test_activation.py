@@ -1,8 +1,6 @@
 """Which key is in force, whatever a gateway asks of the MPC nodes, and whatever it leaves out."""
 
-import asyncio
 import os
-from contextlib import closing
 
 import pytest
 
@@ -13,17 +11,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.standing import Drop, End, Ended
 from mpcsim.rpc.statements import Abort, SignedRecord
-from tests.helpers.gateway import Client, Failed, ask_node, open_with, shares_of
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            await work(gateway, Client.of(gateway))
-
-    asyncio.run(whole())
+from tests.helpers.gateway import Failed, ask_node, run_with, shares_of
 
 
 def refusal(link, verb, user_id, body):
@@ -88,7 +76,7 @@ def test_two_recoveries_from_one_epoch_each_voted_for_at_one_node(monkeypatch):
         assert verify(*logs) == []
         assert [event.event for event in logs[0]].count("recovered") == 1
 
-    run(work)
+    run_with(work)
 
 
 def test_a_vote_and_an_abort_for_one_epoch_are_not_to_be_had():
@@ -110,7 +98,7 @@ def test_a_vote_and_an_abort_for_one_epoch_are_not_to_be_had():
         assert states(gateway) == {OPERATOR: (), INSTITUTION: ()}
         assert refusal(gateway.links[OPERATOR], "abort", user_id, end)[0] == 409
 
-    run(work)
+    run_with(work)
 
 
 def test_nothing_is_signed_for_an_epoch_that_a_caller_has_made_up():
@@ -127,7 +115,7 @@ def test_nothing_is_signed_for_an_epoch_that_a_caller_has_made_up():
             assert link.node._store._database.rows("SELECT * FROM signed") == []
         await client.check_works(await client.generate("ed25519"))
 
-    run(work)
+    run_with(work)
 
 
 def test_a_generation_finished_on_the_side_is_no_key_beside_the_one_in_force(monkeypatch):
@@ -149,7 +137,7 @@ def test_a_generation_finished_on_the_side_is_no_key_beside_the_one_in_force(mon
         await client.check_works(old)
         assert states(gateway) == dict.fromkeys(MPC_NODES, ("active",))
 
-    run(work)
+    run_with(work)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -182,4 +170,4 @@ def test_a_vote_whose_answer_is_lost_is_unknown_and_decided_when_the_node_is_bac
         logs = [each.node._store.events() for each in gateway.links.values()]
         assert [event.event for event in logs[0]].count("recovered") == 2, "first that one"
 
-    run(work)
+    run_with(work)

@@ -1,10 +1,8 @@
 """What the gateway asks MPC nodes for is good there, then and for that; nothing else is."""
 
-import asyncio
 import logging
 import os
 import time
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -25,23 +23,13 @@ from tests.helpers.gateway import (
     delivered,
     give_key,
     granted,
-    open_with,
+    run_with,
     seal,
     shares_of,
 )
 
 NOT_THE_GATEWAYS = "the grant is not the gateway's"
 USED = "the grant has been used before"
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def seen(gateway):
@@ -155,7 +143,7 @@ def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
                 node = gateway.links[party].node
                 assert refusal(node, verb, token.encode(), body) == (401, NOT_THE_GATEWAYS)
 
-    run(work)
+    run_with(work)
 
 
 OTHERS = {
@@ -218,7 +206,7 @@ def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb):
             assert shares_of(gateway) == before
         link.node.handle(verb, link.grant(right), body.to_bytes())
 
-    run(work)
+    run_with(work)
 
 
 @pytest.mark.parametrize("verb", ["reset", "meet"])
@@ -236,7 +224,7 @@ def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(verb):
         assert link.node.sessions == (verb == "meet")
         await client.check_works(share)
 
-    run(work)
+    run_with(work)
 
 
 def test_a_grant_does_not_outlive_the_start_it_was_made_for():
@@ -254,7 +242,7 @@ def test_a_grant_does_not_outlive_the_start_it_was_made_for():
         link.node.restart()
         await client.recover("ed25519")
 
-    run(work)
+    run_with(work)
 
 
 def test_a_grant_does_not_outlive_its_minute():
@@ -270,7 +258,7 @@ def test_a_grant_does_not_outlive_its_minute():
         assert (status, text.partition(",")[0]) == (401, "the grant has expired")
         await client.check_works(share)
 
-    run(work, now=lambda: now[0])
+    run_with(work, now=lambda: now[0])
 
 
 @pytest.mark.parametrize("trouble", ["another key", "boots that never hold"])
@@ -300,7 +288,7 @@ def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(caplog, troubl
         assert caplog.messages[0] == f"sign at the operator: {why}"
         await client.sign(share, signer=INSTITUTION)
 
-    run(work)
+    run_with(work)
 
 
 def test_grants_of_seeded_services_are_as_unlike_as_others():
@@ -311,5 +299,5 @@ def test_grants_of_seeded_services_are_as_unlike_as_others():
         await client.generate("ed25519")
         return [grant for _, _, grant, _ in requests]
 
-    grants = run(work, rng=SeededRng(1))
+    grants = run_with(work, rng=SeededRng(1))
     assert len(set(grants)) == len(grants) >= 14

@@ -15,18 +15,8 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
 from mpcsim.sim.simulated_network import SimulatedNetwork, begin_session
-from tests.helpers.gateway import Client, Clock, Failed, Stuck, give_key, open_with
+from tests.helpers.gateway import Client, Clock, Failed, Stuck, give_key, run_with
 from tests.helpers.tiers import fast_few
-
-
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
 
 
 def test_the_link_to_each_mpc_node_shows_in_server_timing():
@@ -39,7 +29,7 @@ def test_the_link_to_each_mpc_node_shows_in_server_timing():
         assert set(spent) == {"institution", "institution-link"}
         assert spent["institution-link"] > 200  # there and back: a machine never waits for less
 
-    run(work)
+    run_with(work)
 
 
 FAULTS = {
@@ -80,7 +70,7 @@ def test_faults_give_clean_errors_and_a_working_key_afterwards(kind, fault):
         working = await client.check_consistent("ed25519", public_key)
         await client.sign(working)
 
-    run(work, clock=clock)
+    run_with(work, clock=clock)
 
 
 @pytest.mark.parametrize("fault", HARMLESS)
@@ -90,7 +80,7 @@ def test_duplicates_and_delays_do_no_harm(fault):
         await client.generate("ed25519")
         await client.check_works(await client.recover("ed25519"))
 
-    run(work)
+    run_with(work)
 
 
 def test_an_operator_that_is_down_leaves_the_institution():
@@ -102,7 +92,7 @@ def test_an_operator_that_is_down_leaves_the_institution():
         assert failed.value.status == 503
         await client.sign(share, signer=3)
 
-    run(work)
+    run_with(work)
 
 
 def test_the_same_seed_gives_the_same_faults():
@@ -117,7 +107,7 @@ def test_the_same_seed_gives_the_same_faults():
                 found.append("stuck")
         return found
 
-    first, second = (run(fates) for _ in range(2))
+    first, second = (run_with(fates) for _ in range(2))
     assert first == second
     assert set(first) == {"done", "stuck"}
 
@@ -141,7 +131,7 @@ def test_a_message_that_is_delayed_for_longer_than_the_gateway_waits_is_a_timeou
         gateway.network.change()
         await client.check_works(share)
 
-    run(work, link_timeout_s=2)
+    run_with(work, link_timeout_s=2)
 
 
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
