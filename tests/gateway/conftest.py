@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing
 from dataclasses import fields
 
 import pytest
@@ -24,11 +24,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine in an event loop of its own."""
+    """Run a coroutine in an event loop of its own, inside the async contexts it asks for."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
+
+    async def call() -> None:
+        async with AsyncExitStack() as stack:
+            values = {name: pyfuncitem.funcargs[name] for name in names}
+            for name, value in values.items():
+                if isinstance(value, AbstractAsyncContextManager):
+                    values[name] = await stack.enter_async_context(value)
+            await pyfuncitem.obj(**values)
+
     names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    asyncio.run(call())
     return True
 
 

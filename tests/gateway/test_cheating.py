@@ -1,6 +1,5 @@
 """A client that cheats: what the MPC nodes do about it, and for how long."""
 
-import asyncio
 import os
 from contextlib import closing
 from dataclasses import replace
@@ -62,51 +61,39 @@ async def suspended(gateway, client, share, party, why):
     ("curve", "tamper", "why", "discards"),
     [
         ("secp256k1", bad_offer, "OT-extension correlation check fails", True),
-        (
-            "secp256k1",
-            bad_gamma,
-            NONCE,
-            False,
-        ),
+        ("secp256k1", bad_gamma, NONCE, False),
         ("secp256k1", malformed_ecdsa, "message does not decode", False),
         ("ed25519", malformed_frost, "message does not decode", False),
     ],
 )
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_cheat_is_remembered_until_the_key_is_recovered(
+async def test_a_cheat_is_remembered_until_the_key_is_recovered(
     tmp_path, curve, tamper, why, discards, party
 ):
     why += " (by the client)"
-
-    async def cheat():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, curve)
-            with pytest.raises(Stuck, match="a peer reported that it aborted"):
-                await client.sign(share, signer=party, wrap=cheating(tamper))
-            await suspended(gateway, client, share, party, why)
-            assert not gateway.gateway.sessions._sessions
-            assert not gateway.links[party].node._sessions
-            (reason,) = gateway.links[party].node.aborts.elements()
-            assert why.startswith(reason.text)
-            return share
-
-    async def later(share):
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            await suspended(gateway, client, share, party, why)
-            node = gateway.links[party].node
-            stored = KeyShare.from_bytes(node._store.find(share.record.epoch.hex()).share)
-            if curve == "secp256k1":
-                assert (stored.peers[CLIENT].multiplication is None) == discards
-            other = 5 - party
-            assert [s for *_, s in shares_of(gateway)[other]] == [None]
-            new = await client.recover(curve)
-            assert new.public_key == share.public_key
-            await client.check_works(new)
-            await client.check_retired(share)
-
-    asyncio.run(later(asyncio.run(cheat())))
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, curve)
+        with pytest.raises(Stuck, match="a peer reported that it aborted"):
+            await client.sign(share, signer=party, wrap=cheating(tamper))
+        await suspended(gateway, client, share, party, why)
+        assert not gateway.gateway.sessions._sessions
+        assert not gateway.links[party].node._sessions
+        (reason,) = gateway.links[party].node.aborts.elements()
+        assert why.startswith(reason.text)
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        await suspended(gateway, client, share, party, why)
+        node = gateway.links[party].node
+        stored = KeyShare.from_bytes(node._store.find(share.record.epoch.hex()).share)
+        if curve == "secp256k1":
+            assert (stored.peers[CLIENT].multiplication is None) == discards
+        other = 5 - party
+        assert [s for *_, s in shares_of(gateway)[other]] == [None]
+        new = await client.recover(curve)
+        assert new.public_key == share.public_key
+        await client.check_works(new)
+        await client.check_retired(share)
 
 
 async def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_meanwhile(

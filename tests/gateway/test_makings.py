@@ -309,27 +309,21 @@ async def test_the_link_is_cut_while_one_waits_and_its_turn_comes_to_nothing(gat
     assert not gateway.gateway.sessions._makings.taken(None)
 
 
-def test_after_a_restart_all_places_are_free(tmp_path):
-    async def before():
-        with closing(open_with(tmp_path, making_limit=1)) as gateway:
-            client = Client.of(gateway)
-            share = await client.generate("ed25519")
-            await client.begin_recover("ed25519")
-            late = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
-            await until(lambda: waiting(gateway) == 1)
-            late.cancel()
-            await asyncio.gather(late, return_exceptions=True)
-            return share
-
-    async def after(share):
-        with closing(reopen(tmp_path, making_limit=1, making_wait_s=0.05)) as gateway:
-            client = Client.of(gateway)
-            await client.check_works(share)
-            await client.check_works(await client.recover("ed25519"))
-            await Client.of(gateway, "bob").generate("ed25519")
-            assert nothing_open(gateway)
-
-    asyncio.run(after(asyncio.run(before())))
+async def test_after_a_restart_all_places_are_free(tmp_path):
+    with closing(open_with(tmp_path, making_limit=1)) as gateway:
+        client = Client.of(gateway)
+        share = await client.generate("ed25519")
+        await client.begin_recover("ed25519")
+        late = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
+        await until(lambda: waiting(gateway) == 1)
+        late.cancel()
+        await asyncio.gather(late, return_exceptions=True)
+    with closing(reopen(tmp_path, making_limit=1, making_wait_s=0.05)) as gateway:
+        client = Client.of(gateway)
+        await client.check_works(share)
+        await client.check_works(await client.recover("ed25519"))
+        await Client.of(gateway, "bob").generate("ed25519")
+        assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- the whole service

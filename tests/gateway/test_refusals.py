@@ -285,10 +285,7 @@ async def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch, ga
         return await begin(*asked)
 
     monkeypatch.setattr(sessions, "begin", after_another)
-    assert await refusal(client.recover("ed25519")) == (
-        409,
-        "the key has been recovered meanwhile",
-    )
+    assert await refusal(client.recover("ed25519")) == (409, "the key has been recovered meanwhile")
     await client.check_works(made[0])
 
 

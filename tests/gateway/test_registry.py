@@ -18,14 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    initialize,
-    invariant,
-    rule,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
@@ -184,11 +177,7 @@ def test_neither_another_key_nor_an_older_record_takes_its_place(registry):
     assert register(registry, user, key_id(2), "ed25519", number=1) == key
 
 
-DAMAGE = {
-    "key_id": key_id(3),
-    "public_key": b"other",
-    "recoveries": 7,
-}
+DAMAGE = {"key_id": key_id(3), "public_key": b"other", "recoveries": 7}
 
 
 @pytest.mark.parametrize("column", DAMAGE)
@@ -330,11 +319,7 @@ def test_a_name_is_one_calls(registry):
     alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
     registry.put_attempt(attempt(alice), key_id(1))
     registry.put_attempt(attempt(alice), key_id(2))
-    for other in (
-        attempt(bob),
-        attempt(alice, verb="recover"),
-        attempt(alice, curve="secp256k1"),
-    ):
+    for other in (attempt(bob), attempt(alice, verb="recover"), attempt(alice, curve="secp256k1")):
         assert registry.attempted(other) is None
         with pytest.raises(NameUsed):
             registry.check_attempt(other)

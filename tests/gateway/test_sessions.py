@@ -28,6 +28,7 @@ from tests.helpers.gateway import (
     feed,
     give_key,
     sends,
+    set_down,
     shares_of,
 )
 from tests.helpers.key_records import said_to_be_signed
@@ -442,10 +443,7 @@ async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gatewa
     gateway.links[down].down = True
     response = await client.post("exchange", wire.Exchange(party.session_id, messages))
     assert response.status_code == 503
-    assert response.json() == {
-        "error": f"the {name}'s MPC node cannot be reached",
-        "party": down,
-    }
+    assert response.json() == {"error": f"the {name}'s MPC node cannot be reached", "party": down}
     for refused in (
         client.sign(share, signer=down),
         client.generate("ed25519"),
@@ -460,11 +458,9 @@ async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gatewa
 async def test_a_recovery_neither_node_could_be_told_about_is_in_nobodys_way(gateway, client):
     share = await give_key(gateway, client, "ed25519")
     session_id, made = await client.begin_recover("ed25519")
-    for link in gateway.links.values():
-        link.down = True
+    set_down(gateway, True)
     assert (await refusal(client.activate(session_id, made)))[0] == 503
-    for link in gateway.links.values():
-        link.down = False
+    set_down(gateway, False)
     assert (await client.recover("ed25519")).public_key == share.public_key
     assert nothing_open(gateway)
 
@@ -613,11 +609,7 @@ async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gatew
     def hold():
         databases = [gateway.gateway.registry._database]
         databases += [link.node._store._database for link in gateway.links.values()]
-        with (
-            databases[0].transaction(),
-            databases[1].transaction(),
-            databases[2].transaction(),
-        ):
+        with databases[0].transaction(), databases[1].transaction(), databases[2].transaction():
             entered.set()
             assert leave.wait(10)
 

@@ -266,10 +266,7 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
         failing.wait(60)
         raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
 
-    with (
-        LocalService(smart_accounts=make, clock="real") as service,
-        ThreadPoolExecutor(4) as pool,
-    ):
+    with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
         client = service.gateway_user("alice")
         asked = [pool.submit(ask, client, Endpoint.NONCE, address=RECIPIENT) for _ in range(4)]
         assert tried.acquire(timeout=30)

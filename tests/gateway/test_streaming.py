@@ -3,7 +3,8 @@ what goes wrong half-way does no more than it would have."""
 
 import asyncio
 import threading
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
 
 import pytest
 
@@ -31,6 +32,8 @@ from tests.helpers.gateway import (
     sends,
 )
 from tests.node.harness import PLACES, running
+
+pytestmark = pytest.mark.options(forwarding="stream")
 
 SID = bytes(range(32))
 NO_SESSION = (410, "no such session, or it has expired")
@@ -119,16 +122,19 @@ class Watched(InProcess):
         super().__init__(node)
         self.got = bytearray()
         self.acted = 0
-        self.first = asyncio.Event()
+        self.first, self.left = asyncio.Event(), asyncio.Event()
         self.halfway = asyncio.Event()
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.breaks = None
 
     async def stream(self, verb, grant, body, size):
-        async for piece in body:
-            self.got += piece
-            self.first.set()
+        try:
+            async for piece in body:
+                self.got += piece
+                self.first.set()
+        finally:
+            self.left.set()
         answer = await self.handle(verb, grant, bytes(self.got))
         self.acted += 1
         yield answer[: len(answer) // 2]
@@ -139,29 +145,35 @@ class Watched(InProcess):
         yield answer[len(answer) // 2 :]
 
 
-def run(work, **options):
-    """Run ``work(gateway, client, port, party, request)`` where the client's second request of a
-    signature is about to be sent; by default to a gateway that streams."""
+@dataclass
+class Signing:
+    """A signature whose second request is about to be sent."""
 
-    async def whole():
-        with closing(open_with(**{"forwarding": "stream", **options})) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, "secp256k1")
-            port = Watched(gateway.links[OPERATOR].node)
-            gateway.links[OPERATOR].port = port
-            party, begun = client.begin_sign(share)
-            reply = wire.Signing.from_bytes(await client.ask("sign", begun))
-            outputs = feed(party, reply.messages)
-            body = wire.Exchange(begun.session_id, sends(outputs))
-            await work(gateway, client, port, party, body)
-            if isinstance(party.outcome, Done):
-                check_signature(share, MESSAGE, party.outcome.result)
-            # The key is free, and of use.
-            gateway.links[OPERATOR].port = InProcess(port.node)
-            port.go_on.set()
-            await client.sign(share)
+    port: Watched
+    party: object
+    body: wire.Exchange
 
-    asyncio.run(whole())
+    def finish(self, mail):
+        """The client has what completes the signature."""
+        feed(self.party, wire.Mail.from_bytes(mail).messages)
+        assert isinstance(self.party.outcome, Done)
+
+
+@pytest.fixture
+@asynccontextmanager
+async def signing(gateway, client):
+    """A signing session; afterwards the key is free, and of use."""
+    share = await give_key(gateway, client, "secp256k1")
+    port = gateway.links[OPERATOR].port = Watched(gateway.links[OPERATOR].node)
+    party, begun = client.begin_sign(share)
+    reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+    outputs = feed(party, reply.messages)
+    yield Signing(port, party, wire.Exchange(begun.session_id, sends(outputs)))
+    if isinstance(party.outcome, Done):
+        check_signature(share, MESSAGE, party.outcome.result)
+    gateway.links[OPERATOR].port = InProcess(port.node)
+    port.go_on.set()
+    await client.sign(share)
 
 
 async def in_two(data, at, event=None):
@@ -180,32 +192,28 @@ async def post(client, content, size=None):
 
 
 @pytest.mark.parametrize("sized", [True, False])
-def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_last(sized):
-    async def work(gateway, client, port, party, body):
-        data = body.to_bytes()
-        answer = await post(client, in_two(data, 20_000, port.first), len(data) if sized else None)
-        assert answer.status_code == 200
-        assert bytes(port.got) == data
-        assert "operator" in answer.headers["server-timing"]
-        feed(party, wire.Mail.from_bytes(answer.content).messages)
-        assert isinstance(party.outcome, Done)
+async def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_last(
+    sized, client, signing
+):
+    data = signing.body.to_bytes()
+    answer = await post(
+        client, in_two(data, 20_000, signing.port.first), len(data) if sized else None
+    )
+    assert answer.status_code == 200
+    assert bytes(signing.port.got) == data
+    assert "operator" in answer.headers["server-timing"]
+    signing.finish(answer.content)
 
-    run(work)
+
+FAULTY = pytest.mark.options(faults=[drop(nth=99, kind="Commit")])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"forwarding": "store"}, {"forwarding": None}, {"faults": [drop(nth=99, kind="Commit")]}],
-)
-def test_otherwise_the_mpc_node_is_asked_when_the_body_is_whole(options):
-    async def work(gateway, client, port, party, body):
-        answer = await post(client, in_two(body.to_bytes(), 20_000))
-        assert answer.status_code == 200
-        assert not port.got
-        feed(party, wire.Mail.from_bytes(answer.content).messages)
-        assert isinstance(party.outcome, Done)
-
-    run(work, **options)
+@pytest.mark.parametrize("forwarding", ["store", None, pytest.param("stream", marks=FAULTY)])
+async def test_otherwise_the_mpc_node_is_asked_when_the_body_is_whole(forwarding, client, signing):
+    answer = await post(client, in_two(signing.body.to_bytes(), 20_000))
+    assert answer.status_code == 200
+    assert not signing.port.got
+    signing.finish(answer.content)
 
 
 def spoilt(body, **header):
@@ -224,15 +232,14 @@ def spoilt(body, **header):
         ({"receiver": 3}, "messages: party 3 takes no part"),
     ],
 )
-def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(header, error, forwarding):
-    async def work(gateway, client, port, party, body):
-        answer = await client.post("exchange", spoilt(body, **header))
-        assert (answer.status_code, answer.json()) == (400, {"error": error})
-        assert not port.acted
-        later = await client.post("exchange", body)
-        assert (later.status_code, later.json()["error"]) == NO_SESSION
-
-    run(work, forwarding=forwarding)
+async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
+    header, error, forwarding, client, signing
+):
+    answer = await client.post("exchange", spoilt(signing.body, **header))
+    assert (answer.status_code, answer.json()) == (400, {"error": error})
+    assert not signing.port.acted
+    later = await client.post("exchange", signing.body)
+    assert (later.status_code, later.json()["error"]) == NO_SESSION
 
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
@@ -245,34 +252,24 @@ def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(header, e
         (lambda data: data[:10], None),
     ],
 )
-def test_what_is_no_body_changes_nothing(change, error, forwarding):
-    async def work(gateway, client, port, party, body):
-        answer = await client.post("exchange", change(body.to_bytes()))
-        assert answer.status_code == 400
-        assert answer.json()["error"].startswith(error or "exchange: truncated: ")
-        assert not port.acted
-        port.got.clear()
-        good = await client.ask("exchange", body)
-        feed(party, wire.Mail.from_bytes(good).messages)
-        assert isinstance(party.outcome, Done)
-
-    run(work, forwarding=forwarding)
+async def test_what_is_no_body_changes_nothing(change, error, forwarding, client, signing):
+    answer = await client.post("exchange", change(signing.body.to_bytes()))
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(error or "exchange: truncated: ")
+    assert not signing.port.acted
+    signing.port.got.clear()
+    good = await client.ask("exchange", signing.body)
+    signing.finish(good)
 
 
-def test_a_body_that_comes_slowly_is_stored():
-    async def work(gateway, client, port, party, body):
-        gateway.links[OPERATOR].timeout_s = 0.2
-        late = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.3, late.set)
-        data = body.to_bytes()
-        answer = await post(client, in_two(data, 20_000, late), len(data))
-        assert answer.status_code == 200
-        assert 0 < len(port.got) < len(data)
-        assert not port.acted
-        feed(party, wire.Mail.from_bytes(answer.content).messages)
-        assert isinstance(party.outcome, Done)
-
-    run(work)
+async def test_a_body_that_comes_slowly_is_stored(gateway, client, signing):
+    gateway.links[OPERATOR].timeout_s = 0.2
+    data = signing.body.to_bytes()
+    answer = await post(client, in_two(data, 20_000, signing.port.left), len(data))
+    assert answer.status_code == 200
+    assert 0 < len(signing.port.got) < len(data)
+    assert not signing.port.acted
+    signing.finish(answer.content)
 
 
 async def broken(gateway, client, data):
@@ -282,134 +279,108 @@ async def broken(gateway, client, data):
         await transport.request("POST", "/mpc/v1/exchange", token=client.token, body=data)
 
 
-def test_an_mpc_node_that_breaks_off_its_answer():
-    async def work(gateway, client, port, party, body):
-        port.breaks = unreachable(OPERATOR)
-        await broken(gateway, client, body.to_bytes())
-
-    run(work)
+async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
+    signing.port.breaks = unreachable(OPERATOR)
+    await broken(gateway, client, signing.body.to_bytes())
 
 
 @pytest.mark.parametrize("how", ["off", "suspended"])
-def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how):
-    async def work(gateway, client, port, party, body):
-        port.go_on.clear()
-        asking = asyncio.create_task(broken(gateway, client, body.to_bytes()))
-        await asyncio.wait_for(port.halfway.wait(), 10)
-        sessions = gateway.gateway.sessions
-        (session,) = sessions._sessions.values()
-        if how == "off":
-            await sessions.stop([session])
-        else:
-            await sessions.stop(sessions.of_key(session.key_id))
-        port.go_on.set()
-        await asking
-
-    run(work)
+async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how, gateway, client, signing):
+    signing.port.go_on.clear()
+    asking = asyncio.create_task(broken(gateway, client, signing.body.to_bytes()))
+    await asyncio.wait_for(signing.port.halfway.wait(), 10)
+    sessions = gateway.gateway.sessions
+    (session,) = sessions._sessions.values()
+    if how == "off":
+        await sessions.stop([session])
+    else:
+        await sessions.stop(sessions.of_key(session.key_id))
+    signing.port.go_on.set()
+    await asking
 
 
-def test_a_session_that_ends_before_the_reply_begins_is_none():
-    async def work(gateway, client, port, party, body):
-        handle, sessions = port.handle, gateway.gateway.sessions
+async def test_a_session_that_ends_before_the_reply_begins_is_none(gateway, client, signing):
+    handle, sessions = signing.port.handle, gateway.gateway.sessions
 
-        async def ending(verb, grant, data):
-            answer = await handle(verb, grant, data)
-            if verb == "exchange":
-                await sessions.stop(list(sessions._sessions.values()))
-            return answer
-
-        port.handle = ending
-        with pytest.raises(Failed) as caught:
-            await client.ask("exchange", body)
-        assert (caught.value.status, caught.value.error) == NO_SESSION
-
-    run(work)
-
-
-def test_a_session_that_ends_with_its_answer_breaks_off():
-    """Between the last look at it and the last byte."""
-
-    async def work(gateway, client, port, party, body):
-        link, sessions = gateway.links[OPERATOR], gateway.gateway.sessions
-        stream = link.stream
-
-        async def ending(*arguments):
-            await stream(*arguments)
+    async def ending(verb, grant, data):
+        answer = await handle(verb, grant, data)
+        if verb == "exchange":
             await sessions.stop(list(sessions._sessions.values()))
+        return answer
 
-        link.stream = ending
-        await broken(gateway, client, body.to_bytes())
-        link.stream = stream
-
-    run(work)
-
-
-def test_an_answer_to_what_is_not_there_yet_is_none():
-    """An MPC node that answers before the request has ended."""
-
-    async def work(gateway, client, port, party, body):
-        data, ended = body.to_bytes(), asyncio.Event()
-
-        async def early(verb, grant, pieces, size):
-            async for _ in pieces:
-                yield wire.Answer(1, None, ()).to_bytes()
-
-        port.stream = early
-        response = await post(client, in_two(data, 1000, ended), len(data))
-        assert response.status_code == 502
-        assert "operator" in response.text
-
-    run(work)
+    signing.port.handle = ending
+    with pytest.raises(Failed) as caught:
+        await client.ask("exchange", signing.body)
+    assert (caught.value.status, caught.value.error) == NO_SESSION
 
 
-def test_nothing_more_goes_on_once_the_session_has_ended():
-    async def work(gateway, client, port, party, body):
-        data, event, sessions = body.to_bytes(), asyncio.Event(), gateway.gateway.sessions
-        asking = asyncio.create_task(post(client, in_two(data, 1000, event), len(data)))
-        await asyncio.wait_for(port.first.wait(), 10)
-        before = len(port.got)
+async def test_a_session_that_ends_with_its_answer_breaks_off(gateway, client, signing):
+    """Between the last look at it and the last byte."""
+    link, sessions = gateway.links[OPERATOR], gateway.gateway.sessions
+    stream = link.stream
+
+    async def ending(*arguments):
+        await stream(*arguments)
         await sessions.stop(list(sessions._sessions.values()))
-        event.set()
-        response = await asking
-        assert (response.status_code, response.json()["error"]) == NO_SESSION
-        assert len(port.got) == before
-        assert not port.acted
 
-    run(work)
+    link.stream = ending
+    await broken(gateway, client, signing.body.to_bytes())
+    link.stream = stream
 
 
-def test_an_answer_whose_later_envelope_is_wrong_breaks_off():
-    async def work(gateway, client, port, party, body):
-        handle = port.handle
+async def test_an_answer_to_what_is_not_there_yet_is_none(client, signing):
+    """An MPC node that answers before the request has ended."""
+    data, ended = signing.body.to_bytes(), asyncio.Event()
 
-        async def lying(verb, grant, data):
-            said = await handle(verb, grant, data)
-            if verb != "exchange":
-                return said
-            answer = wire.Answer.from_bytes(said)
-            wrong = Envelope(1, 1, False, CLIENT, CLIENT, body.session_id, bytes(9)).encode()
-            messages = (*answer.messages, wrong)
-            return wire.Answer(answer.open, None, messages).to_bytes()
+    async def early(verb, grant, pieces, size):
+        async for _ in pieces:
+            yield wire.Answer(1, None, ()).to_bytes()
 
-        port.handle = lying
-        await broken(gateway, client, body.to_bytes())
-
-    run(work)
+    signing.port.stream = early
+    response = await post(client, in_two(data, 1000, ended), len(data))
+    assert response.status_code == 502
+    assert "operator" in response.text
 
 
-def test_an_answer_that_begins_wrong_is_told():
-    async def work(gateway, client, port, party, body):
-        handle = port.handle
+async def test_nothing_more_goes_on_once_the_session_has_ended(gateway, client, signing):
+    data, event, sessions = signing.body.to_bytes(), asyncio.Event(), gateway.gateway.sessions
+    asking = asyncio.create_task(post(client, in_two(data, 1000, event), len(data)))
+    await asyncio.wait_for(signing.port.first.wait(), 10)
+    before = len(signing.port.got)
+    await sessions.stop(list(sessions._sessions.values()))
+    event.set()
+    response = await asking
+    assert (response.status_code, response.json()["error"]) == NO_SESSION
+    assert len(signing.port.got) == before
+    assert not signing.port.acted
 
-        async def nonsense(verb, grant, data):
-            answer = await handle(verb, grant, data)
-            return b"\1\7nonsense" if verb == "exchange" else answer
 
-        port.handle = nonsense
-        with pytest.raises(Failed, match="answers something else than it was asked"):
-            await client.ask("exchange", body)
+async def test_an_answer_whose_later_envelope_is_wrong_breaks_off(gateway, client, signing):
+    handle = signing.port.handle
 
-    run(work)
+    async def lying(verb, grant, data):
+        said = await handle(verb, grant, data)
+        if verb != "exchange":
+            return said
+        answer = wire.Answer.from_bytes(said)
+        wrong = Envelope(1, 1, False, CLIENT, CLIENT, signing.body.session_id, bytes(9)).encode()
+        messages = (*answer.messages, wrong)
+        return wire.Answer(answer.open, None, messages).to_bytes()
+
+    signing.port.handle = lying
+    await broken(gateway, client, signing.body.to_bytes())
+
+
+async def test_an_answer_that_begins_wrong_is_told(client, signing):
+    handle = signing.port.handle
+
+    async def nonsense(verb, grant, data):
+        answer = await handle(verb, grant, data)
+        return b"\1\7nonsense" if verb == "exchange" else answer
+
+    signing.port.handle = nonsense
+    with pytest.raises(Failed, match="answers something else than it was asked"):
+        await client.ask("exchange", signing.body)
 
 
 # ------------------------------------------------------------------ over sockets

@@ -22,6 +22,7 @@ from tests.helpers.gateway import (
     delivered,
     give_key,
     reopen,
+    set_down,
     shares_of,
 )
 
@@ -62,38 +63,30 @@ async def heals(client, share):
 
 
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
-def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
-    async def before():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, curve)
-            body = await client.suspension(share)
-            for link in gateway.links.values():
-                link.down = True
-            headers = {"Content-Type": wire.MEDIA_TYPE}
-            for _ in range(2):  # the answer may have been lost
-                path = wire.PREFIX + "suspend"
-                said = await client.http.post(path, content=body.to_bytes(), headers=headers)
-                assert (said.status_code, said.content) == (204, b"")
-            await refused(client, share)
-            assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
-            for link in gateway.links.values():
-                link.down = False
-            await delivered(gateway)
-            assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-            return share
-
-    async def after(share):
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            rows = gateway.gateway.registry._database.rows(
-                "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
-            )
-            assert rows == [(OPERATOR, 1, 64), (INSTITUTION, 1, 64)]
-            await refused(client, share)
-            await heals(client, share)
-
-    asyncio.run(after(asyncio.run(before())))
+async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, curve)
+        body = await client.suspension(share)
+        set_down(gateway, True)
+        headers = {"Content-Type": wire.MEDIA_TYPE}
+        for _ in range(2):  # the answer may have been lost
+            path = wire.PREFIX + "suspend"
+            said = await client.http.post(path, content=body.to_bytes(), headers=headers)
+            assert (said.status_code, said.content) == (204, b"")
+        await refused(client, share)
+        assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
+        set_down(gateway, False)
+        await delivered(gateway)
+        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        rows = gateway.gateway.registry._database.rows(
+            "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
+        )
+        assert rows == [(OPERATOR, 1, 64), (INSTITUTION, 1, 64)]
+        await refused(client, share)
+        await heals(client, share)
 
 
 async def test_the_mpc_nodes_know_by_the_time_the_client_is_answered(monkeypatch, gateway, client):
@@ -272,25 +265,19 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
 
 
 @pytest.mark.parametrize("opens", MPC_NODES)
-def test_what_opens_at_one_node_stays(tmp_path, opens):
-    async def before():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, "ed25519")
-            body = await client.suspension(share)
-            notices = {**body.notices, 5 - opens: bytes(40)}
-            await client.ask("suspend", replace(body, notices=notices))
-            await delivered(gateway)
-            assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
-            return share
-
-    async def after(share):
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            await refused(client, share)
-            await heals(client, share)
-
-    asyncio.run(after(asyncio.run(before())))
+async def test_what_opens_at_one_node_stays(tmp_path, opens):
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, "ed25519")
+        body = await client.suspension(share)
+        notices = {**body.notices, 5 - opens: bytes(40)}
+        await client.ask("suspend", replace(body, notices=notices))
+        await delivered(gateway)
+        assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        await refused(client, share)
+        await heals(client, share)
 
 
 async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client):
@@ -378,14 +365,12 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
     share, other = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
     body = await client.suspension(share)
     (forged,) = await occasions(gateway, client, other, 1)
-    for link in gateway.links.values():
-        link.down = True
+    set_down(gateway, True)
     await client.ask("suspend", forged)
     with slow(gateway) as (begun, go_on):
         asking = asyncio.create_task(client.ask("suspend", body))
         await asyncio.to_thread(begun.wait)
-        for link in gateway.links.values():
-            link.down = False
+        set_down(gateway, False)
         await asyncio.sleep(0.3)  # the other one would be lifted now
         await refused(client, share)
         go_on.set()
@@ -416,8 +401,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
     share = await give_key(gateway, client, "ed25519")
     genuine = await client.suspension(share)
-    for link in gateway.links.values():
-        link.down = True
+    set_down(gateway, True)
     found = []
     for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
         response = await client.post("suspend", body)
@@ -427,8 +411,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     assert response.headers["Retry-After"].isdigit()
     assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
     assert (await client.post("suspend", genuine)).status_code == 503
-    for link in gateway.links.values():
-        link.down = False
+    set_down(gateway, False)
     await delivered(gateway)
     assert gateway.gateway.registry.notices() == []
     await refused(client, share)  # for the genuine one's sake
@@ -443,12 +426,10 @@ async def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatc
     monkeypatch.setattr(suspensions, "FULL_S", 0.2)
 
     share = await give_key(gateway, client, "secp256k1")
-    for link in gateway.links.values():
-        link.down = True
+    set_down(gateway, True)
     for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
         await client.post("suspend", body)
-    for link in gateway.links.values():
-        link.down = False
+    set_down(gateway, False)
     await delivered(gateway)
     await asyncio.sleep(0.3)
     await client.check_works(share)
@@ -459,13 +440,11 @@ async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway
     more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
     await client.ask("suspend", await client.suspension(share))
     await delivered(gateway)
-    for link in gateway.links.values():
-        link.down = True
+    set_down(gateway, True)
     for body in more:
         await client.ask("suspend", body)
     assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
-    for link in gateway.links.values():
-        link.down = False
+    set_down(gateway, False)
     await delivered(gateway)
     await refused(client, share)
     await heals(client, share)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -498,6 +500,24 @@ def run_with(work: Callable[[OpenGateway, Client], Coroutine[Any, Any, T]], **op
             return await work(gateway, Client.of(gateway))
 
     return asyncio.run(whole())
+
+
+def with_gateway(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Have an ``async def test(gateway, client, ...)`` run as ``run_with`` does.
+
+    Its further arguments are pytest's.
+    """
+
+    def decorate(test: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
+        @wraps(test)
+        def run(**arguments: Any) -> None:
+            run_with(lambda gateway, client: test(gateway, client, **arguments), **options)
+
+        rest = [*signature(test).parameters.values()][2:]
+        run.__signature__ = Signature(rest)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 @contextmanager
