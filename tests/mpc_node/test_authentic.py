@@ -34,6 +34,7 @@ from tests.helpers.gateway import (
     seal,
     sends,
     shares_of,
+    with_gateway,
 )
 
 OTHERS = {
@@ -114,169 +115,154 @@ def signing(client, request, **changes):
 
 @pytest.mark.parametrize("curve", CURVES)
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_proof_for_any_other_signing(refused, curve, party):
-    async def work(gateway, client):
-        share = await give_key(gateway, client, curve)
-        key = share.auth_key(party)
-        assert OTHERS.keys() == set(VaultUse._fields)
+@with_gateway()
+async def test_a_proof_for_any_other_signing(gateway, client, refused, curve, party):
+    share = await give_key(gateway, client, curve)
+    key = share.auth_key(party)
+    assert OTHERS.keys() == set(VaultUse._fields)
+    for name, value in OTHERS.items():
+        _, request = client.begin_sign(share, signer=party)
+        other = signing(client, request, **{name: value})
+        proof = replace(request.proof, mac=other.mac(key))
+        await refused(gateway, client, "sign", replace(request, proof=proof), party=party)
+    await client.check_works(share)
+
+
+@with_gateway()
+async def test_a_proof_for_any_other_opening(gateway, client, refused):
+    share = await give_key(gateway, client, "secp256k1")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    honest = client.opening(share, store.halves)
+    for party in MPC_NODES:
+        boot, key = honest.proofs[party].boot, share.auth_key(party)
+        use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
+        assert use.authenticated(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
-            _, request = client.begin_sign(share, signer=party)
-            other = signing(client, request, **{name: value})
-            proof = replace(request.proof, mac=other.mac(key))
-            await refused(gateway, client, "sign", replace(request, proof=proof), party=party)
-        await client.check_works(share)
-
-    run_with(work)
-
-
-def test_a_proof_for_any_other_opening(refused):
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        honest = client.opening(share, store.halves)
-        for party in MPC_NODES:
-            boot, key = honest.proofs[party].boot, share.auth_key(party)
-            use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
-            assert use.authenticated(key, honest.proofs[party].mac)
-            for name, value in OTHERS.items():
-                proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
-                body = replace(honest, proofs={**honest.proofs, party: proof})
-                await refused(gateway, client, "open", body, party=party)
-        await client.ask("open", honest)
-
-    run_with(work)
+            proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
+            body = replace(honest, proofs={**honest.proofs, party: proof})
+            await refused(gateway, client, "open", body, party=party)
+    await client.ask("open", honest)
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(refused, curve):
+@with_gateway()
+async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
+    gateway, client, refused, curve
+):
     """Everything that a request to sign has in it, with the client's own proof."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, curve)
-        other = await Client.of(gateway, "bob").generate(curve)
-        mine = await give_key(gateway, client, next(c for c in CURVES if c != curve))
-        _, twin = client.begin_sign(share)
-        for change in [
-            {"message": bytes(32)},
-            {"session_id": os.urandom(32), "messages": ()},
-            {"session_id": twin.session_id, "messages": twin.messages},
-            {"key_id": mine.record.epoch},
-            {"first": (*hashes(twin.messages),)},
-            {"first": ()},
-            {"path": (7,)},
-        ]:
-            _, request = client.begin_sign(share)
-            await refused(gateway, client, "sign", replace(request, **change))
+    share = await give_key(gateway, client, curve)
+    other = await Client.of(gateway, "bob").generate(curve)
+    mine = await give_key(gateway, client, next(c for c in CURVES if c != curve))
+    _, twin = client.begin_sign(share)
+    for change in [
+        {"message": bytes(32)},
+        {"session_id": os.urandom(32), "messages": ()},
+        {"session_id": twin.session_id, "messages": twin.messages},
+        {"key_id": mine.record.epoch},
+        {"first": (*hashes(twin.messages),)},
+        {"first": ()},
+        {"path": (7,)},
+    ]:
         _, request = client.begin_sign(share)
-        moved = replace(request, signer=INSTITUTION, messages=())
-        await refused(gateway, client, "sign", moved, 412, party=INSTITUTION)
-        boot = client.hellos()[INSTITUTION].boot
-        moved = replace(moved, proof=replace(moved.proof, boot=boot))
-        await refused(gateway, client, "sign", moved, party=INSTITUTION)
-        # the key of another pair, or of another user's share
-        for key in (share.auth_key(INSTITUTION), other.auth_key(OPERATOR), bytes(32)):
-            proof = replace(request.proof, mac=signing(client, request).mac(key))
-            await refused(gateway, client, "sign", replace(request, proof=proof))
-        await client.check_works(share)
-
-    run_with(work)
+        await refused(gateway, client, "sign", replace(request, **change))
+    _, request = client.begin_sign(share)
+    moved = replace(request, signer=INSTITUTION, messages=())
+    await refused(gateway, client, "sign", moved, 412, party=INSTITUTION)
+    boot = client.hellos()[INSTITUTION].boot
+    moved = replace(moved, proof=replace(moved.proof, boot=boot))
+    await refused(gateway, client, "sign", moved, party=INSTITUTION)
+    # the key of another pair, or of another user's share
+    for key in (share.auth_key(INSTITUTION), other.auth_key(OPERATOR), bytes(32)):
+        proof = replace(request.proof, mac=signing(client, request).mac(key))
+        await refused(gateway, client, "sign", replace(request, proof=proof))
+    await client.check_works(share)
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(refused, curve):
-    async def work(gateway, client):
-        share = await give_key(gateway, client, curve)
-        party, request = client.begin_sign(share)
-        (good,) = envelopes(request.messages)
-        forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
-        plain = replace(good, sealed=False).encode()
-        for messages in [
-            (forged,),
-            (plain,),
-            (*request.messages, forged),
-            (forged, *request.messages),
-        ]:
-            await refused(gateway, client, "sign", replace(request, messages=messages))
-        # what is lost on the way, or arrives twice, is no forgery
-        reply = await client.ask("sign", replace(request, messages=request.messages * 2))
-        outputs = feed(party, wire.Signing.from_bytes(reply).messages)
-        if curve == "secp256k1":
-            feed(party, await client.exchange(request.session_id, sends(outputs)))
-        assert party.outcome.result
-        _, request = client.begin_sign(share)
-        await client.ask("sign", replace(request, messages=()))
-        await client.exchange(request.session_id, request.messages)
-
-    run_with(work)
-
-
-def test_a_gateway_that_names_a_reply_key_of_its_own(refused):
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "ed25519")
-        user_id = await client.user_id()
-        sealed, text = seal(gateway, user_id, share)
-        store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
-        honest = client.opening(share, store.halves, asked.public)
-        own = ReplyKey(SystemRng())
-        for party in MPC_NODES:
-            stolen = replace(honest, reply_key=own.public)
-            await refused(gateway, client, "open", stolen, party=party)
-        opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
-        seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
-        with asked.combine(opened, seal_keys) as key:
-            assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
-
-    run_with(work)
+@with_gateway()
+async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(
+    gateway, client, refused, curve
+):
+    share = await give_key(gateway, client, curve)
+    party, request = client.begin_sign(share)
+    (good,) = envelopes(request.messages)
+    forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
+    plain = replace(good, sealed=False).encode()
+    for messages in [
+        (forged,),
+        (plain,),
+        (*request.messages, forged),
+        (forged, *request.messages),
+    ]:
+        await refused(gateway, client, "sign", replace(request, messages=messages))
+    # what is lost on the way, or arrives twice, is no forgery
+    reply = await client.ask("sign", replace(request, messages=request.messages * 2))
+    outputs = feed(party, wire.Signing.from_bytes(reply).messages)
+    if curve == "secp256k1":
+        feed(party, await client.exchange(request.session_id, sends(outputs)))
+    assert party.outcome.result
+    _, request = client.begin_sign(share)
+    await client.ask("sign", replace(request, messages=()))
+    await client.exchange(request.session_id, request.messages)
 
 
-def test_halves_that_a_stranger_has_sealed_are_not_looked_at(refused):
+@with_gateway()
+async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, refused):
+    share = await give_key(gateway, client, "ed25519")
+    user_id = await client.user_id()
+    sealed, text = seal(gateway, user_id, share)
+    store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
+    honest = client.opening(share, store.halves, asked.public)
+    own = ReplyKey(SystemRng())
+    for party in MPC_NODES:
+        stolen = replace(honest, reply_key=own.public)
+        await refused(gateway, client, "open", stolen, party=party)
+    opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
+    seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
+    with asked.combine(opened, seal_keys) as key:
+        assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
+
+
+@with_gateway()
+async def test_halves_that_a_stranger_has_sealed_are_not_looked_at(gateway, client, refused):
     """Anyone can seal: with a token, but neither share nor secret store, that is of no use."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "ed25519")
-        stranger = Client.of(gateway, "bob")
-        other = await stranger.generate("ed25519")
-        halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
-        guessed = client.opening(other, halves)
-        guessed = replace(guessed, key_id=share.record.epoch)
-        for party in MPC_NODES:
-            await refused(gateway, client, "open", guessed, party=party)
-
-    run_with(work)
+    share = await give_key(gateway, client, "ed25519")
+    stranger = Client.of(gateway, "bob")
+    other = await stranger.generate("ed25519")
+    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+    guessed = client.opening(other, halves)
+    guessed = replace(guessed, key_id=share.record.epoch)
+    for party in MPC_NODES:
+        await refused(gateway, client, "open", guessed, party=party)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(party):
+@with_gateway()
+async def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(gateway, client, party):
     """As with a store of version 1."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "ed25519")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        honest = client.opening(share, store.halves)
-        for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
-            response = await client.post("open", replace(honest, proofs=proofs))
-            assert response.status_code == 400
-            error = "a secret_store of version 1 is not this key's"
-            assert response.json() == {"error": error}
-
-    run_with(work)
+    share = await give_key(gateway, client, "ed25519")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    honest = client.opening(share, store.halves)
+    for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
+        response = await client.post("open", replace(honest, proofs=proofs))
+        assert response.status_code == 400
+        error = "a secret_store of version 1 is not this key's"
+        assert response.json() == {"error": error}
 
 
-def test_after_a_restart_what_was_asked_before_is_not_asked_again(refused):
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        _, request = client.begin_sign(share)
-        opening = client.opening(share, store.halves)
-        gateway.links[OPERATOR].node.restart()
-        await refused(gateway, client, "sign", request, 412)
-        await refused(gateway, client, "open", opening, 412)
-        boot = client.hellos()[OPERATOR].boot
-        late = replace(request, proof=replace(request.proof, boot=boot))
-        await refused(gateway, client, "sign", late)
-        await client.check_works(share)
-
-    run_with(work)
+@with_gateway()
+async def test_after_a_restart_what_was_asked_before_is_not_asked_again(gateway, client, refused):
+    share = await give_key(gateway, client, "secp256k1")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    _, request = client.begin_sign(share)
+    opening = client.opening(share, store.halves)
+    gateway.links[OPERATOR].node.restart()
+    await refused(gateway, client, "sign", request, 412)
+    await refused(gateway, client, "open", opening, 412)
+    boot = client.hellos()[OPERATOR].boot
+    late = replace(request, proof=replace(request.proof, boot=boot))
+    await refused(gateway, client, "sign", late)
+    await client.check_works(share)
 
 
 def test_what_a_client_has_said_is_not_said_again(monkeypatch):
@@ -304,39 +290,33 @@ def test_what_a_client_has_said_is_not_said_again(monkeypatch):
     run_with(work)
 
 
-def test_a_refused_request_disturbs_no_session():
+@with_gateway()
+async def test_a_refused_request_disturbs_no_session(gateway, client):
     """The honest one goes on, at a node that is asked for both."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        party, request = client.begin_sign(share)
-        outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-        node = gateway.links[OPERATOR].node
-        (session,) = node._sessions.values()
-        _, other = client.begin_sign(share)
-        stored = node._store.find(share.record.epoch.hex())
-        use = signing(client, other)
-        with pytest.raises(mpc_node.Refused, match="takes this for no request"):
-            node._check_authentic(stored, use, bytes(32))
-        assert [*node._sessions.values()] == [session]
-        feed(party, await client.exchange(request.session_id, sends(outputs)))
-        assert party.outcome.result
-
-    run_with(work)
+    share = await give_key(gateway, client, "secp256k1")
+    party, request = client.begin_sign(share)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    node = gateway.links[OPERATOR].node
+    (session,) = node._sessions.values()
+    _, other = client.begin_sign(share)
+    stored = node._store.find(share.record.epoch.hex())
+    use = signing(client, other)
+    with pytest.raises(mpc_node.Refused, match="takes this for no request"):
+        node._check_authentic(stored, use, bytes(32))
+    assert [*node._sessions.values()] == [session]
+    feed(party, await client.exchange(request.session_id, sends(outputs)))
+    assert party.outcome.result
 
 
-def test_a_client_that_cheats_is_still_blamed():
+@with_gateway()
+async def test_a_client_that_cheats_is_still_blamed(gateway, client):
     """Its messages are its own: the proof says so."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "ed25519")
-        malformed = on("Commitments", lambda m: b"?")
-        with pytest.raises((Stuck, Failed)):
-            await client.sign(share, wrap=cheating(malformed))
-        ((*_, why),) = shares_of(gateway)[OPERATOR]
-        assert why is not None
-
-    run_with(work)
+    share = await give_key(gateway, client, "ed25519")
+    malformed = on("Commitments", lambda m: b"?")
+    with pytest.raises((Stuck, Failed)):
+        await client.sign(share, wrap=cheating(malformed))
+    ((*_, why),) = shares_of(gateway)[OPERATOR]
+    assert why is not None
 
 
 # ---------------------------------------------------------------------- epochs from before
@@ -349,30 +329,26 @@ def old_rows(gateway, legacy=1):
             cursor.execute("UPDATE shares SET legacy = ?", (legacy,))
 
 
-def test_an_old_key_opens_without_a_proof_and_with_a_right_one():
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "ed25519")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        honest = client.opening(share, store.halves)
-        old_rows(gateway)
-        for proofs in ({}, honest.proofs):
-            await client.ask("open", replace(honest, proofs=proofs))
-        wrong = {j: replace(proof, mac=bytes(32)) for j, proof in honest.proofs.items()}
-        response = await client.post("open", replace(honest, proofs=wrong))
-        assert response.status_code == 400
-
-    run_with(work)
+@with_gateway()
+async def test_an_old_key_opens_without_a_proof_and_with_a_right_one(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    honest = client.opening(share, store.halves)
+    old_rows(gateway)
+    for proofs in ({}, honest.proofs):
+        await client.ask("open", replace(honest, proofs=proofs))
+    wrong = {j: replace(proof, mac=bytes(32)) for j, proof in honest.proofs.items()}
+    response = await client.post("open", replace(honest, proofs=wrong))
+    assert response.status_code == 400
 
 
-def test_a_recovered_old_key_is_a_new_one():
-    async def work(gateway, client):
-        await give_key(gateway, client, "ed25519")
-        old_rows(gateway)
-        share = await client.recover("ed25519")
-        for link in gateway.links.values():
-            assert not link.node._store.find(share.record.epoch.hex()).legacy
-
-    run_with(work)
+@with_gateway()
+async def test_a_recovered_old_key_is_a_new_one(gateway, client):
+    await give_key(gateway, client, "ed25519")
+    old_rows(gateway)
+    share = await client.recover("ed25519")
+    for link in gateway.links.values():
+        assert not link.node._store.find(share.record.epoch.hex()).legacy
 
 
 def test_the_shares_of_an_earlier_version_are_old(tmp_path):

@@ -10,20 +10,18 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.primitives.bip32 import HARDENED
 from mpcsim.rpc.errors import Refused
-from tests.helpers.gateway import Stuck, ask_node, give_key, run_with
+from tests.helpers.gateway import Stuck, ask_node, give_key, run_with, with_gateway
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-def test_a_child_signs_and_after_a_recovery_as_well(signer):
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        for path in ((), (0, 7), (HARDENED - 1,) * 10):
-            await client.sign(share, signer=signer, path=path)
-        new = await client.recover("secp256k1")
-        assert new.record.chain_code == share.record.chain_code
-        await client.sign(new, signer=signer, path=(0, 7))
-
-    run_with(work)
+@with_gateway()
+async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, signer):
+    share = await give_key(gateway, client, "secp256k1")
+    for path in ((), (0, 7), (HARDENED - 1,) * 10):
+        await client.sign(share, signer=signer, path=path)
+    new = await client.recover("secp256k1")
+    assert new.record.chain_code == share.record.chain_code
+    await client.sign(new, signer=signer, path=(0, 7))
 
 
 def refusals(share, client, gateway, user_id, path):
@@ -43,20 +41,17 @@ def refusals(share, client, gateway, user_id, path):
         ("ed25519", (0,), "ed25519 keys have no chain code"),
     ],
 )
-def test_a_path_that_leads_nowhere(curve, path, words):
+@with_gateway()
+async def test_a_path_that_leads_nowhere(gateway, client, curve, path, words):
     """Whatever its caller has looked at."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, curve)
-        user_id = await client.user_id()
-        request, refused = refusals(share, client, gateway, user_id, path)
-        assert refused.status == 422
-        assert str(refused).startswith(f"Invalid path: {words}")
-        response = await client.post("sign", request)
-        assert (response.status_code, response.json()) == (422, {"error": str(refused)})
-        await client.check_works(share)
-
-    run_with(work)
+    share = await give_key(gateway, client, curve)
+    user_id = await client.user_id()
+    request, refused = refusals(share, client, gateway, user_id, path)
+    assert refused.status == 422
+    assert str(refused).startswith(f"Invalid path: {words}")
+    response = await client.post("sign", request)
+    assert (response.status_code, response.json()) == (422, {"error": str(refused)})
+    await client.check_works(share)
 
 
 def test_a_key_of_before_there_were_chain_codes(monkeypatch):
@@ -86,15 +81,12 @@ def test_a_key_of_before_there_were_chain_codes(monkeypatch):
     run_with(work)
 
 
-def test_a_share_with_another_chain_code_loses_nothing_by_it(monkeypatch):
+@with_gateway()
+async def test_a_share_with_another_chain_code_loses_nothing_by_it(gateway, client, monkeypatch):
     """A damaged record: nobody is blamed, and the key is not suspended."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        other = replace(share, record=replace(share.record, chain_code=bytes(32)))
-        with pytest.raises(Stuck, match=r"party 2 signs with another key\); nobody can be named"):
-            await client.sign(other, path=(0, 7))
-        await client.check_works(share)
-        await client.sign(share, path=(0, 7))
-
-    run_with(work)
+    share = await give_key(gateway, client, "secp256k1")
+    other = replace(share, record=replace(share.record, chain_code=bytes(32)))
+    with pytest.raises(Stuck, match=r"party 2 signs with another key\); nobody can be named"):
+        await client.sign(other, path=(0, 7))
+    await client.check_works(share)
+    await client.sign(share, path=(0, 7))

@@ -47,6 +47,7 @@ from tests.helpers.gateway import (
     run_with,
     sends,
     shares_of,
+    with_gateway,
 )
 from tests.helpers.schemes import with_scheme
 from tests.helpers.tiers import fast_few
@@ -63,43 +64,36 @@ def refusal(link, verb, user_id, body):
 # ---------------------------------------------------------------------- sessions
 
 
-def test_the_node_itself_allows_one_signing_session_a_key():
+@with_gateway()
+async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client):
     """Whatever the gateway does."""
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        party, request = client.begin_sign(share)
-        answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
-        assert refusal(link, "sign", user_id, client.begin_sign(share)[1]) == 409
-        outputs = feed(party, answer.messages)
-        body = wire.Exchange(party.session_id, sends(outputs))
-        reply = ask_node(link, "exchange", user_id, body, share.record.epoch)
-        feed(party, wire.Answer.from_bytes(reply).messages)
-        check_signature(share, MESSAGE, party.outcome.result)
-        await client.check_works(share)
-
-    run_with(work)
+    share = await give_key(gateway, client, "secp256k1")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    party, request = client.begin_sign(share)
+    answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
+    assert refusal(link, "sign", user_id, client.begin_sign(share)[1]) == 409
+    outputs = feed(party, answer.messages)
+    body = wire.Exchange(party.session_id, sends(outputs))
+    reply = ask_node(link, "exchange", user_id, body, share.record.epoch)
+    feed(party, wire.Answer.from_bytes(reply).messages)
+    check_signature(share, MESSAGE, party.outcome.result)
+    await client.check_works(share)
 
 
-def test_a_malformed_message_leaves_no_lock_at_the_node():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",), (), NO_PROOF)
-        assert refusal(link, "sign", user_id, client.proven(share, body)) == 400
-        await client.check_works(share)
-
-    run_with(work)
+@with_gateway()
+async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client):
+    share = await client.generate("ed25519")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",), (), NO_PROOF)
+    assert refusal(link, "sign", user_id, client.proven(share, body)) == 400
+    await client.check_works(share)
 
 
-def test_another_signer_is_not_played():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
-
-    run_with(work)
+@with_gateway()
+async def test_another_signer_is_not_played(gateway, client):
+    share = await client.generate("ed25519")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
 
 
 def test_a_stored_share_of_a_multiplication_scheme_of_ones_own_is_no_share(monkeypatch):
@@ -120,14 +114,12 @@ def test_a_stored_share_of_a_multiplication_scheme_of_ones_own_is_no_share(monke
     run_with(work)
 
 
-def test_a_session_that_has_made_nothing_votes_for_nothing():
-    async def work(gateway, client):
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        session_id = os.urandom(32)
-        ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
-        assert refusal(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
-
-    run_with(work)
+@with_gateway()
+async def test_a_session_that_has_made_nothing_votes_for_nothing(gateway, client):
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    session_id = os.urandom(32)
+    ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
+    assert refusal(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
 
 
 def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
@@ -168,30 +160,29 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
     asyncio.run(work())
 
 
-def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(monkeypatch):
+@with_gateway()
+async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
+    gateway, client, monkeypatch
+):
     """The gateway asks again: by then there is nothing more to replace."""
-
-    async def work(gateway, client):
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        old = await client.generate("ed25519")
-        begun = await client.begin_recover("ed25519")
-        party, request = client.begin_sign(old)
-        ask_node(link, "sign", user_id, request)
-        database = link.node._store._database
-        trouble = StoreFailed("operator.sqlite", StoreTrouble.LOCKED)
-        with monkeypatch.context() as patch:
-            patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
-            await client.activate(*begun)
-        record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
-        ask_node(link, "activate", user_id, record)
-        body = wire.Exchange(party.session_id, ())
-        with pytest.raises(Refused, match="no such session"):
-            ask_node(link, "exchange", user_id, body, old.record.epoch)
-        assert link.node._sessions == {}
-        assert not any(share.record == old.record for _, share in link.node._decoded.values())
-        await client.check_works(begun[1])
-
-    run_with(work)
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    old = await client.generate("ed25519")
+    begun = await client.begin_recover("ed25519")
+    party, request = client.begin_sign(old)
+    ask_node(link, "sign", user_id, request)
+    database = link.node._store._database
+    trouble = StoreFailed("operator.sqlite", StoreTrouble.LOCKED)
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
+        await client.activate(*begun)
+    record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
+    ask_node(link, "activate", user_id, record)
+    body = wire.Exchange(party.session_id, ())
+    with pytest.raises(Refused, match="no such session"):
+        ask_node(link, "exchange", user_id, body, old.record.epoch)
+    assert link.node._sessions == {}
+    assert not any(share.record == old.record for _, share in link.node._decoded.values())
+    await client.check_works(begun[1])
 
 
 def test_a_node_is_swept_by_time(tmp_path):
@@ -251,36 +242,33 @@ def test_files_have_their_sweeper(tmp_path):
 
 
 @pytest.mark.parametrize("seed", fast_few(range(4), 1))
-def test_whatever_the_gateway_says_is_answered_or_refused(seed):
+@with_gateway()
+async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client, seed):
     """Bodies cut off, altered and made up, with grants that are good for anything."""
-
-    async def work(gateway, client):
-        requests = seen(gateway)
-        await everything(gateway, client)
-        for link in gateway.links.values():
-            link.node._grants = _AnyGrants()
-        random = Random(seed)
-        answers = {"answered": 0, "refused": 0}
-        for _ in range(800):
-            party, verb, grant, body = random.choice(requests[: 1 << 10])
-            mangled = bytearray(body)
-            match random.randrange(4):
-                case 0:
-                    del mangled[random.randrange(len(body) + 1) :]
-                case 1:
-                    mangled += random.randbytes(random.randrange(1, 5))
-                case 2:
-                    mangled = bytearray(random.randbytes(random.randrange(200)))
-                case _ if mangled:
-                    mangled[random.randrange(min(len(mangled), 200))] ^= 1 << random.randrange(8)
-            try:
-                gateway.links[party].node.handle(verb, grant, bytes(mangled))
-                answers["answered"] += 1
-            except Refused:
-                answers["refused"] += 1
-        assert min(answers.values()) > 0
-
-    run_with(work)
+    requests = seen(gateway)
+    await everything(gateway, client)
+    for link in gateway.links.values():
+        link.node._grants = _AnyGrants()
+    random = Random(seed)
+    answers = {"answered": 0, "refused": 0}
+    for _ in range(800):
+        party, verb, grant, body = random.choice(requests[: 1 << 10])
+        mangled = bytearray(body)
+        match random.randrange(4):
+            case 0:
+                del mangled[random.randrange(len(body) + 1) :]
+            case 1:
+                mangled += random.randbytes(random.randrange(1, 5))
+            case 2:
+                mangled = bytearray(random.randbytes(random.randrange(200)))
+            case _ if mangled:
+                mangled[random.randrange(min(len(mangled), 200))] ^= 1 << random.randrange(8)
+        try:
+            gateway.links[party].node.handle(verb, grant, bytes(mangled))
+            answers["answered"] += 1
+        except Refused:
+            answers["refused"] += 1
+    assert min(answers.values()) > 0
 
 
 def test_sessions_are_bounded(monkeypatch):
@@ -308,40 +296,34 @@ def test_decoded_shares_are_bounded_and_the_one_unused_for_longest_goes(monkeypa
             assert [at[0] for at in node._decoded] == [*kept]
 
 
-def test_a_share_of_a_session_that_is_off_is_not_kept():
+@with_gateway()
+async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
     """It was called off while a thread computed the share."""
+    node = gateway.links[OPERATOR].node
+    original = node._note
 
-    async def work(gateway, client):
-        node = gateway.links[OPERATOR].node
-        original = node._note
+    def note(session, output):
+        if isinstance(output, Done):
+            node._forget(session)
+        original(session, output)
 
-        def note(session, output):
-            if isinstance(output, Done):
-                node._forget(session)
-            original(session, output)
-
-        node._note = note
-        with pytest.raises(Failed) as failed:
-            await client.begin_generate("ed25519")
-        assert failed.value.status == 410
-        node._note = original
-        assert node._store.holdings("", 10) == []
-        await client.check_consistent("ed25519")
-
-    run_with(work)
+    node._note = note
+    with pytest.raises(Failed) as failed:
+        await client.begin_generate("ed25519")
+    assert failed.value.status == 410
+    node._note = original
+    assert node._store.holdings("", 10) == []
+    await client.check_consistent("ed25519")
 
 
-def test_settling_spares_what_is_being_made():
+@with_gateway()
+async def test_settling_spares_what_is_being_made(gateway, client):
     """Somebody tries to begin a second generation while the first waits to be activated."""
-
-    async def work(gateway, client):
-        begun = await client.begin_generate("ed25519")
-        with pytest.raises(Failed):
-            await client.begin_generate("ed25519")
-        await client.activate(*begun)
-        await client.check_works(begun[1])
-
-    run_with(work)
+    begun = await client.begin_generate("ed25519")
+    with pytest.raises(Failed):
+        await client.begin_generate("ed25519")
+    await client.activate(*begun)
+    await client.check_works(begun[1])
 
 
 class AnnouncingLock:
@@ -359,37 +341,32 @@ class AnnouncingLock:
         self._lock.release()
 
 
-def test_preparing_and_settling_at_once_never_part_a_session_from_its_share():
+@with_gateway()
+async def test_preparing_and_settling_at_once_never_part_a_session_from_its_share(gateway, client):
     """A second generation begins, and sweeps, just when the share of the first has been stored."""
+    node = gateway.links[OPERATOR].node
+    entered, leave = threading.Event(), threading.Event()
+    prepare, drop = node.store.prepare, node.store.drop_orphans
 
-    async def work(gateway, client):
-        node = gateway.links[OPERATOR].node
-        entered, leave = threading.Event(), threading.Event()
-        prepare, drop = node.store.prepare, node.store.drop_orphans
+    def preparing(share):
+        prepare(share)
+        leave.clear()
+        entered.set()
+        assert leave.wait(60)
 
-        def preparing(share):
-            prepare(share)
-            leave.clear()
-            entered.set()
-            assert leave.wait(60)
+    def dropping(*live):
+        drop(*live)
+        leave.set()
 
-        def dropping(*live):
-            drop(*live)
-            leave.set()
-
-        node.store.prepare, node.store.drop_orphans = preparing, dropping
-        node._settling = AnnouncingLock(leave)  # in place of the node's own
-        first = asyncio.create_task(client.begin_generate("ed25519"))
-        await asyncio.to_thread(entered.wait, 60)
-        second = asyncio.create_task(
-            client.post("generate", wire.Generate(bytes(32), "ed25519", ()))
-        )
-        begun = await first
-        assert (await second).status_code == 409
-        await client.activate(*begun)
-        await client.check_works(begun[1])
-
-    run_with(work)
+    node.store.prepare, node.store.drop_orphans = preparing, dropping
+    node._settling = AnnouncingLock(leave)  # in place of the node's own
+    first = asyncio.create_task(client.begin_generate("ed25519"))
+    await asyncio.to_thread(entered.wait, 60)
+    second = asyncio.create_task(client.post("generate", wire.Generate(bytes(32), "ed25519", ())))
+    begun = await first
+    assert (await second).status_code == 409
+    await client.activate(*begun)
+    await client.check_works(begun[1])
 
 
 def test_seeded_parts_draw_their_own():

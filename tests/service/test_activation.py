@@ -11,7 +11,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.standing import Drop, End, Ended
 from mpcsim.rpc.statements import Abort, SignedRecord
-from tests.helpers.gateway import Failed, ask_node, run_with, shares_of
+from tests.helpers.gateway import Failed, ask_node, run_with, shares_of, with_gateway
 
 
 def refusal(link, verb, user_id, body):
@@ -42,102 +42,95 @@ async def careless(monkeypatch, work):
         return await work
 
 
-def test_two_recoveries_from_one_epoch_each_voted_for_at_one_node(monkeypatch):
+@with_gateway()
+async def test_two_recoveries_from_one_epoch_each_voted_for_at_one_node(
+    gateway, client, monkeypatch
+):
     """Each settled there would destroy the key: neither is, and the key works."""
-
-    async def work(gateway, client):
-        old, user_id = await client.generate("ed25519"), await client.user_id()
-        one_id, one = await client.begin_recover("ed25519")
-        votes = {OPERATOR: vote(gateway, OPERATOR, user_id, one_id, one)}
-        await client.post("exchange", wire.Exchange(one_id, (b"?",)))  # it is called off
-        other_id, other = await careless(monkeypatch, client.begin_recover("ed25519"))
-        votes[INSTITUTION] = vote(gateway, INSTITUTION, user_id, other_id, other)
-        body = wire.Activate(other_id, other.record.epoch)
-        status, text = refusal(gateway.links[OPERATOR], "vote", user_id, body)
-        outstanding = f"another vote is outstanding: for {one.record.epoch.hex()}"
-        assert (status, text) == (409, f"the operator refuses: {outstanding}")
-        for party, link in gateway.links.items():
-            assert refusal(link, "activate", user_id, votes[party])[0] == 400
-            (theirs,) = set(MPC_NODES) - {party}
-            mixed = votes[party].with_vote(votes[theirs])
-            assert refusal(link, "activate", user_id, mixed)[0] == 400
-        assert states(gateway) == {
-            OPERATOR: ("active", "prepared", "voted"),
-            INSTITUTION: ("active", "voted"),
-        }
-        await client.check_works(old)
-        with pytest.raises(Failed):
-            await client.activate(other_id, other)
-        new = await client.recover("ed25519")
-        await client.check_works(new)
-        assert new.public_key == old.public_key
-        assert states(gateway) == dict.fromkeys(MPC_NODES, ("active",))
-        logs = [link.node._store.events() for link in gateway.links.values()]
-        assert verify(*logs) == []
-        assert [event.event for event in logs[0]].count("recovered") == 1
-
-    run_with(work)
+    old, user_id = await client.generate("ed25519"), await client.user_id()
+    one_id, one = await client.begin_recover("ed25519")
+    votes = {OPERATOR: vote(gateway, OPERATOR, user_id, one_id, one)}
+    await client.post("exchange", wire.Exchange(one_id, (b"?",)))  # it is called off
+    other_id, other = await careless(monkeypatch, client.begin_recover("ed25519"))
+    votes[INSTITUTION] = vote(gateway, INSTITUTION, user_id, other_id, other)
+    body = wire.Activate(other_id, other.record.epoch)
+    status, text = refusal(gateway.links[OPERATOR], "vote", user_id, body)
+    outstanding = f"another vote is outstanding: for {one.record.epoch.hex()}"
+    assert (status, text) == (409, f"the operator refuses: {outstanding}")
+    for party, link in gateway.links.items():
+        assert refusal(link, "activate", user_id, votes[party])[0] == 400
+        (theirs,) = set(MPC_NODES) - {party}
+        mixed = votes[party].with_vote(votes[theirs])
+        assert refusal(link, "activate", user_id, mixed)[0] == 400
+    assert states(gateway) == {
+        OPERATOR: ("active", "prepared", "voted"),
+        INSTITUTION: ("active", "voted"),
+    }
+    await client.check_works(old)
+    with pytest.raises(Failed):
+        await client.activate(other_id, other)
+    new = await client.recover("ed25519")
+    await client.check_works(new)
+    assert new.public_key == old.public_key
+    assert states(gateway) == dict.fromkeys(MPC_NODES, ("active",))
+    logs = [link.node._store.events() for link in gateway.links.values()]
+    assert verify(*logs) == []
+    assert [event.event for event in logs[0]].count("recovered") == 1
 
 
-def test_a_vote_and_an_abort_for_one_epoch_are_not_to_be_had():
-    async def work(gateway, client):
-        user_id = await client.user_id()
-        session_id, share = await client.begin_generate("ed25519")
-        abort = Abort(user_id, "ed25519", share.record.epoch)
-        vote(gateway, OPERATOR, user_id, session_id, share)
-        end = End(abort, None)
-        ended = Ended.from_bytes(ask_node(gateway.links[OPERATOR], "abort", user_id, end))
-        assert ended.signature is None
-        assert ended.held is not None
-        assert ended.held.epoch == share.record.epoch
-        ended = Ended.from_bytes(ask_node(gateway.links[INSTITUTION], "abort", user_id, end))
-        body = wire.Activate(session_id, share.record.epoch)
-        assert refusal(gateway.links[INSTITUTION], "vote", user_id, body)[0] == 410
-        assert states(gateway) == {OPERATOR: ("voted",), INSTITUTION: ()}
-        ask_node(gateway.links[OPERATOR], "drop", user_id, Drop(abort, ended.signature))
-        assert states(gateway) == {OPERATOR: (), INSTITUTION: ()}
-        assert refusal(gateway.links[OPERATOR], "abort", user_id, end)[0] == 409
-
-    run_with(work)
+@with_gateway()
+async def test_a_vote_and_an_abort_for_one_epoch_are_not_to_be_had(gateway, client):
+    user_id = await client.user_id()
+    session_id, share = await client.begin_generate("ed25519")
+    abort = Abort(user_id, "ed25519", share.record.epoch)
+    vote(gateway, OPERATOR, user_id, session_id, share)
+    end = End(abort, None)
+    ended = Ended.from_bytes(ask_node(gateway.links[OPERATOR], "abort", user_id, end))
+    assert ended.signature is None
+    assert ended.held is not None
+    assert ended.held.epoch == share.record.epoch
+    ended = Ended.from_bytes(ask_node(gateway.links[INSTITUTION], "abort", user_id, end))
+    body = wire.Activate(session_id, share.record.epoch)
+    assert refusal(gateway.links[INSTITUTION], "vote", user_id, body)[0] == 410
+    assert states(gateway) == {OPERATOR: ("voted",), INSTITUTION: ()}
+    ask_node(gateway.links[OPERATOR], "drop", user_id, Drop(abort, ended.signature))
+    assert states(gateway) == {OPERATOR: (), INSTITUTION: ()}
+    assert refusal(gateway.links[OPERATOR], "abort", user_id, end)[0] == 409
 
 
-def test_nothing_is_signed_for_an_epoch_that_a_caller_has_made_up():
+@with_gateway()
+async def test_nothing_is_signed_for_an_epoch_that_a_caller_has_made_up(gateway, client):
     """What is signed is kept for good: whoever has a token could fill the MPC nodes' stores."""
-
-    async def work(gateway, client):
-        for _ in range(3):
-            session_id, _ = await client.begin_generate("ed25519")
-            body = wire.Activate(session_id, os.urandom(32))
-            response = await client.post("activate", body)
-            assert response.status_code == 409
-            assert response.json() == {"error": "this session has not made that key"}
-        for link in gateway.links.values():
-            assert link.node._store._database.rows("SELECT * FROM signed") == []
-        await client.check_works(await client.generate("ed25519"))
-
-    run_with(work)
+    for _ in range(3):
+        session_id, _ = await client.begin_generate("ed25519")
+        body = wire.Activate(session_id, os.urandom(32))
+        response = await client.post("activate", body)
+        assert response.status_code == 409
+        assert response.json() == {"error": "this session has not made that key"}
+    for link in gateway.links.values():
+        assert link.node._store._database.rows("SELECT * FROM signed") == []
+    await client.check_works(await client.generate("ed25519"))
 
 
-def test_a_generation_finished_on_the_side_is_no_key_beside_the_one_in_force(monkeypatch):
+@with_gateway()
+async def test_a_generation_finished_on_the_side_is_no_key_beside_the_one_in_force(
+    gateway, client, monkeypatch
+):
     """Neither node votes for it: it replaces nothing, and something is in force."""
-
-    async def work(gateway, client):
-        user_id, sessions = await client.user_id(), gateway.gateway.sessions
-        aside_id, aside = await client.begin_generate("ed25519")
-        held = sessions._sessions.pop(aside_id)
-        held.leave()
-        old = await client.generate("ed25519")
-        sessions._sessions[aside_id] = held
-        for link in gateway.links.values():
-            body = wire.Activate(aside_id, aside.record.epoch)
-            assert refusal(link, "vote", user_id, body)[0] == 410
-        with pytest.raises(Failed) as failed:
-            await client.activate(aside_id, aside)
-        assert failed.value.status == 409
-        await client.check_works(old)
-        assert states(gateway) == dict.fromkeys(MPC_NODES, ("active",))
-
-    run_with(work)
+    user_id, sessions = await client.user_id(), gateway.gateway.sessions
+    aside_id, aside = await client.begin_generate("ed25519")
+    held = sessions._sessions.pop(aside_id)
+    held.leave()
+    old = await client.generate("ed25519")
+    sessions._sessions[aside_id] = held
+    for link in gateway.links.values():
+        body = wire.Activate(aside_id, aside.record.epoch)
+        assert refusal(link, "vote", user_id, body)[0] == 410
+    with pytest.raises(Failed) as failed:
+        await client.activate(aside_id, aside)
+    assert failed.value.status == 409
+    await client.check_works(old)
+    assert states(gateway) == dict.fromkeys(MPC_NODES, ("active",))
 
 
 @pytest.mark.parametrize("party", MPC_NODES)

@@ -26,6 +26,7 @@ from tests.helpers.gateway import (
     run_with,
     seal,
     shares_of,
+    with_gateway,
 )
 
 NOT_THE_GATEWAYS = "the grant is not the gateway's"
@@ -115,35 +116,32 @@ async def presigned(client, share, store):
 OF_NO_USER = ("holdings", "attest", "hear")
 
 
-def test_what_mpc_nodes_have_been_shown_is_of_no_further_use():
+@with_gateway()
+async def test_what_mpc_nodes_have_been_shown_is_of_no_further_use(gateway, client):
     """Nor is any token, of which nothing reaches them."""
-
-    async def work(gateway, client):
-        requests = seen(gateway)
-        share = await everything(gateway, client)
-        verbs = gateway.links[OPERATOR].node.verbs - {"reset", "meet"}  # which were at the start
-        assert {verb for _, verb, _, _ in requests} == verbs
-        before = shares_of(gateway)
-        for party, verb, grant, body in list(requests):
-            for other in MPC_NODES:
-                said = USED if other == party else NOT_THE_GATEWAYS
-                for asked in (verb, "close"):
-                    node = gateway.links[other].node
-                    assert refusal(node, asked, grant, body) == (401, said)
-        assert shares_of(gateway) == before
-        key_id = share.record.epoch.hex()
-        key_token = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
-        await Client(client.http, key_token).check_works(share)
-        await client.check_works(share)
-        shown = b"".join(grant + body for _, _, grant, body in requests)
-        bodies = {(party, verb): body for party, verb, _, body in requests}
-        for token in (client.token, key_token, ""):
-            assert not [part for part in token.split(".") if part and part.encode() in shown]
-            for (party, verb), body in bodies.items():
-                node = gateway.links[party].node
-                assert refusal(node, verb, token.encode(), body) == (401, NOT_THE_GATEWAYS)
-
-    run_with(work)
+    requests = seen(gateway)
+    share = await everything(gateway, client)
+    verbs = gateway.links[OPERATOR].node.verbs - {"reset", "meet"}  # which were at the start
+    assert {verb for _, verb, _, _ in requests} == verbs
+    before = shares_of(gateway)
+    for party, verb, grant, body in list(requests):
+        for other in MPC_NODES:
+            said = USED if other == party else NOT_THE_GATEWAYS
+            for asked in (verb, "close"):
+                node = gateway.links[other].node
+                assert refusal(node, asked, grant, body) == (401, said)
+    assert shares_of(gateway) == before
+    key_id = share.record.epoch.hex()
+    key_token = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+    await Client(client.http, key_token).check_works(share)
+    await client.check_works(share)
+    shown = b"".join(grant + body for _, _, grant, body in requests)
+    bodies = {(party, verb): body for party, verb, _, body in requests}
+    for token in (client.token, key_token, ""):
+        assert not [part for part in token.split(".") if part and part.encode() in shown]
+        for (party, verb), body in bodies.items():
+            node = gateway.links[party].node
+            assert refusal(node, verb, token.encode(), body) == (401, NOT_THE_GATEWAYS)
 
 
 OTHERS = {
@@ -169,80 +167,73 @@ ABOUT_SHARES = [
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *ABOUT_SHARES])
-def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(verb):
-    async def work(gateway, client):
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        share = await give_key(gateway, client, "secp256k1" if verb == "presigned" else "ed25519")
-        epoch, session_id, made = share.record.epoch, os.urandom(32), share
-        if verb in ("exchange", "vote", "close"):
-            session_id, made = await client.begin_recover("ed25519")
-        await client.meet()
-        store = SecretStore.from_text(seal(gateway, user_id, share)[1])
-        proof, halves = client.opening(share, store.halves).proofs[OPERATOR], store.halves
-        body = {
-            "open": wire.OpenHalf(epoch, REPLY_KEY, halves[OPERATOR], proof),
-            "sign": client.begin_sign(share)[1],
-            "presigned": await presigned(client, share, store) if verb == "presigned" else None,
-            "suspend": wire.SuspendKey(wire.Occasion(user_id, epoch, session_id), bytes(61)),
-            "generate": wire.Generate(session_id, "secp256k1", ()),
-            "recover": wire.Recover(session_id, "ed25519"),
-            "exchange": wire.Exchange(session_id, ()),
-            "vote": wire.Activate(session_id, made.record.epoch),
-            "close": wire.Close(session_id),
-            **about_shares(gateway, OPERATOR, user_id, share.record.curve_name),
-        }[verb]
-        user_id = "" if verb in OF_NO_USER else user_id
-        no_key = ("generate", "standing", "testify", "merge", *OF_NO_USER)
-        right = granted(verb, user_id, body, None if verb in no_key else epoch)
-        before = shares_of(gateway)
-        for what, other in OTHERS.items():
-            if (verb, what) == ("generate", "user"):  # they may have one, too
-                continue
-            said = refusal(link.node, verb, link.grant(right._replace(**other)), body.to_bytes())
-            # What is the user's alone, others have not.
-            assert said == (401, f"the grant is for another {what}") or (
-                what == "user" and said == (404, "no such key")
-            )
-            assert shares_of(gateway) == before
-        link.node.handle(verb, link.grant(right), body.to_bytes())
-
-    run_with(work)
+@with_gateway()
+async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, client, verb):
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    share = await give_key(gateway, client, "secp256k1" if verb == "presigned" else "ed25519")
+    epoch, session_id, made = share.record.epoch, os.urandom(32), share
+    if verb in ("exchange", "vote", "close"):
+        session_id, made = await client.begin_recover("ed25519")
+    await client.meet()
+    store = SecretStore.from_text(seal(gateway, user_id, share)[1])
+    proof, halves = client.opening(share, store.halves).proofs[OPERATOR], store.halves
+    body = {
+        "open": wire.OpenHalf(epoch, REPLY_KEY, halves[OPERATOR], proof),
+        "sign": client.begin_sign(share)[1],
+        "presigned": await presigned(client, share, store) if verb == "presigned" else None,
+        "suspend": wire.SuspendKey(wire.Occasion(user_id, epoch, session_id), bytes(61)),
+        "generate": wire.Generate(session_id, "secp256k1", ()),
+        "recover": wire.Recover(session_id, "ed25519"),
+        "exchange": wire.Exchange(session_id, ()),
+        "vote": wire.Activate(session_id, made.record.epoch),
+        "close": wire.Close(session_id),
+        **about_shares(gateway, OPERATOR, user_id, share.record.curve_name),
+    }[verb]
+    user_id = "" if verb in OF_NO_USER else user_id
+    no_key = ("generate", "standing", "testify", "merge", *OF_NO_USER)
+    right = granted(verb, user_id, body, None if verb in no_key else epoch)
+    before = shares_of(gateway)
+    for what, other in OTHERS.items():
+        if (verb, what) == ("generate", "user"):  # they may have one, too
+            continue
+        said = refusal(link.node, verb, link.grant(right._replace(**other)), body.to_bytes())
+        # What is the user's alone, others have not.
+        assert said == (401, f"the grant is for another {what}") or (
+            what == "user" and said == (404, "no such key")
+        )
+        assert shares_of(gateway) == before
+    link.node.handle(verb, link.grant(right), body.to_bytes())
 
 
 @pytest.mark.parametrize("verb", ["reset", "meet"])
-def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(verb):
-    async def work(gateway, client):
-        link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
-        share = await give_key(gateway, client, "ed25519")
-        await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
-        body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()
-        for what, other in OTHERS.items():
-            said = refusal(link.node, verb, link.grant(Scope(verb)._replace(**other)), body)
-            assert said == (401, f"the grant is for another {what}")
-            assert link.node.sessions == 1
-        link.node.handle(verb, link.grant(Scope(verb)), body)
-        assert link.node.sessions == (verb == "meet")
-        await client.check_works(share)
-
-    run_with(work)
+@with_gateway()
+async def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(gateway, client, verb):
+    link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
+    share = await give_key(gateway, client, "ed25519")
+    await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
+    body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()
+    for what, other in OTHERS.items():
+        said = refusal(link.node, verb, link.grant(Scope(verb)._replace(**other)), body)
+        assert said == (401, f"the grant is for another {what}")
+        assert link.node.sessions == 1
+    link.node.handle(verb, link.grant(Scope(verb)), body)
+    assert link.node.sessions == (verb == "meet")
+    await client.check_works(share)
 
 
-def test_a_grant_does_not_outlive_the_start_it_was_made_for():
+@with_gateway()
+async def test_a_grant_does_not_outlive_the_start_it_was_made_for(gateway, client):
     """And the gateway makes another one, which nobody notices."""
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        request = client.begin_sign(share)[1]
-        grant = link.grant(granted("sign", user_id, request))
-        link.node.restart()
-        said = 401, "the grant is from before this MPC node's last start"
-        assert refusal(link.node, "sign", grant, request.to_bytes()) == said
-        await client.check_works(share)
-        link.node.restart()
-        await client.recover("ed25519")
-
-    run_with(work)
+    share = await client.generate("ed25519")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    request = client.begin_sign(share)[1]
+    grant = link.grant(granted("sign", user_id, request))
+    link.node.restart()
+    said = 401, "the grant is from before this MPC node's last start"
+    assert refusal(link.node, "sign", grant, request.to_bytes()) == said
+    await client.check_works(share)
+    link.node.restart()
+    await client.recover("ed25519")
 
 
 def test_a_grant_does_not_outlive_its_minute():
@@ -262,33 +253,30 @@ def test_a_grant_does_not_outlive_its_minute():
 
 
 @pytest.mark.parametrize("trouble", ["another key", "boots that never hold"])
-def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(caplog, trouble):
+@with_gateway()
+async def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(
+    gateway, client, caplog, trouble
+):
     """Not what the caller could mend: the other MPC node still serves."""
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        link = gateway.links[OPERATOR]
-        if trouble == "another key":
-            link._issuer = GrantIssuer(
-                OPERATOR, Keyring(LinkKeys(bytes(32))), SystemRng(), time.time
-            )
-        else:
-            hello = link.node.hello()
-            link.node.hello = lambda: replace(hello, boot=bytes(16))
-            await link.hello(fresh=True)
-        with pytest.raises(Failed) as failed, caplog.at_level(logging.ERROR):
-            await client.sign(share)
-        text = "the gateway and the operator's MPC node are at odds about what may be asked"
-        assert failed.value.response.json() == {"error": text, "party": OPERATOR}
-        assert failed.value.status == 500
-        why = {
-            "another key": NOT_THE_GATEWAYS,
-            "boots that never hold": "the grant is from before this MPC node's last start",
-        }[trouble]
-        assert caplog.messages[0] == f"sign at the operator: {why}"
-        await client.sign(share, signer=INSTITUTION)
-
-    run_with(work)
+    share = await client.generate("ed25519")
+    link = gateway.links[OPERATOR]
+    if trouble == "another key":
+        link._issuer = GrantIssuer(OPERATOR, Keyring(LinkKeys(bytes(32))), SystemRng(), time.time)
+    else:
+        hello = link.node.hello()
+        link.node.hello = lambda: replace(hello, boot=bytes(16))
+        await link.hello(fresh=True)
+    with pytest.raises(Failed) as failed, caplog.at_level(logging.ERROR):
+        await client.sign(share)
+    text = "the gateway and the operator's MPC node are at odds about what may be asked"
+    assert failed.value.response.json() == {"error": text, "party": OPERATOR}
+    assert failed.value.status == 500
+    why = {
+        "another key": NOT_THE_GATEWAYS,
+        "boots that never hold": "the grant is from before this MPC node's last start",
+    }[trouble]
+    assert caplog.messages[0] == f"sign at the operator: {why}"
+    await client.sign(share, signer=INSTITUTION)
 
 
 def test_grants_of_seeded_services_are_as_unlike_as_others():

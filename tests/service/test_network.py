@@ -15,21 +15,19 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
 from mpcsim.sim.simulated_network import SimulatedNetwork, begin_session
-from tests.helpers.gateway import Client, Clock, Failed, Stuck, give_key, run_with
+from tests.helpers.gateway import Client, Clock, Failed, Stuck, give_key, run_with, with_gateway
 from tests.helpers.tiers import fast_few
 
 
-def test_the_link_to_each_mpc_node_shows_in_server_timing():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        gateway.network.change(Network.preset("seoul", institution="frankfurt"))
-        response = await client.post("sign", client.begin_sign(share, signer=3)[1])
-        parts = [part.split(";dur=") for part in response.headers["server-timing"].split(", ")]
-        spent = {name: float(ms) for name, ms in parts}
-        assert set(spent) == {"institution", "institution-link"}
-        assert spent["institution-link"] > 200  # there and back: a machine never waits for less
-
-    run_with(work)
+@with_gateway()
+async def test_the_link_to_each_mpc_node_shows_in_server_timing(gateway, client):
+    share = await client.generate("ed25519")
+    gateway.network.change(Network.preset("seoul", institution="frankfurt"))
+    response = await client.post("sign", client.begin_sign(share, signer=3)[1])
+    parts = [part.split(";dur=") for part in response.headers["server-timing"].split(", ")]
+    spent = {name: float(ms) for name, ms in parts}
+    assert set(spent) == {"institution", "institution-link"}
+    assert spent["institution-link"] > 200  # there and back: a machine never waits for less
 
 
 FAULTS = {
@@ -74,25 +72,21 @@ def test_faults_give_clean_errors_and_a_working_key_afterwards(kind, fault):
 
 
 @pytest.mark.parametrize("fault", HARMLESS)
-def test_duplicates_and_delays_do_no_harm(fault):
-    async def work(gateway, client):
-        gateway.network.change(None, HARMLESS[fault], seed=1)
-        await client.generate("ed25519")
-        await client.check_works(await client.recover("ed25519"))
-
-    run_with(work)
+@with_gateway()
+async def test_duplicates_and_delays_do_no_harm(gateway, client, fault):
+    gateway.network.change(None, HARMLESS[fault], seed=1)
+    await client.generate("ed25519")
+    await client.check_works(await client.recover("ed25519"))
 
 
-def test_an_operator_that_is_down_leaves_the_institution():
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        gateway.network.change(None, [Crash(2)])
-        with pytest.raises(Failed) as failed:
-            await client.sign(share, signer=2)
-        assert failed.value.status == 503
-        await client.sign(share, signer=3)
-
-    run_with(work)
+@with_gateway()
+async def test_an_operator_that_is_down_leaves_the_institution(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    gateway.network.change(None, [Crash(2)])
+    with pytest.raises(Failed) as failed:
+        await client.sign(share, signer=2)
+    assert failed.value.status == 503
+    await client.sign(share, signer=3)
 
 
 def test_the_same_seed_gives_the_same_faults():
@@ -120,18 +114,18 @@ def test_a_holder_must_have_a_site():
         assert gateway.network.model is before
 
 
-def test_a_message_that_is_delayed_for_longer_than_the_gateway_waits_is_a_timeout():
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        gateway.network.change(faults=[delay(600_000, receiver=2)])
-        with pytest.raises(Failed) as failed:
-            await client.sign(share, signer=2)
-        assert (failed.value.status, failed.value.response.json()["party"]) == (504, 2)
-        await client.sign(share, signer=3)
-        gateway.network.change()
-        await client.check_works(share)
-
-    run_with(work, link_timeout_s=2)
+@with_gateway(link_timeout_s=2)
+async def test_a_message_that_is_delayed_for_longer_than_the_gateway_waits_is_a_timeout(
+    gateway, client
+):
+    share = await client.generate("ed25519")
+    gateway.network.change(faults=[delay(600_000, receiver=2)])
+    with pytest.raises(Failed) as failed:
+        await client.sign(share, signer=2)
+    assert (failed.value.status, failed.value.response.json()["party"]) == (504, 2)
+    await client.sign(share, signer=3)
+    gateway.network.change()
+    await client.check_works(share)
 
 
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
