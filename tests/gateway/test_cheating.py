@@ -1,6 +1,5 @@
 """A client that cheats: what the MPC nodes do about it, and for how long."""
 
-import os
 from contextlib import closing
 from dataclasses import replace
 
@@ -14,12 +13,10 @@ from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore
 from tests.helpers.adversary import on
 from tests.helpers.gateway import (
-    NO_PROOF,
     Client,
     Failed,
     Stuck,
     cheating,
-    delivered,
     feed,
     give_key,
     reopen,
@@ -38,9 +35,6 @@ G = SECP256K1.base(SECP256K1.scalar(1))
 bad_gamma = on("Respond", lambda m: replace(m, Gamma_u=m.Gamma_u + G))
 malformed_ecdsa = on("Commit", lambda m: b"?")
 malformed_frost = on("Commitments", lambda m: b"?")
-other_context = on("Commitments", lambda m: replace(m, context=bytes(32)))
-
-
 NONCE = "nonce used in the multiplication is not the committed one"
 
 
@@ -109,13 +103,6 @@ async def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_m
     assert why == "OT-extension correlation check fails (by the client)"
 
 
-async def test_a_disagreement_that_proves_nothing_suspends_nothing(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    with pytest.raises(Stuck):
-        await client.sign(share, wrap=cheating(other_context))
-    await client.check_works(share)
-
-
 async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, client):
     """If it cannot be stored, nobody hears of the abort, and the state is not used again."""
     share = await give_key(gateway, client, "secp256k1")
@@ -166,42 +153,3 @@ async def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speak
     assert not gateway.gateway.sessions._sessions
     assert not any(link.node._sessions for link in gateway.links.values())
     await client.check_consistent("ed25519")
-
-
-SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
-
-
-def using(share):
-    """Requests that use a key."""
-    halves = dict.fromkeys(MPC_NODES, b"")
-    yield "open", wire.OpenVault(share.record.epoch, bytes(32), halves, {})
-    for signer in MPC_NODES:
-        request = wire.Sign(os.urandom(32), share.record.epoch, signer, b"?", (), (), NO_PROOF)
-        yield "sign", request
-
-
-async def test_a_client_that_caught_a_node_cheating_suspends_its_key_everywhere(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
-    await client.ask("suspend", body)
-    await delivered(gateway)
-    for rows in shares_of(gateway).values():
-        assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
-    for verb, request in using(share):
-        response = await client.post(verb, request)
-        assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
-    response = await client.post("exchange", wire.Exchange(body.occasion.session_id, ()))
-    assert response.status_code == 410
-    assert not gateway.links[OPERATOR].node._sessions, "open sessions end, too"
-    bob = Client.of(gateway, "bob")
-    await bob.check_works(await give_key(gateway, bob, "secp256k1"))
-    await client.check_works(await client.recover("secp256k1"))
-
-
-async def test_guessing_at_the_multiplication_state_ends_with_the_first_failure(gateway, client):
-    """Sessions one after another: the second guess already finds the key suspended."""
-    share = await give_key(gateway, client, "secp256k1")
-    for attempt in range(3):
-        with pytest.raises((Stuck, Failed)) as caught:
-            await client.sign(share, message=os.urandom(32), wrap=cheating(bad_offer))
-        assert isinstance(caught.value, Stuck) == (attempt == 0)

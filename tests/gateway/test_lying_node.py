@@ -9,6 +9,7 @@ from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore
+from tests.gateway.test_sessions import begun, refusal, signing_line
 from tests.helpers.gateway import (
     MESSAGE,
     Client,
@@ -18,7 +19,7 @@ from tests.helpers.gateway import (
     feed,
     give_key,
     seal,
-    sends,
+    until,
 )
 
 BUSY = (409, "a signing session for this key is in progress")
@@ -38,12 +39,6 @@ def be_honest(gateway):
         link.node.__dict__.pop("handle", None)
 
 
-async def refusal(work):
-    with pytest.raises(Failed) as failed:
-        await work
-    return failed.value.status, failed.value.error
-
-
 # ---------------------------------------------------------------------- whose turn it is
 
 
@@ -56,12 +51,6 @@ def done_already(gateway):
         return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
 
     lie(gateway, OPERATOR, "sign", over)
-
-
-async def begun(client, share):
-    party, request = client.begin_sign(share)
-    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-    return party, sends(feed(party, mail))
 
 
 async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client):
@@ -82,8 +71,7 @@ async def test_who_waits_for_a_turn_waits_until_the_client_has_come_back(gateway
     done_already(gateway)
     party, messages = await begun(client, share)
     others = [asyncio.create_task(client.sign(share)) for _ in range(3)]
-    while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 3:
-        await asyncio.sleep(0)
+    await until(lambda: len(signing_line(gateway, share)) == 3)
     assert len(gateway.gateway.sessions._sessions) == 1
     feed(party, await client.exchange(party.session_id, messages))
     check_signature(share, MESSAGE, party.outcome.result)

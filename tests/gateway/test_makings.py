@@ -17,17 +17,11 @@ from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
 from mpcsim.sim.network.topology import Network
 from node.local import LocalService
 from tests.gateway.test_sessions import nothing_open, refusal
-from tests.helpers.gateway import Client, Failed, open_with, reopen
+from tests.helpers.gateway import Client, Failed, open_with, reopen, until
 from tests.helpers.tiers import examples
 from tests.node.wallets import CHEAP
 
 TOO_MANY = (429, str(too_many_makings(1)))
-
-
-async def until(met):
-    async with asyncio.timeout(10):
-        while not met():
-            await asyncio.sleep(0)
 
 
 def waiting(gateway):

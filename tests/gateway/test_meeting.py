@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from mpcsim.gateway import meeting as meetings
 from mpcsim.gateway import suspensions
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
@@ -23,6 +24,7 @@ from tests.helpers.gateway import (
     give_key,
     sends,
     shares_of,
+    until,
 )
 from tests.helpers.processes import PATIENCE_S
 
@@ -128,7 +130,7 @@ async def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch, ga
 async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     verb, monkeypatch, gateway, client
 ):
-    monkeypatch.setattr("mpcsim.gateway.meeting.PATIENCE_S", -1.0)
+    monkeypatch.setattr(meetings, "PATIENCE_S", -1.0)
     clock = Clock()
 
     share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
@@ -203,8 +205,8 @@ async def test_it_takes_place_even_if_nobody_asks_for_anything(
     monkeypatch, caplog, comes_back, gateway, client
 ):
     caplog.set_level(logging.INFO, "mpcsim.gateway.meeting")
-    monkeypatch.setattr("mpcsim.gateway.meeting.PATIENCE_S", -1)
-    monkeypatch.setattr("mpcsim.gateway.meeting.AGAIN_S", 0.001)
+    monkeypatch.setattr(meetings, "PATIENCE_S", -1)
+    monkeypatch.setattr(meetings, "AGAIN_S", 0.001)
 
     await give_key(gateway, client, "secp256k1")
     link = gateway.links[INSTITUTION]
@@ -215,9 +217,8 @@ async def test_it_takes_place_even_if_nobody_asks_for_anything(
         await meeting.begin()
         assert "what the start has to see to waits until it can" in caplog.text
         link.down = not comes_back
-        await asyncio.sleep(0.01)
-        while comes_back and "both MPC nodes have been reached" not in caplog.messages:
-            await asyncio.sleep(0.001)
+        if comes_back:
+            await until(lambda: "both MPC nodes have been reached" in caplog.messages)
         await meeting.stop()
     assert asyncio.all_tasks() == others
 

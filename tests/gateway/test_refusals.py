@@ -9,25 +9,20 @@ import pytest
 
 from mpcsim.gateway.links import Link, Times
 from mpcsim.gateway.registry import KeyChanged
-from mpcsim.gateway.sessions import Asking
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, unreachable
 from mpcsim.rpc.statements import SignedRecord
-from mpcsim.rpc.tokens import TokenVerifier
+from tests.gateway.test_sessions import refusal
 from tests.helpers.gateway import (
-    MESSAGE,
     REPLY_KEY,
     Client,
-    Failed,
     ask_node,
-    check_signature,
-    feed,
     give_key,
     granted,
-    sends,
     shares_of,
+    until,
 )
 from tests.helpers.key_records import said_to_be_signed
 
@@ -46,14 +41,6 @@ def answer(link, verb, user_id, body, key_id=None):
     except Refused as refused:
         return refused.status, str(refused)
     return 200, ""
-
-
-async def refusal(work):
-    """The same of the gateway's, over HTTP or not."""
-    with pytest.raises((Failed, Refused)) as refused:
-        await work
-    error = refused.value
-    return error.status, error.error if isinstance(error, Failed) else str(error)
 
 
 def asked(gateway):
@@ -351,45 +338,6 @@ async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, c
     await mallory.recover("secp256k1")
 
 
-async def with_key_token(gateway, client, share):
-    """The caller of a request with a key token."""
-    token = gateway.issuer.key(await client.user_id(), "alice", share.record.epoch.hex(), 60)
-    return Asking(TokenVerifier(gateway.issuer.jwks(), "gateway").verify(token))
-
-
-async def test_a_token_for_one_key_does_not_reach_another_keys_session(gateway, client):
-    key, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
-    party, request = client.begin_sign(other)
-    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-    body = wire.Exchange(party.session_id, sends(outputs))
-    verbs = asked(gateway)
-    wrong = await with_key_token(gateway, client, key)
-    exchange = gateway.gateway.handle("exchange", wrong, body.to_bytes())
-    assert await refusal(exchange) == NO_SESSION
-    assert verbs == []
-    right = await with_key_token(gateway, client, other)
-    mail = await gateway.gateway.handle("exchange", right, body.to_bytes())
-    feed(party, wire.Mail.from_bytes(mail).messages)
-    check_signature(other, MESSAGE, party.outcome.result)
-
-
-async def test_a_token_for_one_key_neither_makes_nor_replaces_keys_nor_uses_another(
-    gateway, client
-):
-    asking = await with_key_token(gateway, client, await give_key(gateway, client, "ed25519"))
-    other = await give_key(gateway, client, "secp256k1")
-    epoch = other.record.epoch
-    verbs = asked(gateway)
-    for verb, body in [
-        ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
-        ("recover", wire.Recover(os.urandom(32), "ed25519")),
-        ("open", wire.OpenVault(epoch, bytes(32), dict.fromkeys(MPC_NODES, b""), {})),
-        ("sign", client.begin_sign(other)[1]),
-    ]:
-        assert await refusal(gateway.gateway.handle(verb, asking, body.to_bytes())) == NO_KEY
-    assert verbs == []
-
-
 # ---------------------------------------------------------------------- what has changed meanwhile
 
 
@@ -422,8 +370,7 @@ async def test_who_has_waited_for_a_session_that_is_off_finds_none(
     first = asyncio.create_task(client.ask("exchange", bodies["exchange"]))
     await entered.wait()
     second = asyncio.create_task(client.ask(verb, bodies[verb]))
-    while not lock._waiters:
-        await asyncio.sleep(0)
+    await until(lambda: lock._waiters)
     leave.set()
     assert (await refusal(first))[0] == 503
     failing = False

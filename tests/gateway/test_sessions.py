@@ -17,6 +17,7 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
 from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused
 from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (
     CURVES,
@@ -30,6 +31,7 @@ from tests.helpers.gateway import (
     sends,
     set_down,
     shares_of,
+    until,
 )
 from tests.helpers.key_records import said_to_be_signed
 
@@ -38,6 +40,11 @@ SIGNING = "a signing session for this key is in progress"
 RECOVERING = "a recovery for this key is in progress"
 GENERATING = "a generation for this key is in progress"
 GONE = "no such session, or it has expired"
+
+
+def signing_line(gateway, share):
+    """Requests that wait for a turn with the operator."""
+    return gateway.gateway.sessions._signing._lines.get(((2,), share.record.epoch.hex()), ())
 
 
 def nothing_open(gateway):
@@ -69,9 +76,11 @@ async def finished(client, share, party, messages):
 
 
 async def refusal(work):
-    with pytest.raises(Failed) as failed:
+    """Status and text that the gateway refuses a request with, over HTTP or not."""
+    with pytest.raises((Failed, Refused)) as refused:
         await work
-    return failed.value.status, failed.value.error
+    error = refused.value
+    return error.status, error.error if isinstance(error, Failed) else str(error)
 
 
 # ---------------------------------------------------------------------- one at a time
@@ -93,8 +102,7 @@ async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, c
     share = await give_key(gateway, client, "secp256k1")
     party, messages = await begun(client, share)
     second = asyncio.create_task(client.sign(share))
-    while not gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]:
-        await asyncio.sleep(0)
+    await until(lambda: signing_line(gateway, share))
     assert await refusal(client.sign(share)) == (409, SIGNING)
     assert not second.done()
     await finished(client, share, party, messages)
@@ -114,8 +122,7 @@ async def test_who_waits_and_leaves_takes_no_turn(gateway, client):
     share = await give_key(gateway, client, "secp256k1")
     party, messages = await begun(client, share)
     waiting = [asyncio.create_task(client.sign(share)) for _ in range(2)]
-    while len(gateway.gateway.sessions._signing._lines[(2,), share.record.epoch.hex()]) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(signing_line(gateway, share)) == 2)
     waiting[0].cancel()
     await finished(client, share, party, messages)
     await waiting[1]
@@ -136,19 +143,6 @@ async def test_who_waits_gets_the_turn_of_a_client_that_is_lost(gateway, client)
     share = await give_key(gateway, client, "secp256k1")
     await begun(client, share)
     await client.sign(share)  # without anybody else's request to wake the gateway up
-
-
-async def test_many_users_at_once(gateway):
-    users = [Client.of(gateway, f"user {n}") for n in range(6)]
-    shares = await asyncio.gather(*(user.generate("ed25519") for user in users))
-    both = [
-        user.sign(share, signer=signer)
-        for user, share in zip(users, shares, strict=True)
-        for signer in MPC_NODES
-    ]
-    await asyncio.gather(*both)
-    await asyncio.gather(*(user.recover("ed25519") for user in users))
-    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- lost clients
@@ -201,8 +195,7 @@ async def test_who_is_being_served_is_not_silent(clock, gateway, client):
     share = await give_key(gateway, client, "ed25519")
     gateway.network.change(faults=[delay(200)])
     signing = asyncio.create_task(client.sign(share))
-    while not gateway.gateway.sessions._sessions:
-        await asyncio.sleep(0)
+    await until(lambda: gateway.gateway.sessions._sessions)
     clock.now += 2 * LEASE_S  # far away, an MPC node computes
     assert await refusal(client.sign(share)) == (409, SIGNING)
     await signing
@@ -245,10 +238,8 @@ async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_tha
     requests = [client.begin_sign(share)[1] for _ in range(3)]
     await client.ask("sign", requests[0])
     first = asyncio.create_task(client.ask("sign", requests[1]))
-    while not gateway.gateway.sessions._signing._lines:
-        await asyncio.sleep(0)
-    while gateway.gateway.sessions._sessions:
-        await asyncio.sleep(0)
+    await until(lambda: signing_line(gateway, share))
+    await until(lambda: not gateway.gateway.sessions._sessions)
     assert gateway.gateway.sessions._signing._lines  # the turn is not free yet
     async with asyncio.timeout(8):
         await client.ask("sign", requests[2])
@@ -368,11 +359,11 @@ async def test_one_making_for_a_user_and_curve(gateway, client):
 
 
 async def test_of_parallel_generations_exactly_one_succeeds(gateway, client):
-    clients = [Client.of(gateway) for _ in range(50)]
+    clients = [Client.of(gateway) for _ in range(10)]
     made = await asyncio.gather(*(c.generate("ed25519") for c in clients), return_exceptions=True)
     (share,) = [m for m in made if not isinstance(m, BaseException)]
     losses = [(m.status, m.error) for m in made if isinstance(m, Failed)]
-    assert len(losses) == 49
+    assert len(losses) == 9
     assert set(losses) <= {(409, EXISTS), (409, GENERATING)}
     await client.check_works(share)
     assert all(len(rows) == 1 for rows in shares_of(gateway).values())
@@ -595,9 +586,7 @@ async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, 
     with pytest.raises(asyncio.CancelledError):
         await signing
     monkeypatch.undo()
-    async with asyncio.timeout(10):
-        while not nothing_open(gateway):
-            await asyncio.sleep(0.01)
+    await until(lambda: nothing_open(gateway))
     await client.check_works(share)
     assert nothing_open(gateway)
 
@@ -640,9 +629,3 @@ async def test_a_token_that_expires_between_rounds_does_not_lock_the_key(
     assert (answer.status_code, answer.json()["code"]) == (401, 757)
     client.token = gateway.token("alice")
     await client.sign(share, b"m" * 32)
-
-
-async def test_concurrent_beginnings_are_bounded_too(gateway, client):
-    begin = [client.begin_generate("ed25519") for _ in range(40)]
-    await asyncio.gather(*begin, return_exceptions=True)
-    assert len(gateway.gateway.sessions._sessions) == 1

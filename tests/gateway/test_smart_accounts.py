@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -267,10 +266,18 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
         raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
 
     with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
-        client = service.gateway_user("alice")
+        client, accounts = service.gateway_user("alice"), service.gateway.smart_accounts
+        current, came = accounts._current, threading.Semaphore(0)
+
+        def noted() -> Any:  # says who waits for the service that is being made
+            found = current()
+            came.release()
+            return found
+
+        accounts._current = noted  # type: ignore[method-assign]
         asked = [pool.submit(ask, client, Endpoint.NONCE, address=RECIPIENT) for _ in range(4)]
         assert tried.acquire(timeout=30)
-        time.sleep(0.3)  # for the others to come
+        assert all(came.acquire(timeout=30) for _ in asked)
         failing.set()
         answers = [answer.result() for answer in asked]
         assert {answer.status_code for answer in answers} == {504}

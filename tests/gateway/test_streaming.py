@@ -30,6 +30,7 @@ from tests.helpers.gateway import (
     give_key,
     open_with,
     sends,
+    until,
 )
 from tests.node.harness import PLACES, running
 
@@ -411,9 +412,8 @@ def test_over_sockets_the_bytes_stream_too():
             if leaves:
                 with pytest.raises(InvalidEncoding):
                     await request
-                await asyncio.sleep(0.05)
                 (session,) = gateway.gateway.sessions._sessions.values()
-                assert session.to_come == 1
+                await until(lambda session=session: session.to_come == 1)
                 await gateway.gateway.sessions.stop([session])
                 assert sum(bodies) < len(data)
                 bodies.clear()

@@ -24,7 +24,9 @@ from tests.helpers.gateway import (
     reopen,
     set_down,
     shares_of,
+    until,
 )
+from tests.helpers.processes import PATIENCE_S
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 CAUGHT = "the client caught party 2 cheating"
@@ -95,8 +97,12 @@ async def test_the_mpc_nodes_know_by_the_time_the_client_is_answered(monkeypatch
     monkeypatch.setattr(suspensions, "PROMPT_S", 30.0)
 
     share = await give_key(gateway, client, "secp256k1")
-    await client.ask("suspend", await client.suspension(share))
+    body = await client.suspension(share)
+    await client.ask("suspend", body)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    response = await client.post("exchange", wire.Exchange(body.occasion.session_id, ()))
+    assert response.status_code == 410
+    assert gateway.links[OPERATOR].node.sessions == 0, "open sessions end, too"
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
@@ -105,12 +111,9 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     body = await client.suspension(share)
     gateway.links[down].down = True
     await client.ask("suspend", body)
-    while at_the_nodes(gateway)[5 - down] is None:
-        await asyncio.sleep(0.01)
+    await until(lambda: at_the_nodes(gateway)[5 - down])
     assert at_the_nodes(gateway)[down] is None
-    while gateway.gateway.suspensions.undelivered > 1:  # it is to be written down, too
-        await asyncio.sleep(0.01)
-    assert gateway.gateway.suspensions.undelivered == 1
+    await until(lambda: gateway.gateway.suspensions.undelivered == 1)  # it is written down, too
     await refused(client, share)
     gateway.links[down].down = False
     await delivered(gateway)
@@ -371,7 +374,9 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
         asking = asyncio.create_task(client.ask("suspend", body))
         await asyncio.to_thread(begun.wait)
         set_down(gateway, False)
-        await asyncio.sleep(0.3)  # the other one would be lifted now
+        written = gateway.gateway.registry.notices
+        await until(lambda: all(notice.opened == 0 for notice in written()))
+        assert written(), "the other one is to be lifted, and waits for its turn to write"
         await refused(client, share)
         go_on.set()
         await asking
@@ -423,7 +428,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
 
 
 async def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatch, gateway, client):
-    monkeypatch.setattr(suspensions, "FULL_S", 0.2)
+    monkeypatch.setattr(suspensions, "FULL_S", 0.05)
 
     share = await give_key(gateway, client, "secp256k1")
     set_down(gateway, True)
@@ -431,8 +436,9 @@ async def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatc
         await client.post("suspend", body)
     set_down(gateway, False)
     await delivered(gateway)
-    await asyncio.sleep(0.3)
-    await client.check_works(share)
+    async with asyncio.timeout(PATIENCE_S):
+        while (await client.post("sign", client.begin_sign(share)[1])).status_code == 409:
+            await asyncio.sleep(0.01)
 
 
 async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):

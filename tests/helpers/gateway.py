@@ -43,6 +43,7 @@ from mpcsim.service.data_folder import read_link
 from mpcsim.sim.simulated_network import SimulatedNetwork
 from mpcsim.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
+from tests.helpers.processes import PATIENCE_S
 from tests.helpers.sessions import child_key
 
 T = TypeVar("T")
@@ -542,10 +543,16 @@ def set_down(gateway: OpenGateway, down: bool) -> None:
         link.down = down
 
 
+async def until(is_met: Callable[[], Any]) -> None:
+    """Let other tasks and threads go on until a condition is met."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_met():
+            await asyncio.sleep(0.001)
+
+
 async def delivered(gateway: OpenGateway) -> None:
     """Wait until every MPC node has said what it makes of each suspension."""
-    while gateway.gateway.suspensions._untold:
-        await asyncio.sleep(0.01)
+    await until(lambda: not gateway.gateway.suspensions._untold)
 
 
 def check_signature(share: KeyShare, message: bytes, signature: Any, path: bip32.Path = ()) -> None:
