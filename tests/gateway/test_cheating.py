@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -24,6 +25,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
+from tests.helpers.tiers import fast_few
 
 
 def flip(data):
@@ -51,19 +53,17 @@ async def suspended(gateway, client, share, party, why):
     assert "this key is suspended at the " in response.json()["error"]
 
 
-@pytest.mark.parametrize(
-    ("curve", "tamper", "why", "discards"),
-    [
-        ("secp256k1", bad_offer, "OT-extension correlation check fails", True),
-        ("secp256k1", bad_gamma, NONCE, False),
-        ("secp256k1", malformed_ecdsa, "message does not decode", False),
-        ("ed25519", malformed_frost, "message does not decode", False),
-    ],
-)
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_cheat_is_remembered_until_the_key_is_recovered(
-    tmp_path, curve, tamper, why, discards, party
-):
+CHEATS = [
+    ("secp256k1", bad_offer, "OT-extension correlation check fails", True),
+    ("secp256k1", bad_gamma, NONCE, False),
+    ("secp256k1", malformed_ecdsa, "message does not decode", False),
+    ("ed25519", malformed_frost, "message does not decode", False),
+]
+
+
+@pytest.mark.parametrize(("cheat", "party"), fast_few(product(CHEATS, MPC_NODES), 4))
+async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat, party):
+    curve, tamper, why, discards = cheat
     why += " (by the client)"
     with closing(reopen(tmp_path)) as gateway:
         client = Client.of(gateway)

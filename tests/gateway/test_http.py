@@ -262,30 +262,21 @@ async def test_without_a_token_nothing_is_to_be_had(wall_clock, gateway, client)
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/", 404),
-        ("GET", "/nowhere", 404),
-        ("GET", "/wallet/v1", 404),
-        ("GET", "/wallet/v1/keys/", 404),
-        ("POST", SIGN_UP + "/", 404),
-        ("GET", "/core/evm/v2/erc4337", 404),
-        ("GET", "/core/evm/v2/erc4337/", 404),
-        ("POST", "/mpc/v1/nowhere", 404),
-        ("POST", "/mpc/v1/sign/more", 404),
-        ("POST", "/wallet/v1/keys", 405),
-        ("DELETE", "/wallet/v1/keys", 405),
-        ("GET", "/mpc/v1/sign", 405),
-        ("POST", "/mpc/v1/nodes", 404),
-        ("GET", SIGN_UP, 405),
-        ("GET", LOGIN, 405),
-    ],
-)
-async def test_errors_of_the_framework_are_json(method, path, status, client):
-    response = await client.request(method, path)
-    assert response.status_code == status
-    assert list(response.json()) == ["error"]
+FRAMEWORK = f"""
+404 GET / /nowhere /wallet/v1 /wallet/v1/keys/ /core/evm/v2/erc4337 /core/evm/v2/erc4337/
+404 POST {SIGN_UP}/ /mpc/v1/nowhere /mpc/v1/sign/more /mpc/v1/nodes
+405 POST /wallet/v1/keys
+405 DELETE /wallet/v1/keys
+405 GET /mpc/v1/sign {SIGN_UP} {LOGIN}
+"""
+
+
+@pytest.mark.parametrize("line", FRAMEWORK.strip().splitlines())
+async def test_errors_of_the_framework_are_json(line, client):
+    status, method, *paths = line.split()
+    for path in paths:
+        response = await client.request(method, path)
+        assert (response.status_code, list(response.json())) == (int(status), ["error"]), path
 
 
 @pytest.mark.parametrize(

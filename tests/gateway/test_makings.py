@@ -17,7 +17,7 @@ from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
 from mpcsim.sim.network.topology import Network
 from node.local import LocalService
 from tests.gateway.test_sessions import nothing_open, refusal
-from tests.helpers.gateway import Client, Failed, open_with, reopen, until
+from tests.helpers.gateway import Client, Failed, give_key, open_with, reopen, until
 from tests.helpers.tiers import examples
 from tests.node.wallets import CHEAP
 
@@ -165,17 +165,16 @@ async def test_without_a_limit_nobody_waits(gateway):
 
 @pytest.mark.options(making_limit=1)
 async def test_signing_waits_for_none_of_it(gateway, client):
-    share = await client.generate("ed25519")
-    other = await client.generate("secp256k1")
-    begun = await client.begin_recover("ed25519")
-    late = asyncio.create_task(client.recover("secp256k1"))
+    share, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
+    begun, bob = await client.begin_recover("ed25519"), Client.of(gateway, "bob")
+    late = asyncio.create_task(bob.generate("ed25519"))
     await until(lambda: waiting(gateway) == 1)
     for key in (share, other, share):
         await client.sign(key)
     assert not late.done()
     assert under_way(gateway) == 1
     await client.activate(*begun)
-    await client.check_works(await late)
+    await bob.check_works(await late)
     assert nothing_open(gateway)
 
 

@@ -109,7 +109,7 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
     await client.activate(session_id, new)
     assert new.public_key == share.public_key
     await client.check_works(new)
-    await bob.check_works(await bob.recover("secp256k1"))
+    await bob.check_works(await bob.generate("ed25519"))
 
 
 async def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch, gateway, client):

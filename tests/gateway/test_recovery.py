@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.helpers.gateway import (
     sends,
     shares_of,
 )
+from tests.helpers.tiers import fast_few
 
 
 def run(work, **options):
@@ -137,9 +139,12 @@ async def by_restart(gateway, client, share):
     await gateway.gateway.activation.resolve_at_start()
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-@pytest.mark.parametrize("kind", ["generate", "recover"])
-@pytest.mark.parametrize("heal", [by_open, by_sign, by_recover, by_restart])
+@pytest.mark.parametrize(
+    ("heal", "kind", "party"),
+    fast_few(
+        product([by_open, by_sign, by_recover, by_restart], ["generate", "recover"], MPC_NODES), 6
+    ),
+)
 async def test_a_node_that_missed_the_activation_catches_up(
     monkeypatch, party, kind, heal, gateway, client
 ):

@@ -11,7 +11,7 @@ import pytest
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.sessions import LEASE_S
-from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
@@ -427,22 +427,21 @@ async def test_of_parallel_recoveries_exactly_one_succeeds(gateway, client):
 
 @pytest.mark.parametrize("down", MPC_NODES)
 async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, client):
-    name = {2: "operator", 3: "institution"}[down]
-
     share = await give_key(gateway, client, "secp256k1")
+    await give_key(gateway, client, "ed25519")
     party, messages = await begun(client, share, down)
     gateway.links[down].down = True
     response = await client.post("exchange", wire.Exchange(party.session_id, messages))
     assert response.status_code == 503
-    assert response.json() == {"error": f"the {name}'s MPC node cannot be reached", "party": down}
-    for refused in (
-        client.sign(share, signer=down),
-        client.generate("ed25519"),
-        client.recover("secp256k1"),
-    ):
+    error = f"the {ROLES[down]}'s MPC node cannot be reached"
+    assert response.json() == {"error": error, "party": down}
+    making = (client.recover("ed25519"), Client.of(gateway, "bob").generate("ed25519"))
+    for refused in (client.sign(share, signer=down), *making):
         assert (await refusal(refused))[0] == 503
     gateway.links[down].down = False
-    await client.recover("secp256k1")
+    assert gateway.links[down].node.sessions == 1, "it could not be told"
+    await client.sign(share, signer=down)
+    await client.recover("ed25519")
     assert nothing_open(gateway)
 
 
@@ -453,18 +452,6 @@ async def test_a_recovery_neither_node_could_be_told_about_is_in_nobodys_way(gat
     assert (await refusal(client.activate(session_id, made)))[0] == 503
     set_down(gateway, False)
     assert (await client.recover("ed25519")).public_key == share.public_key
-    assert nothing_open(gateway)
-
-
-@pytest.mark.parametrize("down", MPC_NODES)
-async def test_a_session_the_node_could_not_be_told_about_is_in_nobodys_way(down, gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share, down)
-    gateway.links[down].down = True
-    assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-    gateway.links[down].down = False
-    assert gateway.links[down].node._sessions
-    await client.sign(share, signer=down)
     assert nothing_open(gateway)
 
 

@@ -27,6 +27,7 @@ from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 from tests.helpers.anvil import ANVIL_KEY, anvil
 from tests.helpers.documented import Documented
+from tests.helpers.tiers import fast_few
 
 CURVE = "secp256k1"
 RECIPIENT = "0x000000000000000000000000000000000000bEEF"
@@ -149,7 +150,7 @@ def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
     return dict(flow_client.run(flow, owner.sign))
 
 
-@pytest.mark.parametrize("first", [e for e in Endpoint if e is not Endpoint.EXECUTE])
+@pytest.mark.parametrize("first", fast_few((e for e in Endpoint if e is not Endpoint.EXECUTE), 3))
 def test_a_chain_that_lost_its_contracts_gets_them_again(first):
     with anvil() as url, on_node(url) as client:
         flow_client, owner = SmartAccountClient(HttpTransport(client)), Payer()
