@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.gateway.sessions import LEASE_S
-from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
 from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore
 from tests.gateway.test_sessions import begun, refusal, signing_line
@@ -94,10 +94,11 @@ async def test_a_client_who_does_not_come_back_gives_up_the_turn_as_ever(clock, 
 
 # ---------------------------------------------------------------------- what is no answer
 
-GARBAGE = (b"", b"?", bytes(200))
+GARBAGE = (b"?", bytes(200))
+both = pytest.mark.parametrize("party", MPC_NODES)
 
 
-async def asked(gateway, client, verb):
+async def asked(gateway, client, verb, party):
     """Have the gateway ask both MPC nodes for something; it is refused."""
     share = await give_key(gateway, client, "ed25519")
     halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
@@ -112,25 +113,26 @@ async def asked(gateway, client, verb):
             case "generate" | "standing":
                 await Client.of(gateway, "bob").generate("ed25519")
             case _:
-                await client.sign(signing)
+                await client.sign(signing, signer=party)
 
     await client.meet()
     return work
 
 
+@both
 @pytest.mark.parametrize("garbage", GARBAGE, ids=len)
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
 async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
-    verb, garbage, caplog, gateway, client
+    verb, garbage, party, caplog, gateway, client
 ):
-    asking = await asked(gateway, client, verb)
-    lie(gateway, OPERATOR, verb, lambda reply: garbage)
+    asking = await asked(gateway, client, verb, party)
+    lie(gateway, party, verb, lambda reply: garbage)
     with pytest.raises(Failed) as failed:
         await asking()
     assert failed.value.status == 502
     assert failed.value.response.json() == {
-        "error": "the operator's MPC node answers something else than it was asked",
-        "party": OPERATOR,
+        "error": f"the {ROLES[party]}'s MPC node answers something else than it was asked",
+        "party": party,
     }
     be_honest(gateway)
     if verb != "standing":
@@ -138,9 +140,14 @@ async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
 
 
 def forged(**header):
+    """Messages with another header; the sender is their receiver unless another one is given."""
+
     def change(reply):
         answer = wire.Answer.from_bytes(reply)
-        mail = [replace(envelope, **header).encode() for envelope in envelopes(answer.messages)]
+        mail = [
+            replace(envelope, **(header or {"receiver": envelope.sender})).encode()
+            for envelope in envelopes(answer.messages)
+        ]
         return replace(answer, messages=tuple(mail)).to_bytes()
 
     return change
@@ -155,24 +162,25 @@ def no_envelope(reply):
     return replace(wire.Answer.from_bytes(reply), messages=(b"?",)).to_bytes()
 
 
+@both
 @pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
 @pytest.mark.parametrize(
     "change",
     [
         forged(session_id=bytes(32)),
         forged(sender=CLIENT),
-        forged(receiver=OPERATOR),
+        forged(),
         forged(receiver=7),
         no_envelope,
         flooding,
     ],
 )
-async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, gateway, client):
-    asking = await asked(gateway, client, verb)
-    lie(gateway, OPERATOR, verb, change)
+async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, party, gateway, client):
+    asking = await asked(gateway, client, verb, party)
+    lie(gateway, party, verb, change)
     assert await refusal(asking()) == (
         502,
-        "the operator's MPC node answers something else than it was asked",
+        f"the {ROLES[party]}'s MPC node answers something else than it was asked",
     )
     be_honest(gateway)
     await asking()

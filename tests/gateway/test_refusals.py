@@ -9,7 +9,7 @@ import pytest
 
 from mpcsim.gateway.links import Link, Times
 from mpcsim.gateway.registry import KeyChanged
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, unreachable
@@ -56,16 +56,20 @@ def asked(gateway):
     return verbs
 
 
-def held(gateway):
-    """State and suspension of the shares in the operator's store."""
-    return [(state, suspended) for _, _, _, state, suspended in shares_of(gateway)[OPERATOR]]
+def held(gateway, party):
+    """State and suspension of the shares in an MPC node's store."""
+    return [(state, suspended) for _, _, _, state, suspended in shares_of(gateway)[party]]
+
+
+both = pytest.mark.parametrize("party", MPC_NODES)
 
 
 # ---------------------------------------------------------------------- an MPC node begins nothing
 
 
-async def test_the_node_makes_keys_on_known_curves_one_each(gateway, client):
-    link, alice = gateway.links[OPERATOR], await client.user_id()
+@both
+async def test_the_node_makes_keys_on_known_curves_one_each(party, gateway, client):
+    link, alice = gateway.links[party], await client.user_id()
     await give_key(gateway, client, "ed25519")
     for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
         body = wire.Generate(os.urandom(32), curve, ())
@@ -73,8 +77,9 @@ async def test_the_node_makes_keys_on_known_curves_one_each(gateway, client):
     assert not link.node._sessions
 
 
-async def test_the_node_recovers_no_key_that_the_user_does_not_have(gateway, client):
-    link, alice = gateway.links[OPERATOR], await client.user_id()
+@both
+async def test_the_node_recovers_no_key_that_the_user_does_not_have(party, gateway, client):
+    link, alice = gateway.links[party], await client.user_id()
     mallory = await Client.of(gateway, "mallory").user_id()
     share = await give_key(gateway, client, "ed25519")
     for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
@@ -83,8 +88,9 @@ async def test_the_node_recovers_no_key_that_the_user_does_not_have(gateway, cli
     assert not link.node._sessions
 
 
-async def test_the_node_does_not_give_a_session_away_nor_let_others_in(gateway, client):
-    link, alice = gateway.links[OPERATOR], await client.user_id()
+@both
+async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, gateway, client):
+    link, alice = gateway.links[party], await client.user_id()
     mallory = await Client.of(gateway, "mallory").user_id()
     session_id, made = await client.begin_generate("ed25519")
     body = wire.Generate(session_id, "ed25519", ())
@@ -98,35 +104,37 @@ async def test_the_node_does_not_give_a_session_away_nor_let_others_in(gateway, 
             ("vote", wire.Activate(named, made.record.epoch)),
         ]:
             assert answer(link, verb, user_id, body) == expected
-    assert held(gateway) == [("prepared", None)]
+    assert held(gateway, party) == [("prepared", None)]
     await client.activate(session_id, made)
     await client.check_works(made)
 
 
+@both
 async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user(
-    gateway, client
+    party, gateway, client
 ):
-    link, alice = gateway.links[OPERATOR], await client.user_id()
+    link, alice = gateway.links[party], await client.user_id()
     mallory = await Client.of(gateway, "mallory").user_id()
     share = await give_key(gateway, client, "ed25519")
-    request = client.begin_sign(share)[1]
+    request = client.begin_sign(share, signer=party)[1]
     for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
         for verb, body in [
             ("sign", replace(request, key_id=key_id)),
             ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
         ]:
             assert answer(link, verb, user_id, body) == NO_KEY, verb
-    assert held(gateway) == [("active", None)]
+    assert held(gateway, party) == [("active", None)]
     await client.check_works(share)
 
 
 # ---------------------------------------------------------------------- an MPC node and its vote
 
 
-async def test_the_node_votes_when_it_is_done_and_no_earlier(gateway, client):
+@both
+async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, client):
     """It holds its new share before it knows that the others hold theirs."""
     await give_key(gateway, client, "ed25519")
-    link, early, alice = gateway.links[OPERATOR], [], await client.user_id()
+    link, early, alice = gateway.links[party], [], await client.user_id()
     node, original = link.node, link.node.handle
 
     def handle(verb, grant, body):
@@ -143,15 +151,18 @@ async def test_the_node_votes_when_it_is_done_and_no_earlier(gateway, client):
 
     node.handle = handle
     session_id, made = await client.begin_recover("ed25519")
-    assert set(early) == {(409, "the operator is not done")}
-    assert sorted(held(gateway)) == [("active", None), ("prepared", None)]
+    assert set(early) == {(409, f"the {ROLES[party]} is not done")}
+    assert sorted(held(gateway, party)) == [("active", None), ("prepared", None)]
     await client.activate(session_id, made)
     await client.check_works(made)
 
 
-async def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch, gateway, client):
+@both
+async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
+    party, monkeypatch, gateway, client
+):
     """The session is called off after the node has looked for it."""
-    link, alice = gateway.links[OPERATOR], await client.user_id()
+    link, alice = gateway.links[party], await client.user_id()
     session_id, made = await client.begin_generate("ed25519")
     node = link.node
     original = node._session
@@ -164,7 +175,7 @@ async def test_the_node_does_not_vote_for_a_share_it_has_dropped(monkeypatch, ga
     monkeypatch.setattr(node, "_session", find)
     body = wire.Activate(session_id, made.record.epoch)
     assert answer(link, "vote", alice, body) == NO_SESSION
-    assert held(gateway) == []
+    assert held(gateway, party) == []
 
 
 async def test_a_generation_on_the_side_does_not_replace_a_key_in_force(gateway, client):
@@ -185,11 +196,12 @@ async def test_a_generation_on_the_side_does_not_replace_a_key_in_force(gateway,
     await client.check_works(old)
 
 
+@both
 @pytest.mark.parametrize("change", ["key_id = 'another'", "state = 'prepared'"])
 async def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(
-    change, gateway, client
+    party, change, gateway, client
 ):
-    link, alice = gateway.links[OPERATOR], await client.user_id()
+    link, alice = gateway.links[party], await client.user_id()
     await give_key(gateway, client, "ed25519")
     session_id, made = await client.begin_recover("ed25519")
     vote = wire.Activate(session_id, made.record.epoch)
@@ -200,7 +212,7 @@ async def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(
     with link.node._store._database.transaction() as cursor:
         cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
     before = shares_of(gateway)
-    refused = 409, "the operator refuses: the share that it replaces is not the active one"
+    refused = 409, f"the {ROLES[party]} refuses: the share that it replaces is not the active one"
     assert answer(link, "activate", alice, votes[0].with_vote(votes[1])) == refused
     assert shares_of(gateway) == before
 
