@@ -31,16 +31,6 @@ from tests.helpers.gateway import (
 from tests.helpers.tiers import fast_few
 
 
-def run(work, **options):
-    """Run ``work(gateway, client)`` with a gateway in memory."""
-
-    async def whole():
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
-
-
 def nodes_share(gateway, party, key_id):
     """A copy of the share in an MPC node's store."""
     share = KeyShare.from_bytes(gateway.links[party].node._store.find(key_id).share)
@@ -180,111 +170,88 @@ def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, mon
 # ---------------------------------------------------------------------- broken off
 
 
-def requests_of(kind, curve):
-    """How many requests to the gateway, and to the MPC nodes, an undisturbed run makes."""
-    counts = []
-
-    async def work(gateway, client):
-        if kind == "recover":
-            await give_key(gateway, client, curve)
-        client.requests.clear()
-        before = counting(gateway)
-        await getattr(client, kind)(curve)
-        counts.extend((len(client.requests), sum(before)))
-
-    def counting(gateway):
-        calls = []
-        for link in gateway.links.values():
-            original = link.node.handle
-
-            def handle(*arguments, original=original):
-                calls.append(1)
-                return original(*arguments)
-
-            link.node.handle = handle
-        return calls
-
-    run(work)
-    return counts
-
-
 class Lost(Exception):
     """The client is gone."""
 
 
+async def begun(kind, gateway, client):
+    """The user's key, if it is to be recovered."""
+    return await give_key(gateway, client, "ed25519") if kind == "recover" else None
+
+
 @pytest.mark.parametrize("kind", ["generate", "recover"])
 @pytest.mark.parametrize("answered", [False, True])
-def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered):
+async def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, answered):
     """Before its n-th request is sent, or before the answer to it has arrived."""
-    requests, _ = requests_of(kind, "ed25519")
-    assert requests >= 3
+    verbs = []
+    while "activate" not in verbs:
+        with closing(open_with(clock=(clock := Clock()))) as gateway:
+            client = Client.of(gateway)
+            old = await begun(kind, gateway, client)
+            original, left = client.post, len(verbs)
 
-    async def work(gateway, client, at):
-        old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
-        original, count = client.post, 0
+            async def post(verb, body, original=original):
+                nonlocal left
+                if left == 0:
+                    verbs.append(verb)
+                    if answered:
+                        await original(verb, body)
+                    raise Lost
+                left -= 1
+                return await original(verb, body)
 
-        async def post(verb, body):
-            nonlocal count
-            count += 1
-            if count == at and not answered:
-                raise Lost
-            response = await original(verb, body)
-            if count == at:
-                raise Lost
-            return response
-
-        client.post = post
-        with pytest.raises(Lost):
-            await getattr(client, kind)("ed25519")
-        client.post = original
-        activated = answered and at == requests
-        if old and not activated:
-            await client.check_works(old)
-        if old is None:
-            assert bool(await client.key_ids()) == activated
-        gateway.gateway.sessions._clock.now += 100  # a recovery of a lost client expires
-        await client.check_consistent("ed25519", old and old.public_key.encode())
-
-    for at in range(1, requests + 1):
-        run(lambda gateway, client, at=at: work(gateway, client, at), clock=Clock())
+            client.post = post
+            with pytest.raises(Lost):
+                await getattr(client, kind)("ed25519")
+            client.post = original
+            activated = answered and verbs[-1] == "activate"
+            if old and not activated:
+                await client.check_works(old)
+            if old is None:
+                assert bool(await client.key_ids()) == activated
+            clock.now += 100  # a recovery of a lost client expires
+            await client.check_consistent("ed25519", old and old.public_key.encode())
+    assert len(verbs) >= 3
 
 
 @pytest.mark.parametrize("kind", ["generate", "recover"])
 @pytest.mark.parametrize("how", ["request lost", "reply lost", "node restarted", "disk full"])
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
-def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(monkeypatch, kind, how, every):
+async def test_an_mpc_node_lost_at_any_request_leaves_the_old_key_or_none(
+    monkeypatch, kind, how, every
+):
     """At the n-th request to an MPC node; afterwards everything works again at once."""
-    _, calls = requests_of(kind, "ed25519")
-    assert calls >= 14
+    original, at, reached = MpcNode.handle, 1, True
 
-    async def work(gateway, client, at):
-        old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
-        original, count = MpcNode.handle, 0
+    def handle(node, verb, grant, body):
+        nonlocal left, reached
+        left -= 1
+        if left != 0:
+            return original(node, verb, grant, body)
+        reached = True
+        if how == "request lost":
+            raise TimeoutError
+        if how == "node restarted":
+            node.restart()
+        if how == "disk full":
+            raise OSError("no space left on device")
+        reply = original(node, verb, grant, body)
+        if how == "reply lost":
+            raise TimeoutError
+        return reply
 
-        def handle(node, verb, grant, body):
-            nonlocal count
-            count += 1
-            if count == at and how == "request lost":
-                raise TimeoutError
-            if count == at and how == "node restarted":
-                node.restart()
-            if count == at and how == "disk full":
-                raise OSError("no space left on device")
-            reply = original(node, verb, grant, body)
-            if count == at and how == "reply lost":
-                raise TimeoutError
-            return reply
-
-        monkeypatch.setattr(MpcNode, "handle", handle)
-        with suppress(Failed, Stuck):
-            await getattr(client, kind)("ed25519")
-        assert set(client.statuses) <= {200, 204, 404, 409, 410, 500, 504}
-        monkeypatch.undo()
-        assert count >= at
-        await client.check_consistent("ed25519", old and old.public_key.encode())
-
-    for at in range(1, calls + 1, every):
-        run(lambda gateway, client, at=at: work(gateway, client, at))
+    while reached:
+        with closing(open_with()) as gateway:
+            client = Client.of(gateway)
+            old = await begun(kind, gateway, client)
+            left, reached = at, False
+            with monkeypatch.context() as patch, suppress(Failed, Stuck):
+                patch.setattr(MpcNode, "handle", handle)
+                await getattr(client, kind)("ed25519")
+            assert set(client.statuses) <= {200, 204, 404, 409, 410, 500, 504}
+            await client.check_consistent("ed25519", old and old.public_key.encode())
+        at += every
+    assert at >= 14
 
 
 async def test_both_votes_must_be_for_one_record(gateway, client):
