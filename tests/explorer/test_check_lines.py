@@ -98,6 +98,7 @@ class Watcher:
             self._fresh = True
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_every_check_has_a_line_and_every_line_a_check(name, monkeypatch):
     watched = session(name)

@@ -62,6 +62,7 @@ def test_private_values_show_only_on_request(session):
         assert [f.value for f in shown] == [f.value for f in public]
 
 
+@pytest.mark.few(4)
 def test_every_operation_alters_its_field_and_nothing_else(session):
     for _, opened in flows(session):
         found = list(all_fields(taken_apart(opened)))
@@ -75,6 +76,7 @@ def test_every_operation_alters_its_field_and_nothing_else(session):
                 assert sum(not s for s in same) <= field.size or len(changed) != len(opened.payload)
 
 
+@pytest.mark.few(4)
 def test_altered_values_still_decode_where_they_promise_to(session):
     promised = {fields.PLUS_ONE, fields.NEGATE, fields.ZERO, fields.PLUS_G, fields.DROP_LAST}
     promised |= {fields.LEAVE_OUT, fields.FIRST_PLUS_ONE}

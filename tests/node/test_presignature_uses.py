@@ -164,7 +164,7 @@ class Uses(RuleBasedStateMachine):
         assert all(times == 1 for times in self.released.values()), self.released
 
 
-FEW = settings(max_examples=8, stateful_step_count=12, deadline=None)
+FEW = settings(max_examples=3, stateful_step_count=10, deadline=None)
 MANY = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 

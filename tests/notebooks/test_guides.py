@@ -162,6 +162,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             del sys.modules[name]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
 def test_a_guide_runs(
     path: Path,

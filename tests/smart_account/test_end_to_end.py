@@ -122,6 +122,7 @@ CODES = {
 the paymaster, or the prefund, sees first)."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sponsored", [False, True])
 def test_a_tampered_field_is_refused_by_the_contracts_themselves(on, owner, sponsored):
     """The service's own checks are bypassed: the operation goes straight into a bundle."""
@@ -167,6 +168,7 @@ def test_the_signature_over_the_bare_digest_is_not_enough(on, owner):
         on.client.run(flow, owner.sign)
 
 
+@pytest.mark.soak
 def test_both_chains_charge_the_same_gas(embedded, over_rpc, owner):
     """py-evm against another implementation: deployment, coin, token, sponsored and not."""
     used = []

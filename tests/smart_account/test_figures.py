@@ -62,6 +62,7 @@ def test_the_steps_so_far(embedded, owner):
     assert "execute calldata query: POST /calldata/execute" not in said
 
 
+@pytest.mark.soak
 def test_the_digest_byte_by_byte(embedded, owner):
     flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
     figure = figures.digest_anatomy(flow)

@@ -145,6 +145,7 @@ def other_value(name):
     return 12345
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", SIGNED)
 @pytest.mark.parametrize("sponsored", [False, True])
 def test_a_digest_over_other_data_than_the_gas_steps_is_refused(embedded, owner, name, sponsored):
@@ -161,6 +162,7 @@ def test_a_digest_over_other_data_than_the_gas_steps_is_refused(embedded, owner,
     assert str(refused.value).endswith("in the gas step")
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", SIGNED)
 @pytest.mark.parametrize("sponsored", [False, True])
 def test_sending_other_data_than_the_digests_is_refused(embedded, owner, name, sponsored):

@@ -123,6 +123,7 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
     assert 1 <= len(password) <= 256
 
 
+@pytest.mark.soak
 def test_everything_shrinks_to_the_ordinary_case():
     assert find(wallets.schedules(), lambda order: True) == Order((0,))
     assert find(wallets.thresholds(), lambda s: True) == (2, (1, 2))

@@ -98,6 +98,7 @@ def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
         ApiRun(target, waivers={"body_is_as_specified": OURS}).health()
 
 
+@pytest.mark.soak
 def test_the_search_goes_on_past_it() -> None:
     with OwnNode(faulty.PlainHealth) as target:
         given = Waivers({"health": OURS, "sign_with_bad_path": OURS}, STEPS)
