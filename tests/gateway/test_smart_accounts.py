@@ -150,6 +150,7 @@ def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
     return dict(flow_client.run(flow, owner.sign))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("first", fast_few((e for e in Endpoint if e is not Endpoint.EXECUTE), 3))
 def test_a_chain_that_lost_its_contracts_gets_them_again(first):
     with anvil() as url, on_node(url) as client:
@@ -243,6 +244,7 @@ class Door:
         self._node.close()
 
 
+@pytest.mark.soak
 def test_queries_do_not_wait_for_each_other():
     with anvil() as node, Door(node) as door, on_node(door.url) as client:
         assert ask(client, Endpoint.NONCE, address=RECIPIENT).status_code == 200

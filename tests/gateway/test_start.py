@@ -105,6 +105,7 @@ OTHERWISE = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 @pytest.mark.parametrize("state", [ACTIVE, VOTED, "some other"])
 @pytest.mark.parametrize("lie", OTHERWISE.values(), ids=OTHERWISE)

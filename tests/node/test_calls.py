@@ -61,6 +61,7 @@ def durations(signing: Signing) -> list[float]:
         return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [*OPTIONS, *(pytest.param(each, marks=pytest.mark.soak) for each in MORE_OPTIONS)],

@@ -562,6 +562,7 @@ def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late: bool) -> None
     anew(test)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("meanwhile", [True, False])
 def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool) -> None:
     async def test(house: House) -> None:

@@ -331,6 +331,7 @@ def test_a_restart_between_opening_and_signing(curve: str, signer: str | None) -
     run(test, early=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("verb", "early"), [("open", False), ("sign", False), ("sign", True)])
 def test_a_node_that_is_started_anew_again_and_again(verb: str, early: bool) -> None:
     """Whoever asks is told, after one more try."""

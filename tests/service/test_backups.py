@@ -426,6 +426,7 @@ def killed_at(n, work):
         os._exit(status)
 
 
+@pytest.mark.soak
 def test_a_crash_at_any_point_leaves_the_old_or_the_new_whole(made, data):
     """And the next attempt puts it back."""
     there, outcomes = data.with_name("crashed"), []

@@ -164,6 +164,7 @@ def test_a_folder_of_another_deployment_is_refused(tmp_path, role):
         reopen(data)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("at", LINKS)
 @pytest.mark.parametrize("content", ["", "ab cd\n", "00" * 16, "00" * 16 + " " + "zz" * 32, "é"])
 def test_a_damaged_link_is_said_to_be_so(tmp_path, at, content):

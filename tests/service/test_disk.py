@@ -60,6 +60,7 @@ def read_only(database):
 TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, trouble):
@@ -89,6 +90,7 @@ def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, 
     assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_an_mpc_node_without_space_makes_no_key_and_goes_on_afterwards(tmp_path, caplog, name):
     async def work():
@@ -212,6 +214,7 @@ class FailingDisk:
         raise error
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("emptied", [True, False], ids=["log emptied", "in doubt"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
@@ -290,6 +293,7 @@ def _alter(store, statement):
         ),
     ],
 )
+@pytest.mark.few(3)
 def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, said):
     async def work():
         with closing(reopen(tmp_path)) as gateway:

@@ -81,6 +81,7 @@ def expected(name, moments, repaired):
     return said
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(PARTS, fast_few([*product(("old", "new"), repeat=3)], 4))
 def test_stores_of_two_moments(tmp_path, past, gateway, operator, institution):
     """As it is; then repaired, which helps whoever can be helped; then with the right files."""

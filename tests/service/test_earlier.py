@@ -67,6 +67,7 @@ async def check_works(house, strings, name):
     assert found.public_key == strings.public_key
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", ["sign", "recover", "keys", "wallet_info"])
 def test_keys_made_before_get_records_when_they_are_first_used(folder, first):
     async def work(house):
@@ -110,6 +111,7 @@ def test_their_strings_work_as_they_are_until_the_key_is_recovered(folder):
         use(folder, again)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("parties", [(OPERATOR,), (INSTITUTION,), MPC_NODES])
 def test_what_it_had_decided_and_the_mpc_nodes_had_not_heard_is_in_force(folder, parties):
     """They had voted, and the registry was written; then it was stopped."""

@@ -130,6 +130,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("moments", "lines", "able"),
     CASES,

@@ -114,6 +114,7 @@ def test_a_holder_must_have_a_site():
         assert gateway.network.model is before
 
 
+@pytest.mark.soak
 @with_gateway(link_timeout_s=2)
 async def test_a_message_that_is_delayed_for_longer_than_the_gateway_waits_is_a_timeout(
     gateway, client

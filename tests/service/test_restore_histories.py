@@ -419,6 +419,7 @@ def play(folder, seed):
     asyncio.run(whole())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(FEW))
 def test_a_few_histories(tmp_path, seed):
     play(tmp_path, seed)
