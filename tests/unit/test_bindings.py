@@ -1,0 +1,583 @@
+"""Inputs of every hash, MAC, context and signed statement: each one alone changes the output.
+
+One row for each use of a tag. Where an input enters several hashes, the row calls the single hash,
+though it is private: at a face, the others would hide that it is missing from one.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace as Stub
+from typing import Any
+
+import pytest
+
+from mpcsim.algebra.curves import curve
+from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.gateway.suspensions import Suspensions
+from mpcsim.hashing import Tag
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.kernels import DEFAULT
+from mpcsim.keyshare import CHECKSUM_BYTES, KeyShare, _stored
+from mpcsim.mpc_node.events import Event
+from mpcsim.mta import ot
+from mpcsim.mta.base import direction_sid
+from mpcsim.primitives import ot_all_but_one, ot_base, ot_extension, schnorr
+from mpcsim.primitives.commitment import commit, opens
+from mpcsim.primitives.zero_share import zero_share
+from mpcsim.protocol import Inbox, Party
+from mpcsim.protocol.channel import pair_secret, seal
+from mpcsim.protocol.echo import echo
+from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocol.party import round_rng
+from mpcsim.protocol.transcript import transcript_hash
+from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols.dkg.rounds import _digests, new_record
+from mpcsim.protocols.dkg.steps import chain_code
+from mpcsim.protocols.ecdsa import rounds as ecdsa_rounds
+from mpcsim.protocols.frost import rounds as frost_rounds
+from mpcsim.protocols.frost.messages import Commitments
+from mpcsim.protocols.frost.steps import early_hedge
+from mpcsim.protocols.presign import rounds as presign_rounds
+from mpcsim.protocols.presign.steps import nth
+from mpcsim.protocols.presigned.steps import request, shift
+from mpcsim.protocols.reshare.rounds import _confirmation
+from mpcsim.rng import Drbg, SeededRng
+from mpcsim.rpc import mail, notices
+from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
+from mpcsim.rpc.statements import (
+    Abort,
+    Attested,
+    Held,
+    KeyRecord,
+    LogHead,
+    SealKeyStatement,
+    Statement,
+    Suspended,
+    Testimony,
+    Vote,
+    shares_hash,
+)
+from mpcsim.rpc.wire import Occasion
+from mpcsim.runner import results, run
+from mpcsim.sample_keys import keys
+from mpcsim.vault import Argon2Cost, PresignatureHeader, SecretStore, halves, presignatures, sealing
+from mpcsim.vault.use import VaultUse, answer_tag
+from tests.helpers.sessions import dkg_session, session
+
+A, B = b"A" * 32, b"B" * 32
+P, Q, R = (SECP256K1.base(SECP256K1.scalar(n)) for n in (2, 3, 5))
+BYTES, ID = (A, B), (2, 3)
+KEY_ID = ("c1" * 32, "c2" * 32)
+PAIR = {OPERATOR: A, INSTITUTION: A}
+PAIRS = (PAIR, {**PAIR, INSTITUTION: B})
+XI = 128
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a tag: the function, and of each input a value and another one."""
+
+    tag: Tag
+    function: Callable[..., Any]
+    inputs: Mapping[str, tuple[Any, Any]]
+
+    def output(self, **changes: Any) -> Any:
+        return self.function(**{name: one for name, (one, _) in self.inputs.items()} | changes)
+
+
+def uses(tag: Tag, function: Callable[..., Any], **inputs: Any) -> Use:
+    return Use(tag, function, inputs)
+
+
+def of_fields(tag: Tag, value: Any, method: str, *without: str, **others: Any) -> Use:
+    """A method that takes nothing but the fields of a dataclass, all of them."""
+    assert {f.name for f in fields(value)} - set(without) == others.keys()
+    found = {name: (getattr(value, name), other) for name, other in others.items()}
+    return Use(tag, lambda **now: getattr(replace(value, **now), method)(), found)
+
+
+# --- hashes that stand within something ---------------------------------------------------------
+
+
+def received(before, kind, sender, payload):
+    party = Stub(_received=before, inbox=Inbox(payloads={kind: {sender: payload}}))
+    Party._absorb(party, Stub(needs=(kind,)))
+    return party._received
+
+
+def view_of(session_id=A, **more):
+    return Stub(session_id=session_id, step=lambda _: nullcontext(), **more)
+
+
+def echoed(session_id, kind, sender, message):
+    inbox = Inbox(payloads={kind: {sender: message}})
+    return list(echo(view_of(session_id, wire=None), inbox, kind).values())
+
+
+def transcript(session_id, group, sender, message):
+    view = view_of(session_id, wire=Stub(group=curve(group)))
+    return transcript_hash(view, Inbox(payloads={int: {sender: message}}), int)
+
+
+def sealed(pair_secret, salt, payload=A, **header):
+    return seal(pair_secret, Envelope(**header, body=b""), payload, Stub(bytes=lambda _: salt))
+
+
+def message_key(**inputs):
+    """The stream that covers a message: the header beside the key does not change it."""
+    return sealed(**inputs).body[16:-16]
+
+
+def new_epoch(transcript):
+    setup = dkg.setup("ed25519", 2, (1, 2))
+    point = ED25519.base(ED25519.scalar(2))
+    coefficients = {1: [point, point], 2: [point, point]}
+    keep = Stub(transcript=transcript, coefficients=coefficients, chain_code=None)
+    return new_record(view_of(setup=setup), keep).epoch
+
+
+def zero_seed(pair_secret):
+    """From a whole run: its name makes the secret of the pair."""
+    s = dkg_session("ed25519", 2, 2)
+    return results(run(s.parties(pair_secret.decode())))[1].peers[2].zero_seed
+
+
+def frost_view(session_id, context, hiding):
+    party = session("frost-2").party(1)
+    party.start()
+    mine = Commitments(context, *[party.inbox.own[Commitments][1].hiding] * 2)
+    theirs = Commitments(context, hiding, mine.binding)
+    inbox = Inbox(values={Commitments: {2: theirs}}, own={Commitments: (1, mine)})
+    view, keep = replace(party._view, session_id=session_id), replace(party.keep, context=context)
+    return party.definition.rounds[1].run(view, keep, inbox).keep.seen
+
+
+def hashed_rows(sid, u, rows):
+    return ot_extension._hashed_rows(DEFAULT, sid, u, rows, XI)
+
+
+def proof_sent(sid, pads):
+    zero = SECP256K1.scalar(0)
+    return ot.send(DEFAULT, sid, pads, (zero, zero), zero)[1].mu
+
+
+PADS = bytes(32 * 3 * XI), b"\1" * 32 * 3 * XI
+
+
+def vault_keys(secret, **changes):
+    store = SecretStore(
+        **{name: one for name, (one, _) in STORE.items()} | changes, halves=HALVES, confirmation=A
+    )
+    return sealing._derive(bytearray(secret), store)
+
+
+HALVES = dict.fromkeys(PAIR, bytes(144))
+STORE = {
+    "key_id": KEY_ID,
+    "curve": ("ed25519", "secp256k1"),
+    "salt": (A[:16], B[:16]),
+    "cost": (Argon2Cost(1, 8), Argon2Cost(2, 8)),
+    "auth_keys": PAIRS,
+    "identities": PAIRS,
+}
+
+
+def presignature_binding(user_id, **header):
+    return presignatures._associated_data(PresignatureHeader(**header), user_id)
+
+
+def granted(key, party, boot, **scope):
+    issuer = GrantIssuer(party, Keyring(LinkKeys(key)), SeededRng("numbers"), lambda: 1.0)
+    return issuer.issue(Scope(**scope), boot)[:32]
+
+
+def notice(pair_secret, to, culprit, **at):
+    return notices.seal(pair_secret, Occasion(**at), to, culprit, SeededRng("nonce"))[24:]
+
+
+HEADER = {
+    "protocol": ID,
+    "kind": ID,
+    "sealed": (True, False),
+    "sender": ID,
+    "receiver": ID,
+    "session_id": BYTES,
+}
+OCCASION = {"user_id": ("u", "v"), "key_id": BYTES, "session_id": BYTES}
+OCCURRED = Occasion("u", A, A)
+RECORD = KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
+HEAD = LogHead(1, A)
+HELD = Held(A, A, 0, None)
+BOOT = A[:16], B[:16]
+SECP, ED = keys("secp256k1"), keys("ed25519")
+PRESIGNATURE = {"epoch": BYTES, "id": BYTES, "R": (P, Q), "signers": ((1, 2), (1, 3))}
+
+
+def requested(finisher, path, pk, message_hash, rho, **presignature):
+    return request(Stub(**presignature), finisher, path, pk, message_hash, rho)
+
+
+USES = [
+    uses(Tag.RNG, lambda seed: Drbg(seed).bytes(32), seed=BYTES),
+    uses(
+        Tag.RNG_FORK,
+        lambda root, number, given: round_rng(Drbg(root), Stub(number=number), given).bytes(32),
+        root=BYTES,
+        number=ID,
+        given=BYTES,
+    ),
+    uses(
+        Tag.COMMITMENT,
+        lambda sid, who, blinding, one, two: commit(sid, who, blinding, one, two),
+        sid=BYTES,
+        who=ID,
+        blinding=BYTES,
+        one=BYTES,
+        two=BYTES,
+    ),
+    uses(Tag.SCHNORR, schnorr._challenge, sid=BYTES, prover=ID, Y=(P, Q), R=(P, Q)),
+    of_fields(
+        Tag.CONTEXT,
+        dkg.setup("secp256k1", 2, (1, 2, 3)),
+        "context",
+        curve_name="ed25519",
+        threshold=3,
+        parties=(1, 2),
+        scheme="ot/128",
+    ),
+    of_fields(
+        Tag.CONTEXT,
+        reshare.setup(SECP[1].record, (1, 2), share=SECP[1]),
+        "context",
+        "share",
+        record=replace(SECP[1].record, epoch=A),
+        dealer_ids=(1, 3),
+        receiver_ids=(1, 2),
+        threshold=3,
+        scheme="ot/128",
+    ),
+    uses(
+        Tag.CONTEXT,
+        ecdsa_rounds.context,
+        epoch=BYTES,
+        signers=((1, 2), (1, 3)),
+        message_hash=BYTES,
+        path=((0,), ()),
+    ),
+    uses(Tag.CONTEXT, frost_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), message=BYTES),
+    uses(Tag.CONTEXT, presign_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), count=ID),
+    uses(Tag.SESSION, transcript, session_id=BYTES, group=STORE["curve"], sender=ID, message=BYTES),
+    uses(Tag.RECEIVED, received, before=BYTES, kind=(int, str), sender=ID, payload=BYTES),
+    uses(Tag.ECHO, echoed, session_id=BYTES, kind=(int, str), sender=ID, message=BYTES),
+    uses(Tag.EPOCH, new_epoch, transcript=BYTES),
+    uses(Tag.CHAIN_CODE, lambda who, part: chain_code({who: part, 7: A}), who=ID, part=BYTES),
+    uses(
+        Tag.PAIR_SECRET,
+        lambda transcript, i, j, dh, old: pair_secret(transcript, i, j, dh, old),
+        transcript=BYTES,
+        i=(1, 4),
+        j=ID,
+        dh=BYTES,
+        old=BYTES,
+    ),
+    uses(
+        Tag.CHANNEL_KEY,
+        lambda **inputs: message_key(protocol=1, sealed=True, **inputs),
+        pair_secret=BYTES,
+        salt=BOOT,
+        **{name: HEADER[name] for name in ("session_id", "sender", "receiver", "kind")},
+    ),
+    # All of the header stands beside the key, too: AES-GCM authenticates it.
+    uses(
+        Tag.CHANNEL_KEY,
+        lambda **inputs: sealed(pair_secret=A, salt=A[:16], **inputs).body[-16:],
+        payload=BYTES,
+        **HEADER,
+    ),
+    uses(Tag.ZERO_SEED, zero_seed, pair_secret=(b"one", b"two")),
+    uses(
+        Tag.ZERO_SHARE,
+        lambda group, seed, sid: zero_share(curve(group), 1, {2: seed}, sid),
+        group=STORE["curve"],
+        seed=BYTES,
+        sid=BYTES,
+    ),
+    uses(Tag.OT_BASE_POINT, ot_base._hash_point, sid=BYTES, k=ID, branch=(0, 1), r=(P, Q)),
+    uses(Tag.OT_BASE_KEY, ot_base._key, sid=BYTES, k=ID, branch=(0, 1), A=(P, Q), shared=(P, Q)),
+    uses(
+        Tag.OT_TREE, ot_all_but_one._children, sid=BYTES, i=ID, depth=ID, nodes=([A[:16]], [B[:16]])
+    ),
+    uses(Tag.OT_LEAF, ot_all_but_one._leaves, sid=BYTES, i=ID, nodes=([A[:16]], [B[:16]])),
+    uses(Tag.OT_LEAVES, ot_all_but_one._digest, sid=BYTES, i=ID, proofs=([A, A], [A, B])),
+    uses(
+        Tag.OT_EXT_PRG,
+        lambda sid, leaves: ot_extension._stretched(DEFAULT, sid, leaves, 1, XI),
+        sid=BYTES,
+        leaves=(A * 64, B + A * 63),
+    ),
+    uses(
+        Tag.OT_EXT_CHALLENGE,
+        hashed_rows,
+        sid=BYTES,
+        u=BYTES,
+        rows=(A, B),
+    ),
+    uses(Tag.OT_EXT_OPENING, ot_extension._opening, sid=BYTES, t=BYTES),
+    uses(
+        Tag.OT_EXT_OUTPUT,
+        lambda sid, columns: ot_extension._pads(DEFAULT, sid, columns, 1),
+        sid=BYTES,
+        columns=BYTES,
+    ),
+    uses(Tag.MTA_GADGET, lambda sid: ot.gadget(DEFAULT, sid, 4), sid=BYTES),
+    uses(Tag.MTA_SESSION, direction_sid, sid=BYTES, sender=ID, receiver=ID),
+    uses(Tag.MTA_CORRECTIONS, ot.challenge, sid=BYTES, a=BYTES),
+    uses(Tag.MTA_THETA, ot.challenge, sid=BYTES, a=BYTES),
+    uses(Tag.MTA_MU, proof_sent, sid=BYTES, pads=((PADS[0], PADS[1]), (PADS[1], PADS[1]))),
+    uses(
+        Tag.OFFER,
+        lambda offer: _digests(view_of(wire=None), {2: Stub(encode=lambda _: offer)}),
+        offer=BYTES,
+    ),
+    uses(
+        Tag.CONFIRM,
+        lambda transcript, record: _confirmation(transcript, Stub(to_bytes=lambda: record)),
+        transcript=BYTES,
+        record=BYTES,
+    ),
+    uses(Tag.PRESIGN, nth, of=BYTES, k=ID),
+    uses(
+        Tag.PRESIGNED,
+        requested,
+        finisher=ID,
+        path=((0,), ()),
+        pk=(P, Q),
+        message_hash=BYTES,
+        rho=BYTES,
+        **PRESIGNATURE,
+    ),
+    uses(
+        Tag.RERANDOMISE,
+        lambda request, who, rho: shift(request, {who: rho, 7: A}),
+        request=BYTES,
+        who=ID,
+        rho=BYTES,
+    ),
+    uses(
+        Tag.FROST_HEDGE,
+        early_hedge,
+        auth_keys=PAIRS,
+        session_id=BYTES,
+        signers=((1, 2), (1, 3)),
+        message=BYTES,
+    ),
+    uses(
+        Tag.FROST_VIEW,
+        frost_view,
+        session_id=BYTES,
+        context=BYTES,
+        hiding=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
+    ),
+    uses(
+        Tag.STORED,
+        lambda curve_name, body: _stored(curve_name, body)[-CHECKSUM_BYTES:],
+        curve_name=STORE["curve"],
+        body=BYTES,
+    ),
+    uses(Tag.VAULT_KEYS, vault_keys, secret=(A + A, A + B), **STORE),
+    uses(
+        Tag.VAULT_SHARE,
+        sealing._associated_data,
+        key_id=KEY_ID,
+        curve=STORE["curve"],
+        user_id=("u", "v"),
+    ),
+    *(
+        uses(
+            tag,
+            lambda node, key_id, user_id, whole=whole: halves._binding(
+                node, key_id, user_id, whole
+            ),
+            node=ID,
+            key_id=KEY_ID,
+            user_id=("u", "v"),
+        )
+        for tag, whole in ((Tag.VAULT_HALF, False), (Tag.VAULT_WHOLE, True))
+    ),
+    uses(
+        Tag.VAULT_AUTH,
+        lambda epoch, pair_secret: KeyShare.auth_key(
+            Stub(record=Stub(epoch=epoch), peers={2: Stub(pair_secret=pair_secret)}), 2
+        ),
+        epoch=BYTES,
+        pair_secret=BYTES,
+    ),
+    uses(Tag.VAULT_ANSWER, answer_tag, pair_secret=BYTES, sender=ID, session_id=BYTES, mac=BYTES),
+    uses(
+        Tag.VAULT_PRESIGNATURE,
+        presignature_binding,
+        user_id=("u", "v"),
+        id=BYTES,
+        key_id=BYTES,
+        signer=ID,
+        boots=({2: BOOT[0]}, {2: BOOT[1]}),
+        allowance=BOOT,
+        index=ID,
+    ),
+    uses(
+        Tag.VAULT_USE,
+        lambda key, **use: VaultUse(**use).mac(key),
+        key=BYTES,
+        verb=("open", "sign"),
+        key_id=BYTES,
+        user_id=("u", "v"),
+        boot=BOOT,
+        reply_key=BYTES,
+        signer=ID,
+        session_id=BYTES,
+        message=BYTES,
+        first=((A,), (B,)),
+        path=((0,), ()),
+        presignatures=ID,
+        using=BYTES,
+    ),
+    uses(
+        Tag.GRANT,
+        granted,
+        key=BYTES,
+        party=ID,
+        boot=BOOT,
+        verb=("open", "sign"),
+        user_id=("u", "v"),
+        key_id=BYTES,
+        session_id=BYTES,
+        message=BYTES,
+        path=((0,), ()),
+    ),
+    uses(
+        Tag.GRANTED_MESSAGE,
+        lambda message, path: Scope("sign", message=message, path=path).packed(),
+        message=BYTES,
+        path=((0,), ()),
+    ),
+    uses(Tag.MAIL, mail.digest, data=BYTES),
+    uses(Tag.SUSPENSION, notice, pair_secret=BYTES, to=ID, culprit=ID, **OCCASION),
+    uses(
+        Tag.SUSPENSION,
+        lambda pair_secret, key_id: notices._key(pair_secret, replace(OCCURRED, key_id=key_id)),
+        pair_secret=BYTES,
+        key_id=BYTES,
+    ),
+    uses(Tag.SUSPENSION_NOTICE, notices.digest, notice=BYTES),
+    uses(
+        Tag.SUSPENSION_TAG,
+        lambda key, **at: Suspensions.tag(Stub(_tag_key=key), Occasion(**at)),
+        key=BYTES,
+        **OCCASION,
+    ),
+    of_fields(
+        Tag.VOTE,
+        Vote(RECORD, HEAD),
+        "digest",
+        record=replace(RECORD, number=1),
+        head=LogHead(2, A),
+    ),
+    of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
+    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B),
+    of_fields(Tag.SUSPENDED, Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
+    of_fields(Tag.ATTESTED, Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)),
+    of_fields(
+        Tag.TESTIMONY,
+        Testimony(2, BOOT[0], "u", "a", None, None, (), (), 0),
+        "digest",
+        party=3,
+        nonce=BOOT[1],
+        user_id="v",
+        curve_name="b",
+        active=HELD,
+        voted=HELD,
+        suspended=(A,),
+        aborted=(A,),
+        restored=1,
+    ),
+    uses(Tag.PUBLIC_SHARES, shares_hash, record=BYTES),
+    uses(
+        Tag.EVENT,
+        lambda before, **event: Event(hash=b"", **event).digest(before),
+        before=BYTES,
+        number=ID,
+        **{name: ("x", "y") for name in Event.__annotations__ if name not in ("number", "hash")},
+    ),
+]
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.tag.name)
+def test_each_input_alone_changes_the_output(use):
+    expected = use.output()
+    assert use.output() == expected
+    for name, (_, other) in use.inputs.items():
+        assert use.output(**{name: other}) != expected, name
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.tag.name)
+def test_the_tag_alone_changes_the_output(use, monkeypatch):
+    expected = use.output()
+    monkeypatch.setattr(use.tag, "prefix", b"another")
+    assert use.output() != expected
+
+
+def test_every_tag_has_a_row():
+    assert {use.tag for use in USES} == set(Tag)
+    assert len({tag.prefix for tag in Tag}) == len(Tag)
+    signed = {use.tag for use in USES} & {kind.TAG for kind in Statement.__subclasses__()}
+    assert signed == {Tag.VOTE, Tag.ABORT, Tag.SEAL_KEY, Tag.SUSPENDED, Tag.ATTESTED, Tag.TESTIMONY}
+
+
+def test_parts_of_a_key_record_are_in_its_votes():
+    changes = {
+        "chain_code": A,
+        "user_id": "v",
+        "curve_name": "secp256k1",
+        "public_key": B,
+        "epoch": B,
+        "predecessor": B,
+        "number": 1,
+        "shares": B,
+        "identities": PAIRS[1],
+    }
+    assert changes.keys() == {f.name for f in fields(KeyRecord)}
+    votes = [Vote(replace(RECORD, **{name: value}), HEAD) for name, value in changes.items()]
+    digests = {vote.digest() for vote in (*votes, Vote(RECORD, HEAD), Vote(RECORD, LogHead(1, B)))}
+    assert len(digests) == len(changes) + 2
+
+
+def test_an_opening_is_compared_with_all_of_the_commitment():
+    made = commit(A, 1, B, A)
+    assert opens(made, A, 1, B, A)
+    for i in range(32):
+        assert not opens(made[:i] + bytes([made[i] ^ 1]) + made[i + 1 :], A, 1, B, A)
+    assert not opens(made[:16], A, 1, B, A)
+
+
+def test_no_statement_is_chosen_after_its_proof():
+    """Weak Fiat-Shamir: R and z first, then the Y that fits a challenge without it."""
+    z = SECP256K1.scalar(7)
+    e = schnorr._challenge(A, 1, Q, R)
+    Y = e.inverse() * (SECP256K1.base(z) - R)
+    assert not schnorr.verify(A, 1, Y, schnorr.Proof(R, z))
+
+
+def test_the_weights_of_a_check_differ():
+    """Equal ones would let errors of two columns cancel out."""
+    weights = ot.challenge(A, B)
+    assert len(set(weights)) == len(weights) == ot.WIDTH >= 2
+
+
+def test_leaves_of_one_node_differ():
+    leaves, proofs = ot_all_but_one._leaves(A, 1, [B[:16]] * 2)
+    assert leaves[0] != leaves[1]
+    assert proofs[0] != proofs[1]
+    children = ot_all_but_one._children(A, 1, 1, [B[:16]] * 2)
+    assert len(set(children)) == 4
