@@ -22,8 +22,9 @@ from enum import Enum
 from http import HTTPStatus
 from typing import Any, Final
 
+import h11
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from mpcsim.error_codes import Code, of_framework
@@ -35,8 +36,9 @@ LOG = logging.getLogger(__name__)
 BACKLOG: Final = 2048
 OTHER_FILES: Final = 256
 """What a server opens beside its connections: databases, links to other servers, libraries."""
-PIPELINED: Final = 100
-"""Requests that one connection may send before the first is answered."""
+MOST_DROPPED_BYTES: Final = 1 << 20
+"""Bytes that a client may go on sending after it was refused; then the connection is cut."""
+VERSIONS: Final = (b"1.0", b"1.1")
 LOG_EVERY_S: Final = 10.0
 """At most one line about the same limit in this time."""
 
@@ -79,16 +81,26 @@ class ConnectionLimits:
     )
 
 
+class _NotPerRequest(logging.Filter):
+    """Keeps uvicorn's line about each malformed request out of the log: strangers could fill it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.msg != "Invalid HTTP request received."
+
+
+NOT_PER_REQUEST: Final = _NotPerRequest()
+
+
 class Limit(Enum):
     """Why a connection was closed."""
 
     REFUSED = "too many connections, and all are busy"
     DISPLACED = "too many connections; it waited longest"
+    BROKEN = "not HTTP as it must be"
     LONG_HEADER = "header too long"
     SLOW_HEADER = "header not complete in time"
     SLOW_BODY = "body not complete in time"
     UNREAD = "answer not read in time"
-    PIPELINED = "too many requests before the first was answered"
     IDLE = "idle"
 
 
@@ -196,8 +208,91 @@ class Connections:
         loop.call_later(LOG_EVERY_S, self._log, limit, loop)
 
 
-class HttpConnection(HttpToolsProtocol):
-    """HTTP/1.1 within limits; what is refused here gets the JSON form of all other errors."""
+class BoundedParser(h11.Connection):
+    """h11's parser, with a limit on whatever of a request is not its body.
+
+    h11 refuses a header, a chunk's size line or a trailer that is too long only while it waits for
+    the rest of it. Whether a request is refused must not depend on the segments in which it comes,
+    so what came in one piece is measured, too.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(h11.SERVER, most_bytes)
+        self._most_bytes = most_bytes
+        self._taken = 0
+        """Bytes since the last event that are not part of a body."""
+        self.refused: HTTPStatus | None = None
+        """The status of the answer to what it could not accept."""
+
+    def next_event(self) -> Any:
+        """Return the next event, as h11 does.
+
+        Raises:
+            h11.RemoteProtocolError: the client broke the protocol or a limit; ``refused`` says so.
+        """
+        pending, starts_request = self.trailing_data[0], self.their_state is h11.IDLE
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as error:
+            self._taken += len(pending) - self.buffered_bytes
+            # h11 refuses such a line before it is complete, whatever its length.
+            is_no_request = starts_request and pending[:1] < b"!"
+            self._refuse_if_too_long(is_no_request)
+            self.refused = HTTPStatus(error.error_status_hint)
+            raise
+        self._taken += len(pending) - self.buffered_bytes
+        if isinstance(event, h11.Data):
+            self._taken -= len(event.data)
+        self._refuse_if_too_long()
+        if isinstance(event, h11.Request) and event.http_version not in VERSIONS:
+            self.refused = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+            raise h11.RemoteProtocolError("HTTP/1.0 and HTTP/1.1 are understood")
+        if event is not h11.NEED_DATA and event is not h11.PAUSED:
+            self._taken = 0
+        return event
+
+    def _refuse_if_too_long(self, is_refused_anyway: bool = False) -> None:
+        if self._taken > self._most_bytes and not is_refused_anyway:
+            self.refused = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            raise h11.RemoteProtocolError(f"more than {self._most_bytes} bytes besides bodies")
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The number of bytes that have come and are part of no event yet."""
+        return len(self.trailing_data[0])
+
+
+class State(Enum):
+    """What a connection is doing; ``HttpConnection`` has one of these at any time."""
+
+    HEADER = "waits for a request's header, or for the rest of it"
+    BODY = "waits for a request's body"
+    SERVER = "the server works for it; whatever it sends meanwhile is not read"
+    QUEUED = "the same, and the next request has already come"
+    IDLE = "waits for the next request, of which nothing has come"
+    WRITING = "waits until the client has read the answer"
+    REFUSED = "was answered for the last time; what comes is dropped until the client closes"
+    CLOSED = "is over"
+
+
+class HttpConnection(H11Protocol):
+    """HTTP/1.1 as h11 understands it, within limits; errors have the JSON form of all others.
+
+    =========  ==================================  ===================  ========================
+    state      while                               waits in             too long is
+    =========  ==================================  ===================  ========================
+    HEADER     h11 waits for a request             ``headers``          408 (nothing came: closed)
+    BODY       h11 waits for a body                ``transfers``        408, unless answered
+    SERVER     the application has not answered    --                   --
+    QUEUED     the same, with bytes left over      ``pipelining``       --
+    IDLE       like HEADER, after an answer        ``idle``             closed (uvicorn's timer)
+    WRITING    the answer fills the socket         ``transfers``        closed
+    REFUSED    an error was sent                   ``transfers``        closed
+    CLOSED     the transport is closing            ``transfers``        closed
+    =========  ==================================  ===================  ========================
+
+    HTTP's ``Upgrade`` is ignored (RFC 9110, 7.8), and trailer fields are dropped (6.5.1).
+    """
 
     def __init__(
         self,
@@ -209,15 +304,28 @@ class HttpConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._among = among
+        self.conn: BoundedParser = BoundedParser(among.limits.header_bytes)
         self._queue: Waiting | None = None
-        self._in_fields = True
-        """What comes next are header fields, or trailer fields."""
-        self._field_bytes = 0
-        """How much of them was read."""
-        self._whole = True
-        """Nothing is missing of the last request whose header is complete."""
-        self._refused = False
-        """Whatever else comes is read only so that the client gets to its answer."""
+        self._is_refused = False
+        self._dropped_bytes = 0
+
+    @property
+    def state(self) -> State:
+        """What it is doing, as the table says."""
+        client = self.conn.their_state
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        if self.transport.is_closing():
+            return State.CLOSED
+        if self._is_refused:
+            return State.REFUSED
+        if self.flow.write_paused:
+            return State.WRITING
+        if client is h11.IDLE:
+            is_idle = cycle is not None and not self.conn.buffered_bytes
+            return State.IDLE if is_idle else State.HEADER
+        if client is h11.SEND_BODY:
+            return State.BODY
+        return State.QUEUED if self.conn.buffered_bytes else State.SERVER
 
     # ------------------------------------------------------------------ asyncio's calls
 
@@ -237,30 +345,13 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if self._is_refused:
+            self._dropped_bytes += len(data)
+            if self._dropped_bytes > MOST_DROPPED_BYTES:
+                self.transport.abort()
             return
-        # The parser joins the pieces of a field as they come, so that many would be costly: it is
-        # never given more of them than the limit.
-        while self._in_fields and data:
-            room = self._among.limits.header_bytes - self._field_bytes
-            piece, data = data[:room], data[room:]
-            self._field_bytes += len(piece)
-            super().data_received(piece)
-            if self.transport.is_closing():
-                return
-            if self._field_bytes == self._among.limits.header_bytes:
-                self._among.note(Limit.LONG_HEADER, self)
-                self._refuse(
-                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    f"The header has more than {self._field_bytes} bytes",
-                )
-                return
-        if data:
-            super().data_received(data)
-        if len(self.pipeline) > PIPELINED:
-            self.abort(Limit.PIPELINED)
-        else:
-            self._settle()
+        super().data_received(data)
+        self._settle()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -270,27 +361,10 @@ class HttpConnection(HttpToolsProtocol):
         super().resume_writing()
         self._settle()
 
-    # ------------------------------------------------------------------ the parser's
-
-    def on_headers_complete(self) -> None:
-        self._field_bytes = 0
-        super().on_headers_complete()
-        self._in_fields = self._whole = False
-
-    def on_chunk_header(self) -> None:
-        # A chunk follows; after the last one, trailer fields.
-        self._in_fields = True
-        self._field_bytes = 0
-
-    def on_body(self, body: bytes) -> None:
-        self._in_fields = False
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        self._in_fields = self._whole = True
-        super().on_message_complete()
-
     # ------------------------------------------------------------------ uvicorn's
+
+    def _should_upgrade(self) -> bool:
+        return False
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -303,21 +377,27 @@ class HttpConnection(HttpToolsProtocol):
             self._settle()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(HTTPStatus.BAD_REQUEST, msg)
+        status = self.conn.refused or HTTPStatus.BAD_REQUEST
+        if status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            self._among.note(Limit.LONG_HEADER, self)
+            msg = f"The header has more than {self._among.limits.header_bytes} bytes"
+        else:
+            self._among.note(Limit.BROKEN, self)
+        self._refuse(status, msg)
 
     # ------------------------------------------------------------------ the queues'
 
     def overdue(self) -> None:
-        """It has waited in its queue for as long as it may."""
-        among, waited_for_header = self._among, self._queue is self._among.headers
+        """End a wait in its queue that has taken as long as it may."""
+        among, state = self._among, self.state
         self._leave()
-        if self._refused:
+        if state is State.REFUSED:
             self.transport.abort()
-        elif self.transport.is_closing() or self.flow.write_paused:
+        elif state in (State.CLOSED, State.WRITING):
             self.abort(Limit.UNREAD)
-        elif waited_for_header:
+        elif state is State.HEADER:
             among.note(Limit.SLOW_HEADER, self)
-            if self._field_bytes:
+            if self.conn.buffered_bytes:
                 self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The header was not complete in time")
             else:
                 self.transport.close()
@@ -336,18 +416,14 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _settle(self) -> None:
-        """Stand in the queue for what it waits for now; in none while the server works for it."""
+        """Stand in the queue of its state; in none while the server works for it."""
         among = self._among
-        cycle: RequestResponseCycle | None = self.cycle
-        queue: Waiting | None = None
-        if not self._whole or self.flow.write_paused or self.transport.is_closing():
-            queue = among.transfers
-        elif self.pipeline:
-            queue = among.pipelining
-        elif cycle is None:
-            queue = among.headers
-        elif cycle.response_complete:
-            queue = among.headers if self._field_bytes else among.idle
+        queue = {
+            State.HEADER: among.headers,
+            State.SERVER: None,
+            State.QUEUED: among.pipelining,
+            State.IDLE: among.idle,
+        }.get(self.state, among.transfers)
         if queue is not self._queue:
             self._leave()
             self._queue = queue
@@ -360,15 +436,21 @@ class HttpConnection(HttpToolsProtocol):
             self._queue = None
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
-        """Answer, if an answer is what the client waits for, and close."""
-        if self._is_due():
+        """Answer the request that is being refused, unless it is answered already, and close.
+
+        The client may still be sending: closed at once, it might see a reset instead of the answer.
+        """
+        cycle: RequestResponseCycle | None = self.cycle
+        is_due = self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE)
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if is_due:
             self._answer(status, message)
-            if status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE and self._whole:
-                # It goes on sending; closed now, it might see a reset in place of the answer.
-                self._refused = True
-                self.transport.write_eof()
-                return
-        self.transport.close()
+            self._is_refused = True
+            self.transport.write_eof()
+        else:
+            self.transport.close()
         self._settle()
 
     def _answer(self, status: HTTPStatus, message: str) -> None:
@@ -383,16 +465,10 @@ class HttpConnection(HttpToolsProtocol):
             % (status, status.phrase.encode(), fields.lower().encode(), len(body), body)
         )
 
-    def _is_due(self) -> bool:
-        """Whether the next answer is for what is being refused."""
-        if not self._whole:
-            return not (self.cycle.response_started or self.pipeline)
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is None or cycle.response_complete
-
 
 def options(limits: ConnectionLimits) -> Mapping[str, Any]:
     """uvicorn's, of both servers."""
+    logging.getLogger("uvicorn.error").addFilter(NOT_PER_REQUEST)
     return {
         "loop": "uvloop",
         "http": Connections(limits),

@@ -38,8 +38,9 @@ def parse(data: bytes) -> Any:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        # In one pass: a refusal must not cost more than an acceptance.
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))
         # It may be anything, and ends up in logs.
         known = twice.isascii() and twice.isidentifier() and len(twice) <= MAX_NAME
         raise DuplicateMember(f"has the member {twice} twice" if known else "has a member twice")
