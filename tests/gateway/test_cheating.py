@@ -61,6 +61,7 @@ CHEATS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("cheat", "party"), fast_few(product(CHEATS, MPC_NODES), 4))
 async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat, party):
     curve, tamper, why, discards = cheat

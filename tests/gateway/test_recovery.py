@@ -214,6 +214,7 @@ async def test_a_client_lost_at_any_request_leaves_the_old_key_or_none(kind, ans
     assert len(verbs) >= 3
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["generate", "recover"])
 @pytest.mark.parametrize("how", ["request lost", "reply lost", "node restarted", "disk full"])
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])

@@ -376,8 +376,8 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
         set_down(gateway, False)
         written = gateway.gateway.registry.notices
         await until(lambda: all(notice.opened == 0 for notice in written()))
-        assert written(), "the other one is to be lifted, and waits for its turn to write"
         await refused(client, share)
+        assert written(), "the other one is to be lifted, and waits for its turn to write"
         go_on.set()
         await asking
     await delivered(gateway)
