@@ -65,7 +65,7 @@ def test_bench_writes_its_figures(tmp_path, capsys):
     assert "where the time goes" in printed
 
 
-@pytest.mark.parametrize("case", fast_few([*rest.TARGETS, *rest.TARGET_MS], 3))
+@pytest.mark.parametrize("case", fast_few([*rest.TARGETS, *rest.TARGET_MS], 2))
 def test_a_rest_call_takes_the_round_trips_that_are_promised(case):
     """In virtual time: no timing, but what follows from the messages."""
     (found,) = [each for each in rest.CASES if each.name == case]

@@ -86,7 +86,7 @@ def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
 
 
 def test_load_by_load_and_which_input_matters(config: str, tmp_path: Path, capsys) -> None:
-    text = CONFIG + "[curve]\nrates_per_s = [20, 60]\nminutes = 0.1\n"
+    text = CONFIG + "[curve]\nrates_per_s = [20, 60]\nminutes = 0.05\n"
     text += "[sensitivity]\nminutes = 0.1\npercent = 90\n"
     Path(config).write_text(text)
     table, picture = tmp_path / "curve.csv", tmp_path / "curve.png"

@@ -155,11 +155,13 @@ def test_requests_under_way_are_finished(tmp_path):
         begun = Begun(system.address("APP_PORT"), "/v3/wallet/generate", new, headers)
         system.process.send_signal(signal.SIGTERM)
         until(lambda: "Shutting down" in system.said())
-        time.sleep(0.3)
         status, share = begun.finish()
         assert (status, share["curve"]) == (200, "ed25519")
         assert system.process.wait(PATIENCE_S) == 0
         assert not left(family)
+        # Copies of the three files are all that there is to keep.
+        assert len([*system.data.glob("*/*.sqlite")]) == 3
+        assert not [log for log in system.data.glob("*/*-wal") if log.stat().st_size]
 
 
 @pytest.mark.soak

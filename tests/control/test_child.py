@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.cli.controlled import _let_network_change
+from mpcsim.cli.controlled import _let_network_change  # a process of its own would call it
 from mpcsim.control.child import EXPIRED_S, Child, Expiry, Interference
 from mpcsim.control.conditions import line
 from mpcsim.service import open_gateway

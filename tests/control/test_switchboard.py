@@ -20,6 +20,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash
 from mpcsim.sim.scenario import Scenario
 from mpcsim.system import Program, Revival, free_port, gateway_program, node_program, running
+from tests.helpers.locks import AnnouncingLock
 from tests.helpers.processes import until
 
 PART = """
@@ -300,11 +301,12 @@ def test_who_crashes_is_started_again_under_the_same_conditions(board):
 
 
 def test_one_switch_at_a_time(board):
-    switched = []
+    switched, waits = [], threading.Event()
+    board.board.lock = AnnouncingLock(waits)
     with board.board.lock:
         thread = threading.Thread(target=lambda: switched.append(board("slow", part="node", ms=1)))
         thread.start()
-        thread.join(0.2)
+        assert waits.wait(60)
         assert switched == []
     thread.join()
     assert switched == [{}]

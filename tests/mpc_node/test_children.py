@@ -11,9 +11,10 @@ from mpcsim.mpc_node.node import MpcNode
 from mpcsim.primitives.bip32 import HARDENED
 from mpcsim.rpc.errors import Refused
 from tests.helpers.gateway import Stuck, ask_node, give_key, run_with, with_gateway
+from tests.helpers.tiers import fast_few
 
 
-@pytest.mark.parametrize("signer", MPC_NODES)
+@pytest.mark.parametrize("signer", fast_few(MPC_NODES, 1))
 @with_gateway()
 async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, signer):
     share = await give_key(gateway, client, "secp256k1")

@@ -49,6 +49,7 @@ from tests.helpers.gateway import (
     shares_of,
     with_gateway,
 )
+from tests.helpers.locks import AnnouncingLock
 from tests.helpers.schemes import with_scheme
 from tests.helpers.tiers import fast_few
 from tests.service.test_grants import everything, seen
@@ -248,7 +249,7 @@ async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client,
     requests = seen(gateway)
     await everything(gateway, client)
     for link in gateway.links.values():
-        link.node._grants = _AnyGrants()
+        link.node._grants = _AnyGrants()  # the gallery's: with others nothing would be looked at
     random = Random(seed)
     answers = {"answered": 0, "refused": 0}
     for _ in range(800):
@@ -324,21 +325,6 @@ async def test_settling_spares_what_is_being_made(gateway, client):
         await client.begin_generate("ed25519")
     await client.activate(*begun)
     await client.check_works(begun[1])
-
-
-class AnnouncingLock:
-    """A lock that says when somebody has to wait for it."""
-
-    def __init__(self, waited_for):
-        self._lock, self._waited_for = threading.Lock(), waited_for
-
-    def __enter__(self):
-        if not self._lock.acquire(blocking=False):
-            self._waited_for.set()
-            self._lock.acquire()
-
-    def __exit__(self, *_):
-        self._lock.release()
 
 
 @with_gateway()

@@ -18,6 +18,7 @@ from mpcsim.rpc.log_files import LogFile, ToLogFile
 from mpcsim.rpc.logs import JsonLines, LogSettings
 from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.settings import read
+from tests.helpers.processes import until
 
 
 @pytest.fixture
@@ -59,8 +60,7 @@ def test_they_are_written_without_being_asked_for(tmp_path, opened, monkeypatch)
     monkeypatch.setattr(log_files, "EVERY_S", 0.001)
     file = opened(tmp_path, "node")
     file.put("{}")
-    while file.path.stat().st_size == 0:
-        pass
+    until(lambda: file.path.stat().st_size)
 
 
 def test_full_files_make_room_and_the_oldest_go(tmp_path, opened):

@@ -38,6 +38,7 @@ class Server:
         self.talk = talk
         self.connections = 0
         self.requests: list[bytes] = []
+        self.ended = asyncio.Semaphore(0)
 
     async def head(self, reader: asyncio.StreamReader) -> bytes:
         """The next request's head; its body is read, too."""
@@ -56,6 +57,7 @@ class Server:
             pass
         finally:
             writer.close()
+            self.ended.release()
 
 
 def answer(
@@ -265,7 +267,9 @@ def test_a_kept_connection_that_has_ended_is_replaced():
     async def test(transport: HttpTransport, server: Server) -> None:
         for _ in range(3):
             assert (await transport.request("POST", "/", token=None, body=b"")).status == 200
-            await asyncio.sleep(0.02)
+            await server.ended.acquire()
+            for _ in range(10):  # whoever has the other end hears of it
+                await asyncio.sleep(0)
         assert server.connections == 3
 
     against(short, test)
@@ -305,25 +309,30 @@ def app(answer: Callable[[], Awaitable[bytes]]) -> Any:
 def test_the_gateway_in_process_goes_on_without_the_caller():
     async def run() -> None:
         done: list[bool] = []
+        begun, go_on = asyncio.Event(), asyncio.Event()
 
         async def slow() -> bytes:
-            await asyncio.sleep(0.1)
+            begun.set()
+            await go_on.wait()
             done.append(True)
             return b""
 
         transport = AsgiTransport(app(slow))
         task = asyncio.create_task(transport.request("GET", "/", token=None))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not done
+        go_on.set()
         await transport.close()
         assert done
+        go_on.clear()
 
         transport = AsgiTransport(app(slow), Limits(total_s=0.01))
         with pytest.raises(TooLate):
             await transport.request("GET", "/", token=None)
+        go_on.set()
         await transport.close()
 
     asyncio.run(run())

@@ -443,7 +443,7 @@ def test_what_could_not_be_told_is_told_later(place, monkeypatch):
         with away(gateway, INSTITUTION), pytest.raises(Stuck):
             await client.sign(share, wrap=cheating(malformed_frost))
         assert not told()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not told():
                 await asyncio.sleep(0.01)
         store._database._writer.execute("UPDATE shares SET suspended_there = 0")

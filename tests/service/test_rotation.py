@@ -14,6 +14,7 @@ from mpcsim.gateway.registry import Registry
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.store import KeyLost
 from mpcsim.rng import SystemRng
+from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.errors import seal_key_lost
 from mpcsim.rpc.grants import GrantIssuer, GrantRefused, Keyring, LinkKeys, Scope
@@ -214,7 +215,7 @@ def test_a_registry_that_somebody_reads_all_the_time(tmp_path):
                 pytest.MonkeyPatch.context() as patched,
                 pytest.raises(UsageError, match="the key has been changed, but the old one may"),
             ):
-                patched.setattr("mpcsim.rpc.database.BUSY_S", 0.01)
+                patched.setattr(databases, "BUSY_S", 0.01)
                 rotate_token_key(tmp_path, RNG)
         assert gateway.gateway.registry.signing_key() != pem
         assert len(gateway.issuer.jwks()["keys"]) == 2
