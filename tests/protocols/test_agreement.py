@@ -1,0 +1,107 @@
+"""Set-ups that differ: each agreed value alone gives the right reason, and nobody is named."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from mpcsim.errors import Aborted, Reason
+from mpcsim.protocol import Party
+from mpcsim.protocols.dkg import DEFAULT_MTA
+from mpcsim.runner import run
+from tests.helpers.sessions import DEFINITIONS, session
+
+OTHER_SCHEME = "ot/128"
+
+
+def record(setup, **changes):
+    return {"record": replace(setup.record, **changes)}
+
+
+def share(setup, **changes):
+    return {"share": replace(setup.share, record=replace(setup.share.record, **changes))}
+
+
+def presignature(setup, **changes):
+    return {"presignature": replace(setup.presignature, **changes)}
+
+
+DIFFERENCES = {
+    "dkg-secp256k1": {
+        "curve_name": lambda setup: {"curve_name": "ed25519", "scheme": ""},
+        "threshold": lambda setup: {"threshold": 3},
+        "parties": lambda setup: {"parties": (1, 2, 3, 4)},
+        "scheme": lambda setup: {"scheme": OTHER_SCHEME},
+    },
+    "reshare-ed25519": {
+        "record": lambda setup: record(setup, epoch=bytes(32)) | share(setup, epoch=bytes(32)),
+        "dealer_ids": lambda setup: {"dealer_ids": (1, 2, 3)},
+        "receiver_ids": lambda setup: {"receiver_ids": (1, 2, 3, 4)},
+        "threshold": lambda setup: {"threshold": 3},
+        "share": None,  # each has its own
+    },
+    "reshare-secp256k1": {
+        "record": lambda setup: (
+            record(setup, chain_code=bytes(32)) | share(setup, chain_code=bytes(32))
+        ),
+        "scheme": lambda setup: {"scheme": OTHER_SCHEME},
+    },
+    "ecdsa-2": {
+        "share": lambda setup: share(setup, epoch=bytes(32)),
+        "signers": lambda setup: {"signers": (1, 2, 3)},
+        "message_hash": lambda setup: {"message_hash": bytes(32)},
+        "path": lambda setup: {"path": (0,)},
+        "hedge": None,  # a secret of the signer's own
+    },
+    "presign-2": {
+        "share": lambda setup: share(setup, epoch=bytes(32)),
+        "signers": lambda setup: {"signers": (1, 2, 3)},
+        "count": lambda setup: {"count": setup.count + 1},
+    },
+    "presigned-2": {
+        "finisher": None,  # who finishes is waited for by both, or by neither
+        "presignature": lambda setup: presignature(setup, id=bytes(32)),
+        "share": lambda setup: presignature(setup, R=setup.share.public_key),
+        "message_hash": lambda setup: {"message_hash": bytes(32)},
+        "rho": lambda setup: {"rho": b"\1" * 32},
+        "path": lambda setup: {"path": (0,)},
+    },
+    "frost-2": {
+        "share": lambda setup: share(setup, epoch=bytes(32)),
+        "signers": lambda setup: {"signers": (1, 2, 3)},
+        "message": lambda setup: {"message": b"another"},
+        "hedge": None,
+    },
+}
+"""By session and field of its set-up; None: parties may differ in it."""
+
+CASES = [
+    (name, what) for name, all_ in DIFFERENCES.items() for what, change in all_.items() if change
+]
+
+
+@pytest.mark.parametrize(("name", "what"), CASES)
+def test_a_difference_names_nobody(name, what):
+    s = session(name)
+    first, second, *others = s.parties()
+    setup = replace(second.setup, **DIFFERENCES[name][what](second.setup))
+    misled = Party(second.definition, setup, 2, session_id=second.session_id)
+    outcomes = run([first, misled, *others])
+    ended = [o for i, o in outcomes.items() if i != 2 and isinstance(o, Aborted)]
+    assert ended
+    for outcome in ended:
+        assert outcome.reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
+        assert not outcome.culprits | outcome.suspects
+    assert outcomes[1].reason is Reason.SESSION_MISMATCH
+    assert outcomes[1].about == {2}
+
+
+def test_no_field_of_a_set_up_is_left_out():
+    for definition in {d.number: d for d in DEFINITIONS.values()}.values():
+        seen = {
+            field
+            for name, differences in DIFFERENCES.items()
+            if DEFINITIONS[name] is definition
+            for field in differences
+        }
+        assert seen >= {f.name for f in fields(definition.setup)}, definition.name
+    assert OTHER_SCHEME != DEFAULT_MTA
