@@ -85,7 +85,7 @@ class Code(Enum):
     )
     IDEMPOTENCY_KEY_USED = (
         *("idempotency-key-used", (400,), (400,), "with another `Idempotency-Key`"),
-        "This `Idempotency-Key` was given with another call.",
+        "This user has given another call this `Idempotency-Key`.",
     )
     IN_FORCE = (
         *("in-force", (), (409,), "no; recover the key"),

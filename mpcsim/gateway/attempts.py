@@ -1,6 +1,7 @@
 """Calls that make a key and have a name (``Idempotency-Key``): what came of them, for repetitions.
 
-The name is bound to the user, verb and curve of the first call under which a key was voted for.
+A name is the user's own: it is bound to verb and curve of the user's first call under which a key
+was voted for, and says nothing about another user's calls of that name.
 The registry remembers the name before the MPC nodes are asked to vote, with the key; and, in the
 same transaction in which it remembers that key as the one in force, that it came into force under
 this name. So whatever was interrupted, once it is decided what is in force it is known whose doing
@@ -33,8 +34,8 @@ class Attempts:
             what: it is about to begin.
 
         Raises:
-            Refused: the name is another call's; a call for this key still runs, the first one for
-                example; or the user has used too many names.
+            Refused: the name is another call's of this user; a call for this key still runs, the
+                first one for example; or the user has used too many names.
         """
         if attempt is None:
             return

@@ -73,17 +73,18 @@ CREATE TABLE IF NOT EXISTS suspensions (
     signature  BLOB,
     PRIMARY KEY (user_id, key_id, session_id, party)
 );
-CREATE TABLE IF NOT EXISTS attempts (
-    name     TEXT PRIMARY KEY,
+CREATE TABLE IF NOT EXISTS named_calls (
+    name     TEXT NOT NULL,
     user_id  TEXT NOT NULL REFERENCES users,
     verb     TEXT NOT NULL,
     curve    TEXT NOT NULL,
     key_id   TEXT NOT NULL,
     in_force INTEGER NOT NULL DEFAULT 0,
-    at_s     REAL NOT NULL
+    at_s     REAL NOT NULL,
+    PRIMARY KEY (user_id, name)
 );
-CREATE INDEX IF NOT EXISTS attempts_of_user ON attempts (user_id);
-CREATE INDEX IF NOT EXISTS attempts_at_key ON attempts (key_id);
+CREATE INDEX IF NOT EXISTS named_calls_at_key ON named_calls (key_id);
+DROP TABLE IF EXISTS attempts;
 DROP TABLE IF EXISTS intended;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS earlier_signing_keys (jwk TEXT NOT NULL, ends_at INTEGER NOT NULL);
@@ -143,7 +144,7 @@ class RegisteredKey:
 
 
 class NameUsed(MpcError):
-    """The name is that of another call."""
+    """The user has given another call this name."""
 
 
 class TooManyAttempts(MpcError):
@@ -352,28 +353,28 @@ class Registry:
                 " record = excluded.record",
                 astuple(key)[:-1],  # damage is seen when it is read
             )
-            cursor.execute("UPDATE attempts SET in_force = 1 WHERE key_id = ?", (key.key_id,))
+            cursor.execute("UPDATE named_calls SET in_force = 1 WHERE key_id = ?", (key.key_id,))
         return key
 
     # ------------------------------------------------------------------ calls with a name
 
     def attempted(self, attempt: Attempt) -> bool | None:
         """Whether a key has come into force under this name; None: none has been voted for."""
-        row = self._attempt(attempt.name)
+        row = self._attempt(attempt.user_id, attempt.name)
         return None if row is None or row[0] != attempt else row[1]
 
     def check_attempt(self, attempt: Attempt) -> None:
         """See that ``put_attempt`` would take it.
 
         Raises:
-            NameUsed: the name is that of another call.
+            NameUsed: the user has given another call this name.
             TooManyAttempts: it would be one name too many.
         """
-        row = self._attempt(attempt.name)
+        row = self._attempt(attempt.user_id, attempt.name)
         if row is not None and row[0] != attempt:
-            raise NameUsed("this name is another call's")
+            raise NameUsed("this name is another call's of this user")
         if row is None:
-            query = "SELECT at_s FROM attempts WHERE user_id = ? AND at_s > ? ORDER BY at_s"
+            query = "SELECT at_s FROM named_calls WHERE user_id = ? AND at_s > ? ORDER BY at_s"
             since = self._now() - ATTEMPTS_S
             others = self._database.rows(query, attempt.user_id, since)
             if len(others) >= MAX_ATTEMPTS:
@@ -389,18 +390,21 @@ class Registry:
         with self._database.transaction() as cursor:
             self.check_attempt(attempt)
             now = self._now()
-            cursor.execute("DELETE FROM attempts WHERE at_s <= ?", (now - ATTEMPTS_S,))
+            cursor.execute("DELETE FROM named_calls WHERE at_s <= ?", (now - ATTEMPTS_S,))
             cursor.execute(
-                "INSERT INTO attempts (name, user_id, verb, curve, key_id, at_s)"
+                "INSERT INTO named_calls (name, user_id, verb, curve, key_id, at_s)"
                 " VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET key_id = excluded.key_id, at_s = excluded.at_s",
+                " ON CONFLICT (user_id, name)"
+                " DO UPDATE SET key_id = excluded.key_id, at_s = excluded.at_s",
                 (*astuple(attempt), key_id, now),
             )
 
-    def _attempt(self, name: str) -> tuple[Attempt, bool] | None:
+    def _attempt(self, user_id: str, name: str) -> tuple[Attempt, bool] | None:
+        """Return the call that a user has given a name to, and whether its key is in force."""
         row = self._database.row(
-            "SELECT name, user_id, verb, curve, in_force FROM attempts WHERE name = ? AND at_s > ?",
-            *(name, self._now() - ATTEMPTS_S),
+            "SELECT name, user_id, verb, curve, in_force FROM named_calls"
+            " WHERE user_id = ? AND name = ? AND at_s > ?",
+            *(user_id, name, self._now() - ATTEMPTS_S),
         )
         return None if row is None else (Attempt(*row[:4]), bool(row[4]))
 

@@ -272,14 +272,16 @@ class Sessions:
                 raise self._busy(self._making, place, what)
 
     def check_name(self, attempt: Attempt) -> None:
-        """See that no session is part of another call of the same name.
+        """See that no session is part of another call of the same user and name.
 
         Raises:
             Refused: one is.
         """
         for session in self._sessions.values():
             other = session.attempt
-            if other is not None and other.name == attempt.name and other != attempt:
+            if other is None or (other.user_id, other.name) != (attempt.user_id, attempt.name):
+                continue
+            if other != attempt:
                 raise named_otherwise()
 
     async def _take_part(self, asking: Asking, leave: Callable[[], None]) -> Callable[[], None]:

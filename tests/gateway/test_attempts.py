@@ -54,11 +54,11 @@ def both(attempts, attempt, key_id=b"k" * 32):
     )
 
 
-def test_a_name_is_bound_to_user_verb_and_curve(told):
+def test_a_users_name_is_bound_to_verb_and_curve(told):
     attempts, _, _, named = told
     asyncio.run(attempts.remember(named, b"k" * 32))
     said = set()
-    for change in ({"user_id": "bob"}, {"verb": "recover"}, {"curve": "secp256k1"}):
+    for change in ({"verb": "recover"}, {"curve": "secp256k1"}):
         other = replace(named, **change)
         for look in both(attempts, other):
             error = refusal(look)

@@ -315,7 +315,9 @@ def test_a_name_is_one_calls(registry):
     alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
     registry.put_attempt(attempt(alice), key_id(1))
     registry.put_attempt(attempt(alice), key_id(2))
-    for other in (attempt(bob), attempt(alice, verb="recover"), attempt(alice, curve="secp256k1")):
+    assert registry.attempted(attempt(bob)) is None
+    registry.put_attempt(attempt(bob), key_id(4))  # a name is the user's own
+    for other in (attempt(alice, verb="recover"), attempt(alice, curve="secp256k1")):
         assert registry.attempted(other) is None
         with pytest.raises(NameUsed):
             registry.check_attempt(other)
@@ -348,7 +350,7 @@ def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
         registry.put_attempt(attempt(alice, "0", "recover"), key_id(102))
         now += 86_400
         registry.put_attempt(attempt(bob), key_id(103))
-        assert registry._database.rows("SELECT name FROM attempts") == [("n",)]
+        assert registry._database.rows("SELECT name FROM named_calls") == [("n",)]
 
 
 def test_the_files_are_for_their_owner_only(file):

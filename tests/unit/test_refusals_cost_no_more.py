@@ -1,4 +1,4 @@
-"""Parsers of what comes from outside: refusing the largest body costs no more than accepting one."""
+"""Parsers of what comes from outside: a refusal costs no more than an acceptance of that size."""
 
 import sys
 from collections.abc import Callable
