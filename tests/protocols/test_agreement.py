@@ -93,6 +93,7 @@ def test_a_difference_names_nobody(name, what):
         assert not outcome.culprits | outcome.suspects
     assert outcomes[1].reason is Reason.SESSION_MISMATCH
     assert outcomes[1].about == {2}
+    assert outcomes[1].where.round == (3 if name == "presigned-2" else 2), "noticed late"
 
 
 def test_no_field_of_a_set_up_is_left_out():

@@ -266,25 +266,25 @@ def test_secrets_do_not_show():
 # ---------------------------------------------------------------------- single use
 
 
-def test_a_presignature_is_used_once():
-    shares, label = keys("secp256k1"), "once"
-    found = results(run(presigners(shares, (1, 2), 1, label)))
-    mine = found[2][0]
+@pytest.mark.parametrize("finisher", [1, 2], ids=["who answers", "who finishes"])
+def test_a_presignature_is_used_once(finisher):
+    shares = keys("secp256k1")
+    mine = results(run(presigners(shares, (1, 2), 1, f"once {finisher}")))[2][0]
 
-    def answer(presignature: Presignature) -> Party:
-        agreed = presigned.setup(shares[2], presignature, 1, DIGEST, RHO)
+    def signer(presignature: Presignature) -> Party:
+        agreed = presigned.setup(shares[2], presignature, finisher, DIGEST, RHO)
         return presigned.party(agreed, session_id=bytes(32))
 
-    early, late = answer(mine), answer(mine)  # before either has begun
+    early, late = signer(mine), signer(mine)  # before either has begun
     early.start()
     with pytest.raises(UsageError, match="has been used"):
         late.start()
     for again in (mine, Presignature.from_bytes(mine.to_bytes())):
         with pytest.raises(UsageError, match="has been used"):
-            answer(again)
-    answered = early.snapshot()
-    resumed, outputs = Party.resume(PRESIGNED, answered)
-    assert [o.kind for o in outputs if hasattr(o, "kind")] == ["Answer"]
+            signer(again)
+    resumed, outputs = Party.resume(PRESIGNED, early.snapshot())
+    sent = [o.kind for o in outputs if hasattr(o, "kind")]
+    assert sent == (["Answer"] if finisher == 1 else [])
     assert resumed.outcome == early.outcome
 
 
@@ -299,10 +299,11 @@ def test_using_it_up_is_remembered_beyond_the_object():
     assert not Use.of(b"\5" * 32, 1).spent
 
 
-def test_a_resumed_session_uses_its_presignature_up_in_the_new_process():
+@pytest.mark.parametrize("finisher", [1, 2], ids=["who answers", "who finishes"])
+def test_a_resumed_session_uses_its_presignature_up_in_the_new_process(finisher):
     shares = keys("secp256k1")
-    mine = results(run(presigners(shares, (1, 2), 1, "elsewhere")))[2][0]
-    agreed = presigned.setup(shares[2], unused(mine), 1, DIGEST, RHO)
+    mine = results(run(presigners(shares, (1, 2), 1, f"elsewhere {finisher}")))[2][0]
+    agreed = presigned.setup(shares[2], unused(mine), finisher, DIGEST, RHO)
     party = presigned.party(agreed, session_id=bytes(32))
     party.start()  # in a process that does not tell this one
     assert not mine.use.spent
