@@ -8,6 +8,8 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
+from inspect import Signature, signature
 
 import pytest
 
@@ -78,6 +80,18 @@ class App:
         self.asked.append((scope["method"], scope["path"], body + message.get("body", b"")))
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"as before"})
+
+
+def in_child(test):
+    """Have a test run with a child, the line to it, and an application; others are pytest's."""
+
+    @wraps(test)
+    def run(**arguments):
+        with controlled() as (child, line):
+            asyncio.run(test(child, line, App(), **arguments))
+
+    run.__signature__ = Signature([*signature(test).parameters.values()][3:])
+    return run
 
 
 def answers(scope, endpoint, answer):
@@ -204,27 +218,22 @@ def test_nothing_happens_to_calls_by_itself():
     assert app.asked == [(*SIGN, b"ab")]
 
 
-def test_who_is_cut_off_hears_and_says_nothing_until_mended():
-    app = App()
-
-    async def run(child, line):
-        cut = around(app, child)
-        await asyncio.to_thread(line.put, cut=True)
-        waiting, gone = Call(cut, path="/waiting"), Call(cut, path="/gone")
-        await settled()
-        gone.hang_up()
-        await gone.task
-        assert (gone.sent, app.asked) == ([], [])
-        await asyncio.to_thread(line.put, cut=True, delay_ms=1.0)  # is it still
-        await settled()
-        assert not waiting.task.done()
-        await asyncio.to_thread(line.put)
-        await waiting.task
-        assert waiting.status == 200
-        assert app.asked == [("POST", "/waiting", b"ab")]
-
-    with controlled() as (child, line):
-        asyncio.run(run(child, line))
+@in_child
+async def test_who_is_cut_off_hears_and_says_nothing_until_mended(child, line, app):
+    cut = around(app, child)
+    await asyncio.to_thread(line.put, cut=True)
+    waiting, gone = Call(cut, path="/waiting"), Call(cut, path="/gone")
+    await settled()
+    gone.hang_up()
+    await gone.task
+    assert (gone.sent, app.asked) == ([], [])
+    await asyncio.to_thread(line.put, cut=True, delay_ms=1.0)  # is it still
+    await settled()
+    assert not waiting.task.done()
+    await asyncio.to_thread(line.put)
+    await waiting.task
+    assert waiting.status == 200
+    assert app.asked == [("POST", "/waiting", b"ab")]
 
 
 def test_answers_that_are_under_way_do_not_get_out():
@@ -250,72 +259,57 @@ def test_answers_that_are_under_way_do_not_get_out():
         asyncio.run(run(child, line))
 
 
-def test_calls_fail_as_often_as_they_are_to():
-    app = App()
-
-    async def run(child, line):
-        failing = around(app, child)
-        fail = {"endpoint": "sign", "answer": "504", "done": False}
-        await told(line, "fail", **fail, times=2)
-        assert (await told(line, "tell"))["said"]["fail"] == {
-            "sign": {"answer": "504", "times": 2, "done": False}
-        }
-        statuses = []
-        for method, path in (SIGN, ("GET", SIGN[1]), ("POST", "/v3/wallet/presign"), SIGN, SIGN):
-            call = Call(failing, method, path)
-            await call.task
-            statuses.append(call.status)
-        assert statuses == [504, 200, 200, 504, 200]
-        assert len(app.asked) == 3
-        assert (await told(line, "tell"))["said"]["fail"] == {}
-        await told(line, "fail", **fail, times=2)
-        await told(line, "fail", **fail, times=0)
-        call = Call(failing, *SIGN)
+@in_child
+async def test_calls_fail_as_often_as_they_are_to(child, line, app):
+    failing = around(app, child)
+    fail = {"endpoint": "sign", "answer": "504", "done": False}
+    await told(line, "fail", **fail, times=2)
+    assert (await told(line, "tell"))["said"]["fail"] == {
+        "sign": {"answer": "504", "times": 2, "done": False}
+    }
+    statuses = []
+    for method, path in (SIGN, ("GET", SIGN[1]), ("POST", "/v3/wallet/presign"), SIGN, SIGN):
+        call = Call(failing, method, path)
         await call.task
-        assert call.status == 200
+        statuses.append(call.status)
+    assert statuses == [504, 200, 200, 504, 200]
+    assert len(app.asked) == 3
+    assert (await told(line, "tell"))["said"]["fail"] == {}
+    await told(line, "fail", **fail, times=2)
+    await told(line, "fail", **fail, times=0)
+    call = Call(failing, *SIGN)
+    await call.task
+    assert call.status == 200
 
-    with controlled() as (child, line):
-        asyncio.run(run(child, line))
 
-
-def test_a_call_is_carried_out_and_its_answer_lost():
-    app = App()
-
-    async def run(child, line):
-        await told(line, "fail", endpoint="sign", answer="502", times=1, done=True)
-        call = Call(around(app, child), *SIGN)
-        await call.task
-        assert (call.status, call.sent[1]["body"]) == (502, b"sign")
-        assert app.asked == [(*SIGN, b"ab")]
-
-    with controlled() as (child, line):
-        asyncio.run(run(child, line))
+@in_child
+async def test_a_call_is_carried_out_and_its_answer_lost(child, line, app):
+    await told(line, "fail", endpoint="sign", answer="502", times=1, done=True)
+    call = Call(around(app, child), *SIGN)
+    await call.task
+    assert (call.status, call.sent[1]["body"]) == (502, b"sign")
+    assert app.asked == [(*SIGN, b"ab")]
 
 
 @pytest.mark.parametrize("undo", ["fail", "clear"])
 @pytest.mark.parametrize("done", [False, True])
-def test_a_call_hangs_until_that_is_undone(done, undo):
-    app = App()
-
-    async def run(child, line):
-        hanging = around(app, child)
-        fail = {"endpoint": "sign", "answer": "hang", "done": done}
-        await told(line, "fail", **fail, times=2)
-        call, gone = Call(hanging, *SIGN), Call(hanging, *SIGN)
-        await settled()
-        assert call.sent == gone.sent == []
-        assert len(app.asked) == (2 if done else 0)
-        gone.hang_up()
-        await settled()
-        assert gone.task.done() == (not done)
-        await told(line, undo, **({**fail, "times": 0} if undo == "fail" else {}))
-        await call.task
-        assert call.status == 200
-        await gone.task
-        assert len(app.asked) == (2 if done else 1)
-
-    with controlled() as (child, line):
-        asyncio.run(run(child, line))
+@in_child
+async def test_a_call_hangs_until_that_is_undone(child, line, app, done, undo):
+    hanging = around(app, child)
+    fail = {"endpoint": "sign", "answer": "hang", "done": done}
+    await told(line, "fail", **fail, times=2)
+    call, gone = Call(hanging, *SIGN), Call(hanging, *SIGN)
+    await settled()
+    assert call.sent == gone.sent == []
+    assert len(app.asked) == (2 if done else 0)
+    gone.hang_up()
+    await settled()
+    assert gone.task.done() == (not done)
+    await told(line, undo, **({**fail, "times": 0} if undo == "fail" else {}))
+    await call.task
+    assert call.status == 200
+    await gone.task
+    assert len(app.asked) == (2 if done else 1)
 
 
 def test_an_application_without_endpoints_fails_no_calls():
