@@ -73,14 +73,14 @@ async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat,
             await client.sign(share, signer=party, wrap=cheating(tamper))
         await suspended(gateway, client, share, party, why)
         assert not gateway.gateway.sessions._sessions
-        assert not gateway.links[party].node._sessions
+        assert not gateway.links[party].node.sessions
         (reason,) = gateway.links[party].node.aborts.elements()
         assert why.startswith(reason.text)
     with closing(reopen(tmp_path)) as gateway:
         client = Client.of(gateway)
         await suspended(gateway, client, share, party, why)
         node = gateway.links[party].node
-        stored = KeyShare.from_bytes(node._store.find(share.record.epoch.hex()).share)
+        stored = KeyShare.from_bytes(node.store.find(share.record.epoch.hex()).share)
         if curve == "secp256k1":
             assert (stored.peers[CLIENT].multiplication is None) == discards
         other = 5 - party
@@ -97,7 +97,7 @@ async def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_m
     share = await give_key(gateway, client, "secp256k1")
     party, request = client.begin_sign(share, wrap=cheating(bad_offer))
     mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-    with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
+    with gateway.links[OPERATOR].node.store._database.transaction() as cursor:
         cursor.execute("UPDATE shares SET share = x'00'")
     await client.exchange(request.session_id, sends(feed(party, mail)))
     ((*_, why),) = shares_of(gateway)[OPERATOR]
@@ -152,5 +152,5 @@ async def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speak
     with pytest.raises(Stuck, match="a peer reported that it aborted"):
         await client.begin_generate("ed25519", wrap=cheating(tamper))
     assert not gateway.gateway.sessions._sessions
-    assert not any(link.node._sessions for link in gateway.links.values())
+    assert not any(link.node.sessions for link in gateway.links.values())
     await client.check_consistent("ed25519")

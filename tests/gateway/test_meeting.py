@@ -134,7 +134,7 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     clock = Clock()
 
     share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
-    node._store._database._writer.execute("UPDATE shares SET state = 'voted'")
+    node.store._database._writer.execute("UPDATE shares SET state = 'voted'")
     honest = node.handle
 
     def handle(asked, *rest):
@@ -146,7 +146,7 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     meeting = anew(gateway, clock)
     await meeting.begin()
     node.handle = honest
-    node._store._database._writer.execute("UPDATE shares SET state = 'active'")
+    node.store._database._writer.execute("UPDATE shares SET state = 'active'")
     clock.now += 1
     await client.check_works(share)
     assert meeting._over
@@ -159,10 +159,10 @@ async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client
     await client.post("sign", client.begin_sign(share)[1])
     await client.begin_recover("secp256k1")
     nodes = [gateway.links[party].node for party in MPC_NODES]
-    assert all(node._sessions for node in nodes)
+    assert all(node.sessions for node in nodes)
     assert shares_of(gateway) != before
     await anew(gateway, Clock()).hold()
-    assert not any(node._sessions or node._busy for node in nodes)
+    assert not any(node.sessions or node._busy for node in nodes)
     assert shares_of(gateway) == before
 
 
@@ -197,7 +197,7 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, g
     clock.now += 10
     assert (await client.post("sign", request)).is_success
     await meeting.attend()
-    assert gateway.links[OPERATOR].node._sessions
+    assert gateway.links[OPERATOR].node.sessions
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
@@ -241,4 +241,4 @@ async def test_what_fails_after_the_introduction_does_not_end_sessions_again(
         await meeting.hold()
     await client.post("sign", client.begin_sign(share)[1])
     await meeting.hold()
-    assert gateway.links[OPERATOR].node._sessions
+    assert gateway.links[OPERATOR].node.sessions

@@ -33,7 +33,7 @@ from tests.helpers.tiers import fast_few
 
 def nodes_share(gateway, party, key_id):
     """A copy of the share in an MPC node's store."""
-    share = KeyShare.from_bytes(gateway.links[party].node._store.find(key_id).share)
+    share = KeyShare.from_bytes(gateway.links[party].node.store.find(key_id).share)
     return replace(share, guard=Guard())
 
 
@@ -154,7 +154,7 @@ def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, mon
             client, bob = Client.of(gateway), Client.of(gateway, "bob")
             share = await give_key(gateway, bob, "ed25519")
             await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
-            with gateway.links[2].node._store._database.transaction() as cursor:
+            with gateway.links[2].node.store._database.transaction() as cursor:
                 cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
             return share
 

@@ -74,7 +74,7 @@ async def test_the_node_makes_keys_on_known_curves_one_each(party, gateway, clie
     for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
         body = wire.Generate(os.urandom(32), curve, ())
         assert answer(link, "generate", alice, body) == expected
-    assert not link.node._sessions
+    assert not link.node.sessions
 
 
 @both
@@ -85,7 +85,7 @@ async def test_the_node_recovers_no_key_that_the_user_does_not_have(party, gatew
     for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
         body = wire.Recover(os.urandom(32), curve)
         assert answer(link, "recover", user_id, body, share.record.epoch) == NO_KEY
-    assert not link.node._sessions
+    assert not link.node.sessions
 
 
 @both
@@ -191,7 +191,7 @@ async def test_a_generation_on_the_side_does_not_replace_a_key_in_force(gateway,
     for party, link in gateway.links.items():
         status, text = answer(link, "vote", alice, wire.Activate(session_id, epoch))
         assert (status, text) == (410, NO_SESSION[1]), party
-        stored = link.node._store
+        stored = link.node.store
         assert stored.find(epoch.hex()) is None, "it went when the other came into force"
     await client.check_works(old)
 
@@ -209,7 +209,7 @@ async def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(
         SignedRecord.from_bytes(ask_node(each, "vote", alice, vote))
         for each in gateway.links.values()
     ]
-    with link.node._store._database.transaction() as cursor:
+    with link.node.store._database.transaction() as cursor:
         cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
     before = shares_of(gateway)
     refused = 409, f"the {ROLES[party]} refuses: the share that it replaces is not the active one"
@@ -223,7 +223,7 @@ async def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(
 async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client):
     """What the MPC nodes hold is left as it is, until the right file is back."""
     share = await give_key(gateway, client, "ed25519")
-    with gateway.links[OPERATOR].node._store._database.transaction() as cursor:
+    with gateway.links[OPERATOR].node.store._database.transaction() as cursor:
         cursor.execute("DELETE FROM shares")
     await gateway.gateway.activation.resolve_at_start()
     verbs = asked(gateway)
@@ -293,7 +293,7 @@ async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, c
     share = await give_key(gateway, client, "ed25519")
     newer = (b"newer".hex().ljust(64, "0"), "ed25519")
     for party in MPC_NODES:
-        with gateway.links[party].node._store._database.transaction() as cursor:
+        with gateway.links[party].node.store._database.transaction() as cursor:
             cursor.execute(
                 "INSERT INTO signed (key_id, user_id, curve, what) VALUES (?, ?, ?, 'vote')",
                 (newer[0], await client.user_id(), newer[1]),

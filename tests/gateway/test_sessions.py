@@ -57,7 +57,7 @@ def nothing_open(gateway):
             service._making._lines,
             service._makings._lines,
             service._unclosed,
-            *(link.node._sessions or link.node._busy for link in gateway.links.values()),
+            *(link.node.sessions or link.node._busy for link in gateway.links.values()),
         ]
     )
 
@@ -348,7 +348,7 @@ async def test_one_making_for_a_user_and_curve(gateway, client):
     assert await refusal(client.begin_generate("ed25519")) == (409, GENERATING)
     other = await client.begin_generate("secp256k1")
     assert len(gateway.gateway.sessions._sessions) == 2
-    assert all(len(link.node._sessions) == 2 for link in gateway.links.values())
+    assert all(link.node.sessions == 2 for link in gateway.links.values())
     for begun in (first, other):
         await client.activate(*begun)
         await client.check_works(begun[1])
@@ -584,7 +584,7 @@ async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gatew
 
     def hold():
         databases = [gateway.gateway.registry._database]
-        databases += [link.node._store._database for link in gateway.links.values()]
+        databases += [link.node.store._database for link in gateway.links.values()]
         with databases[0].transaction(), databases[1].transaction(), databases[2].transaction():
             entered.set()
             assert leave.wait(10)

@@ -74,7 +74,7 @@ async def test_signing_takes_few_round_trips_and_small_bodies(curve, rounds, gat
         assert sum(client.sizes) < (150_000 if rounds == 2 else 1000), client.sizes
     # It is over at once: nothing has to expire before the next one.
     assert not gateway.gateway.sessions._sessions
-    assert all(not link.node._sessions for link in gateway.links.values())
+    assert all(not link.node.sessions for link in gateway.links.values())
 
 
 async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
@@ -301,7 +301,7 @@ async def test_neither_store_ever_holds_the_others_data(gateway):
         await user.sign(shares[name])
     held = {}
     for party, link in gateway.links.items():
-        rows = link.node._store._database.rows("SELECT share FROM shares")
+        rows = link.node.store._database.rows("SELECT share FROM shares")
         held[party] = [share for (share,) in rows]
         assert len(held[party]) == 4
     assert not set(held[OPERATOR]) & set(held[INSTITUTION])
