@@ -2,13 +2,10 @@
 
 import pytest
 
-from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.ids import MAX_PARTIES
 from mpcsim.protocols import dkg
-from mpcsim.protocols.dkg import DkgSetup
 from mpcsim.rng import SeededRng
-from mpcsim.runner import run
-from mpcsim.sample_keys import session_id
 from tests.helpers.sessions import dkg_session
 
 
@@ -89,40 +86,6 @@ def test_no_result_before_the_end():
     party.start()
     assert party.outcome is None
     assert party.waiting().missing == {"Commit": {2, 3}}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        dkg.setup("ed25519", 3, (1, 2, 3)),
-        dkg.setup("ed25519", 2, (1, 2, 3, 4)),
-        dkg.setup("secp256k1", 2, (1, 2, 3)),
-    ],
-)
-def test_parties_that_agreed_on_different_things(other):
-    """Nobody is blamed: either side may be the one that is mistaken."""
-    sid = session_id("different things")
-    setups = {1: AGREED, 2: AGREED, 3: other}
-    outcomes = run(
-        dkg.party(agreed, i, session_id=sid, rng=SeededRng(i)) for i, agreed in setups.items()
-    )
-    for i in (1, 2):
-        outcome = outcomes[i]
-        assert isinstance(outcome, Aborted)
-        assert outcome.reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
-        assert not outcome.culprits
-    assert outcomes[1].detail == "party 3 runs another session"
-
-
-def test_every_part_of_the_setup_is_in_the_context():
-    base = DkgSetup("secp256k1", 2, AGREED.parties, "ot/80")
-    others = [
-        DkgSetup("ed25519", 2, AGREED.parties, "ot/80"),
-        DkgSetup("secp256k1", 3, AGREED.parties, "ot/80"),
-        DkgSetup("secp256k1", 2, AGREED.parties[:2], "ot/80"),
-        DkgSetup("secp256k1", 2, AGREED.parties, "ot/128"),
-    ]
-    assert len({s.context() for s in (base, *others)}) == 5
 
 
 def test_secrets_do_not_show():

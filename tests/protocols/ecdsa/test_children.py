@@ -18,7 +18,7 @@ from mpcsim.protocols import ecdsa, reshare
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.ecdsa import rounds as ecdsa_rounds
 from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, results, run
+from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, with_round
 from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
@@ -81,32 +81,7 @@ def test_shares_of_the_next_epoch_sign_with_the_same_children():
     assert child_key(new[1].record, (5,)) == child_key(record, (5,))
 
 
-def test_a_snapshot_knows_the_path():
-    shares = keys("secp256k1")
-    local = LocalRun(party(shares[i], (1, 2), (0, 7)) for i in (1, 2))
-    local.start()
-    local.deliver()
-    again = LocalRun(local.parties.values())
-    for i, one in local.parties.items():
-        again.rejoin(*Party.resume(ECDSA, one.snapshot(), share=shares[i]))
-    found = results(again.finish())
-    whole = results(run(party(shares[i], (1, 2), (0, 7)) for i in (1, 2)))
-    assert found == whole
-
-
 # --- who signs with another key -------------------------------------------------------------------
-
-
-def test_signers_that_mean_different_paths():
-    """Compared with everything else that a session is about, before anything depends on it."""
-    shares = keys("secp256k1")
-    paths = {1: (0, 7), 2: (0, 8)}
-    outcomes = run(party(shares[i], (1, 2), path) for i, path in paths.items())
-    for outcome in outcomes.values():
-        assert isinstance(outcome, Aborted)
-        assert outcome.reason is Reason.SESSION_MISMATCH
-        assert outcome.where == InRound(2, "offer")
-        assert not outcome.culprits
 
 
 @pytest.mark.parametrize("paths", [((1, 2), (12,)), ((0,), ()), ((0, 0), (0,))])

@@ -17,9 +17,9 @@ from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.kernels import PLAIN
 from mpcsim.mta.ot import OtMta
 from mpcsim.mta.schemes import mta_scheme
-from mpcsim.protocol import Done, Party, Waiting
+from mpcsim.protocol import Done, Waiting
 from mpcsim.protocols import dkg, ecdsa
-from mpcsim.protocols.ecdsa import ECDSA, EcdsaSignature
+from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
@@ -156,33 +156,6 @@ def test_shares_of_two_epochs_do_not_combine():
         assert isinstance(outcome, Waiting)
         assert outcome.unopened == {3 - i}
         assert "another key epoch" in str(outcome)
-
-
-def test_signers_who_disagree_on_the_message_do_not_blame_each_other():
-    shares = keys("secp256k1")
-    made = [
-        ecdsa.party(ecdsa.setup(shares[i], (1, 2), bytes([i]) * 32), session_id=bytes(32))
-        for i in (1, 2)
-    ]
-    for outcome in run(made).values():
-        assert isinstance(outcome, Aborted)
-        assert outcome.reason in (Reason.SESSION_MISMATCH, Reason.PEER_ABORTED)
-        assert not outcome.culprits
-
-
-def test_resumed_at_every_point_gives_the_same_signature():
-    shares = keys("secp256k1")
-    expected = sign(shares, (1, 2), bytes(32))
-    for point in range(8):
-        local = LocalRun(parties(shares, (1, 2), bytes(32)))
-        local.start()
-        for _ in range(point):
-            local.deliver()
-        for party in list(local.parties.values()):
-            # Its outputs are delivered again: receivers ignore what they have.
-            local.rejoin(*Party.resume(ECDSA, party.snapshot(), share=party.share))
-        found = results(local.finish())
-        assert set(found.values()) == {expected}
 
 
 def test_a_failed_ot_check_costs_the_pair_its_setup():

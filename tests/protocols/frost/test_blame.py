@@ -178,24 +178,6 @@ def test_the_evidence_verifies_from_its_bytes(adversary):
 # ------------------------------------------------------------------ disagreement (S5, S8)
 
 
-def test_different_messages_blame_nobody(adversary):
-    outcomes = adversary.play((1, 3), {1: b"pay Alice", 3: b"pay Bob"})
-    for aborted in outcomes.values():
-        assert aborted.reason is Reason.SESSION_MISMATCH
-        assert not aborted.culprits
-        assert not aborted.suspects
-        assert aborted.consequence is Consequence.RETRY
-
-
-def test_shares_of_different_epochs_do_not_combine(adversary):
-    share = adversary.shares[3]
-    stale = replace(share, record=replace(share.record, epoch=bytes(32)))
-    adversary.shares = {**adversary.shares, 3: stale}
-    for aborted in adversary.play((1, 3)).values():
-        assert aborted.reason is Reason.SESSION_MISMATCH
-        assert not aborted.culprits
-
-
 def test_the_context_is_compared_before_any_nonce_is_used(adversary, monkeypatch):
     def unreachable(*_):
         raise AssertionError("signed")

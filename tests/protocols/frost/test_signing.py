@@ -1,7 +1,6 @@
 """Honest runs: any quorum, any message, any schedule, paused and resumed anywhere."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import UsageError
-from mpcsim.protocol import Done, Party
+from mpcsim.protocol import Done
 from mpcsim.protocols import dkg, frost
 from mpcsim.protocols.frost import FROST, FrostSetup
 from mpcsim.rng import SeededRng
@@ -131,42 +130,6 @@ def test_order_and_duplicates_do_not_matter(keys, data):
     assert the_signature(local.outcomes()) == expected
 
 
-@pytest.mark.parametrize("signers", [(1, 3), (1, 2, 3)])
-@pytest.mark.parametrize("deliver", ["oldest", "newest"])
-def test_a_run_resumes_at_every_point(keys, signers, deliver):
-    shares = keys(2, 3)
-    expected = the_signature(run(signers_of(shares, signers, b"resume")))
-
-    def pick(messages):
-        return 0 if deliver == "oldest" else len(messages) - 1
-
-    local = LocalRun(signers_of(shares, signers, b"resume"))
-    local.start()
-    local.finish(pick)
-    total = local.delivered
-    assert total == len(signers) * (len(signers) - 1) * 2
-
-    for point in range(total + 1):
-        local = LocalRun(signers_of(shares, signers, b"resume"))
-        local.start()
-        for _ in range(point):
-            local.deliver(pick(local.in_flight))
-        for i, party in local.parties.items():
-            resumed, outputs = Party.resume(FROST, party.snapshot())
-            local.parties[i] = resumed
-            # Sent once more, in case it never arrived.
-            local._take(i, outputs)
-            assert party.outcome == resumed.outcome
-        assert the_signature(local.finish(pick)) == expected, point
-
-
-def test_a_party_resumes_before_its_start(keys):
-    parties = signers_of(keys(2, 3), (1, 3), b"early")
-    expected = the_signature(run(signers_of(keys(2, 3), (1, 3), b"early")))
-    resumed = [Party.resume(FROST, party.snapshot())[0] for party in parties]
-    assert the_signature(run(resumed)) == expected
-
-
 def test_messages_of_another_session_are_ignored(keys):
     shares = keys(2, 3)
     old = LocalRun(signers_of(shares, (1, 3), b"replay", session_id=bytes(32), seed=1))
@@ -189,24 +152,6 @@ def test_setup_encodes_and_decodes(keys):
     assert decoded == agreed
     assert decoded.context() == agreed.context()
     assert str(agreed.share.secret_share.n) not in repr(agreed)
-
-
-def test_the_context_covers_all_that_is_agreed(keys):
-    shares = keys(2, 3)
-    record = shares[1].record
-
-    def with_record(**changes):
-        return replace(shares[1], record=replace(record, **changes))
-
-    digests = {
-        frost.setup(with_record(epoch=bytes(32)), (1, 3), b"a").context(),
-        frost.setup(shares[1], (1, 3), b"a").context(),
-        frost.setup(shares[1], (1, 3), b"b").context(),
-        frost.setup(shares[1], (1, 2), b"a").context(),
-        frost.setup(shares[1], (1, 2, 3), b"a").context(),
-    }
-    assert len(digests) == 5
-    assert frost.setup(shares[3], (3, 1), b"a").context() in digests
 
 
 def test_a_share_of_another_curve_is_refused():

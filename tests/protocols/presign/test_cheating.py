@@ -9,7 +9,6 @@ from mpcsim.protocol import Done, Party
 from mpcsim.protocols import presign, presigned
 from mpcsim.protocols.ecdsa.messages import Respond as One
 from mpcsim.protocols.presign import PRESIGN
-from mpcsim.protocols.presign.steps import nth
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, run
 from mpcsim.sample_keys import keys, presignatures, session_id, unused
@@ -262,38 +261,11 @@ def test_an_abort_does_not_say_which_presignature_it_is_about():
 # ---------------------------------------------------------------------- what may not be mixed
 
 
-def test_each_nonce_has_names_of_its_own():
-    assert len({nth(bytes(32), k) for k in range(64)} | {nth(b"\1" * 32, 0)}) == 65
-
-
 def test_presignatures_of_two_sessions_do_not_combine():
     one, other = presignatures(2, 3, (1, 2)), presignatures(2, 3, (1, 2), name="other")
     found = sign_with({1: one[1][0], 2: other[2][0]})[1]
     assert found.reason is Reason.SESSION_MISMATCH
     assert not found.culprits
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda setup: replace(setup, message_hash=bytes(32)),
-        lambda setup: replace(setup, rho=b"\1" * 32),
-        lambda setup: replace(setup, path=(0,)),
-        lambda setup: replace(setup, presignature=replace(setup.presignature, id=b"\2" * 32)),
-        lambda setup: replace(
-            setup, presignature=replace(setup.presignature, R=setup.share.public_key)
-        ),
-    ],
-    ids=["message", "rho", "path", "presignature", "nonce"],
-)
-def test_who_is_told_another_request_is_not_blamed(changed):
-    s = session("presigned-2")
-    mine = s.party(2)
-    misled = Party(mine.definition, changed(mine.setup), 2, session_id=mine.session_id)
-    found = run([s.party(1), misled])[1]
-    assert found.reason is Reason.SESSION_MISMATCH
-    assert not found.culprits
-    assert found.about == {2}
 
 
 def test_those_who_answer_do_not_if_they_were_given_different_requests():

@@ -14,7 +14,7 @@ from mpcsim.bench.protocols import round_trips
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.protocol import Party
 from mpcsim.protocols import ecdsa, presign, presigned
-from mpcsim.protocols.presign import PRESIGN, Presignature
+from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.presignature import REMEMBERED, Use
 from mpcsim.protocols.presigned import PRESIGNED
 from mpcsim.rng import SeededRng
@@ -171,31 +171,6 @@ def test_64_at_once():
     assert [p.id for p in found[1]] == [p.id for p in found[2]]
     last = {i: parts[-1] for i, parts in found.items()}
     verify(sign(shares, last, 1), DIGEST, shares[1].public_key.encode())
-
-
-@pytest.mark.parametrize("protocol", ["presign", "presigned"])
-def test_resumed_at_every_point(protocol):
-    shares = keys("secp256k1")
-    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2, 3)).items()}
-
-    def fresh():
-        if protocol == "presign":
-            return LocalRun(presigners(shares, (1, 2), 2))
-        return LocalRun(signers_with(shares, parts, finisher=3))
-
-    definition = PRESIGN if protocol == "presign" else PRESIGNED
-    expected, point, more = results(run(fresh().parties.values())), 0, True
-    while more:
-        local = fresh()
-        local.start()
-        for _ in range(point):
-            local.deliver()
-        more = bool(local.in_flight)
-        for party in list(local.parties.values()):
-            local.rejoin(*Party.resume(definition, party.snapshot(), share=party.share))
-        assert results(local.finish()) == expected
-        point += 1
-    assert point >= 4
 
 
 def test_the_first_message_of_presigning_takes_no_share():

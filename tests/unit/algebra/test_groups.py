@@ -20,7 +20,6 @@ from mpcsim.algebra.polynomial import (
 )
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InternalError, InvalidEncoding, UsageError
-from mpcsim.hashing import Tag
 from mpcsim.rng import SeededRng
 from tests.helpers.tiers import examples
 
@@ -166,16 +165,6 @@ def test_bad_ed25519_points_are_refused():
     for data in [bytes.fromhex(t) for t in torsion] + noncanonical + [shifted, b"", bytes(31)]:
         with pytest.raises(InvalidEncoding):
             ED25519.decode_point(data)
-
-
-def test_hash_to_point_depends_on_every_part():
-    seen = {
-        SECP256K1.hash_to_point(Tag.OT_BASE_POINT, *parts).encode()
-        for parts in ([b"a"], [b"b"], [b"a", b""], [b"", b"a"], [b"a", b"b"], [b"ab"])
-    }
-    assert len(seen) == 6
-    for data in seen:
-        SECP256K1.decode_point(data)
 
 
 @examples(10)

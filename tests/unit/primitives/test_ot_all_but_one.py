@@ -98,13 +98,3 @@ def test_false_proofs_are_caught(field, at):
     value = bytearray(getattr(message, field))
     value[at] ^= 0x80
     assert refused(choices, chosen, replace(message, **{field: bytes(value)}), 4)
-
-
-def test_sessions_and_trees_are_kept_apart():
-    choices, keys, chosen = base_ots(4)
-    leaves, message = ot_all_but_one.sender(SID, keys, 4)
-    others, other = ot_all_but_one.sender(bytes(32), keys, 4)
-    assert not set(split(b"".join(leaves))) & set(split(b"".join(others)))
-    assert refused(choices, chosen, other, 4)
-    swapped = message.digests[32:64] + message.digests[:32] + message.digests[64:]
-    assert refused(choices, chosen, replace(message, digests=swapped), 4)
