@@ -317,13 +317,7 @@ USES = [
         sid=BYTES,
         leaves=(A * 64, B + A * 63),
     ),
-    uses(
-        Tag.OT_EXT_CHALLENGE,
-        hashed_rows,
-        sid=BYTES,
-        u=BYTES,
-        rows=(A, B),
-    ),
+    uses(Tag.OT_EXT_CHALLENGE, hashed_rows, sid=BYTES, u=BYTES, rows=(A, B)),
     uses(Tag.OT_EXT_OPENING, ot_extension._opening, sid=BYTES, t=BYTES),
     uses(
         Tag.OT_EXT_OUTPUT,
@@ -478,11 +472,7 @@ USES = [
         **OCCASION,
     ),
     of_fields(
-        Tag.VOTE,
-        Vote(RECORD, HEAD),
-        "digest",
-        record=replace(RECORD, number=1),
-        head=LogHead(2, A),
+        Tag.VOTE, Vote(RECORD, HEAD), "digest", record=replace(RECORD, number=1), head=LogHead(2, A)
     ),
     of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
     of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B),
