@@ -4,7 +4,7 @@ import os
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rpc.standing import End
-from mpcsim.rpc.statements import Abort, SignedTestimony, Testify, signed_by
+from mpcsim.rpc.statements import MAX_EPOCHS, Abort, SignedTestimony, Testify, signed_by
 from tests.helpers.gateway import ask_node, delivered, with_gateway
 
 
@@ -53,3 +53,15 @@ async def test_a_vote_that_stayed_alone_and_what_became_of_it(gateway, client):
     end = End(Abort(user_id, "ed25519", epoch), vote)
     ask_node(gateway.links[INSTITUTION], "abort", user_id, end)
     assert said_by(gateway, INSTITUTION, user_id).aborted == (epoch,)
+
+
+@with_gateway()
+async def test_as_many_aborts_are_named_as_a_statement_holds(gateway, client):
+    """The newest ones."""
+    user_id, store = await client.user_id(), gateway.links[OPERATOR].node.store
+    epochs = [number.to_bytes(32, "big") for number in range(MAX_EPOCHS + 1)]
+    for number, epoch in enumerate(epochs, start=1):
+        store.abort(user_id, "ed25519", epoch.hex(), voted_for=True)
+        if number >= MAX_EPOCHS - 1:
+            said = said_by(gateway, OPERATOR, user_id)
+            assert said.aborted == (*reversed(epochs[:number][-MAX_EPOCHS:]),)
