@@ -13,13 +13,11 @@ from mpcsim.explorer import Explorer
 from mpcsim.primitives.commitment import commit
 from mpcsim.protocol import Done, Party
 from mpcsim.protocols import ecdsa
-from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys
 from mpcsim.sim import Adversary, Free, Trace, Verdict, run_parties
 from mpcsim.sim.replay import record
 from mpcsim.sim.run.adversary import deviating
-from mpcsim.sim.run.faults import drop
 from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol
 from tests.examples import toy_protocol
 from tests.examples.toy_protocol import TOSS, Toss
@@ -58,18 +56,6 @@ def test_step_by_hand():
     assert tossed[1] == whole.to_bytes(32, "big")
     assert set(local.depth.values()) == {2}
     assert results(run(parties())) != tossed
-
-
-def test_pause_and_resume():
-    local = LocalRun(parties())
-    local.start()
-    for _ in range(4):
-        local.deliver()
-    stored = local.parties[1].snapshot()
-    resumed, said = Party.resume(TOSS, stored)
-    assert str(resumed.waiting()) == str(local.parties[1].waiting())
-    local.rejoin(resumed, said)
-    assert len(set(results(local.finish()).values())) == 1
 
 
 @pytest.mark.parametrize(("members", "me"), [((1,), 1), ((0, 1), 1), ((1, 1), 1), ((1, 2), 3)])
@@ -118,12 +104,6 @@ def test_there_is_no_other_clock():
         run_parties(parties(), SEOUL, clock="wall")
     with pytest.raises(UsageError, match="at least one party"):
         run_parties([], SEOUL)
-
-
-def test_a_lost_message_is_missed():
-    trace = over_seoul(parties(), faults=[drop("Reveal", sender=2, receiver=1)])
-    assert trace.verdict is Verdict.STALLED
-    assert str(trace.waiting[1]) == "waiting in round 3 (result) for Reveal from 2"
 
 
 def test_replay_needs_the_definition():
@@ -202,12 +182,6 @@ def test_without_the_echo_two_honest_parties_end_with_different_coins():
     assert one.result != three.result
 
 
-def test_one_check_off_leaves_the_other_on():
-    outcome, _ = attacked(partial(steering, wanted=WANTED), without(TOSS, Reason.ECHO_MISMATCH))
-    assert isinstance(outcome, Aborted)
-    assert outcome.reason is Reason.COMMITMENT_OPENING
-
-
 def test_a_research_build_that_has_no_copy_of_a_protocol_says_so():
     with pytest.raises(UsageError, match="coin toss is not copied, all its checks are on"):
         ResearchBuild(without=[Reason.ECHO_MISMATCH]).definition(TOSS)
@@ -243,15 +217,6 @@ def test_explore():
     assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
 
 
-def test_explore_over_another_network():
-    explorer = Explorer(over_seoul(parties()), network=SEOUL, definition=TOSS)
-    before = explorer.trace.finished_ms
-    assert not explorer.view.fixed_times
-    explorer.set_link("gateway", "institution", one_way_ms=300.0)
-    assert explorer.trace.finished_ms > before + 200
-    assert explorer.reset().trace.finished_ms == before
-
-
 def test_explore_without_knowing_the_protocol():
     explorer = Explorer(over_seoul(parties()), network=SEOUL)
     assert "data:image/svg+xml" in explorer._repr_html_()
@@ -259,15 +224,6 @@ def test_explore_without_knowing_the_protocol():
     assert explorer.view.fixed_times
     with pytest.raises(UsageError, match=r"coin toss need is not known.*pass the definition"):
         explorer.set_link("gateway", "institution", one_way_ms=300.0)
-
-
-def test_explore_an_attack():
-    one, two, three = parties()
-    trace = over_seoul([one, steering(two, WANTED), three])
-    view = Explorer(trace, network=SEOUL, definition=TOSS).view
-    assert [(abort.reason, abort.culprits) for abort in view.aborts if abort.party in (1, 3)] == [
-        ("COMMITMENT_OPENING", (2,))
-    ] * len(view.aborts)
 
 
 def explored(**options):
@@ -344,11 +300,3 @@ def test_whatever_a_party_changes_the_honest_agree_and_blame_rightly(to):
             run_protocol(scenario, order=Order((1, 0, 2)), deviation=Deviation(2, kind, change, to))
             seen += 1
     assert seen > 20
-
-
-def test_the_same_seeds_toss_the_same_coin():
-    one, other = (
-        run([Party(TOSS, AGREED, i, session_id=bytes(32), rng=SeededRng(i)) for i in (1, 2, 3)])
-        for _ in range(2)
-    )
-    assert one == other

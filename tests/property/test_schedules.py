@@ -166,35 +166,6 @@ def test_one_party_hears_everything_first_and_is_heard_last(session, data):
     assert_honest_run(session, run)
 
 
-@examples(13)
-@given(session=sessions())
-def test_newest_first(session):
-    """Messages come as early as they can, even before the keys that open them."""
-    run = LocalRun(session.parties())
-    run.start()
-    run.finish(lambda messages: len(messages) - 1)
-    assert_honest_run(session, run)
-
-
-@examples(13)
-@given(session=sessions())
-def test_crash_before_every_delivery(session):
-    """Every party restarts before every single message."""
-    run = LocalRun(session.parties())
-    run.start()
-    seen = 0
-    while run.in_flight:
-        # Only new messages: the repeated ones are already known to be harmless.
-        message = run.in_flight[0]
-        waiting = list(run.in_flight)
-        restart(run, message.send.to)
-        run.in_flight = waiting
-        run.deliver()
-        seen += 1
-    assert seen
-    assert_honest_run(session, run)
-
-
 def test_a_party_that_has_not_started_resumes_as_such():
     session = dkg_session("ed25519", 2, 3)
     party = session.party(1)

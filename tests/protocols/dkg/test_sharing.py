@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from mpcsim.algebra.curves import curve
 from mpcsim.algebra.group import Group, Scalar
 from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
 from mpcsim.rng import SeededRng
@@ -104,20 +103,6 @@ def test_a_seed_repeats_everything():
     session = dkg_session("ed25519", 2, 3)
     once, again = (results(run(session.parties())) for _ in range(2))
     assert once == again
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_shares_and_records_are_stored_and_read_back(name):
-    for i, share in keys(name).items():
-        assert KeyShare.from_bytes(share.to_bytes()) == share
-        assert PublicKeyRecord.from_bytes(share.record.to_bytes()) == share.record
-        assert share.record.group is curve(name)
-        assert (share.mta is None) == (name == "ed25519")
-        for peer in share.peers.values():
-            assert (peer.multiplication is None) == (name == "ed25519")
-        assert str(share.secret_share.n) not in repr(share)
-        assert share.secret_share.encode().hex() not in repr(share)
-        assert i == share.identifier
 
 
 def test_the_other_multiplication_parameters():

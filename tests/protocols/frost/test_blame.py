@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from nacl import bindings as sodium
 
-from mpcsim.algebra.ed25519 import ED25519, ORDER
+from mpcsim.algebra.ed25519 import ED25519
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Aborted, Blame, Consequence, Reason
 from mpcsim.protocol import Done
@@ -87,12 +87,6 @@ def other_point(point):
 
 
 # ------------------------------------------------------------------ bad signature shares (S6, S7)
-
-
-def test_an_adversary_who_changes_nothing_goes_unnoticed(adversary):
-    adversary.change(3, Commitments, lambda m: m)
-    adversary.change(3, SignatureShare, lambda m: m)
-    assert all(isinstance(outcome, Done) for outcome in adversary.play((1, 3)).values())
 
 
 def test_a_bad_share_names_its_sender(adversary):
@@ -238,24 +232,6 @@ def test_bad_points_name_their_sender(adversary, field, name):
         return message.context + parts["hiding"] + parts["binding"]
 
     adversary.change(3, Commitments, change)
-    aborted = adversary.play((1, 3))[1]
-    assert aborted.reason is Reason.MALFORMED_MESSAGE
-    assert aborted.culprits == {3}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda m: m.seen + (m.share.n + ORDER).to_bytes(32, "little"),
-        lambda m: m.seen + ORDER.to_bytes(32, "little"),
-        lambda m: m.seen + b"\xff" * 32,
-        lambda m: m.seen,
-        lambda m: m.seen + m.share.encode() + b"\0",
-        lambda m: b"",
-    ],
-)
-def test_bad_scalars_name_their_sender(adversary, change):
-    adversary.change(3, SignatureShare, change)
     aborted = adversary.play((1, 3))[1]
     assert aborted.reason is Reason.MALFORMED_MESSAGE
     assert aborted.culprits == {3}

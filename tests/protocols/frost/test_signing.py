@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from nacl.signing import VerifyKey
 
 from mpcsim.errors import UsageError
-from mpcsim.protocol import Done
 from mpcsim.protocols import dkg, frost
-from mpcsim.protocols.frost import FROST, FrostSetup
+from mpcsim.protocols.frost import FROST
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from tests.helpers.tiers import examples
@@ -100,58 +99,10 @@ def test_the_contract():
     assert all(sends.sealed for _, sends in FROST.kinds())
 
 
-def test_waiting_names_the_silent_signer(keys):
-    parties = signers_of(keys(2, 3), (1, 2, 3), b"silence")
-    local = LocalRun(parties[:2])
-    local.start()
-    waiting = local.finish()[1]
-    assert waiting.parties == {3}
-    assert (waiting.round, waiting.name) == (2, "sign")
-
-
 # ------------------------------------------------------------------ schedules and interruptions
 
 
-@examples(12)
-@given(st.data())
-def test_order_and_duplicates_do_not_matter(keys, data):
-    shares = keys(2, 3)
-    signers = data.draw(st.sampled_from([(1, 3), (1, 2, 3)]))
-    expected = the_signature(run(signers_of(shares, signers, b"order")))
-    local = LocalRun(signers_of(shares, signers, b"order"))
-    local.start()
-    copies = data.draw(st.integers(0, 10))
-    while local.in_flight:
-        pick = data.draw(st.integers(0, len(local.in_flight) - 1))
-        if copies and data.draw(st.booleans()):
-            local.in_flight.append(local.in_flight[pick])
-            copies -= 1
-        local.deliver(pick)
-    assert the_signature(local.outcomes()) == expected
-
-
-def test_messages_of_another_session_are_ignored(keys):
-    shares = keys(2, 3)
-    old = LocalRun(signers_of(shares, (1, 3), b"replay", session_id=bytes(32), seed=1))
-    old.start()
-    recorded = list(old.in_flight)
-    local = LocalRun(signers_of(shares, (1, 3), b"replay"))
-    local.start()
-    for message in recorded:
-        assert local.parties[message.send.to].receive(message.sender, message.send.data) == []
-    assert all(isinstance(outcome, Done) for outcome in local.finish().values())
-
-
 # ------------------------------------------------------------------ set-up
-
-
-def test_setup_encodes_and_decodes(keys):
-    agreed = frost.setup(keys(2, 3)[2], (3, 2), b"message")
-    assert agreed.signers == (2, 3)
-    decoded = FrostSetup.decode(agreed.encode(None), None)
-    assert decoded == agreed
-    assert decoded.context() == agreed.context()
-    assert str(agreed.share.secret_share.n) not in repr(agreed)
 
 
 def test_a_share_of_another_curve_is_refused():
@@ -176,8 +127,3 @@ def test_a_share_of_another_curve_is_refused():
 def test_bad_setups_are_refused(keys, signers, message, complaint):
     with pytest.raises(UsageError, match=complaint):
         frost.setup(keys(2, 3)[1], signers, message)
-
-
-def test_a_bad_session_id_is_refused(keys):
-    with pytest.raises(UsageError, match="session id"):
-        frost.party(frost.setup(keys(2, 3)[1], (1, 2), b""), session_id=b"short")

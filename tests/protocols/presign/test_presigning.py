@@ -75,12 +75,6 @@ def test_every_quorum_signs_whoever_finishes(signers):
         verify(signature, DIGEST, shares[1].public_key.encode())
 
 
-def test_three_of_five():
-    shares = keys("secp256k1", 3, 5)
-    parts = {i: part[0] for i, part in presignatures(3, 5, (1, 3, 5)).items()}
-    verify(sign(shares, parts, 3), DIGEST, shares[1].public_key.encode())
-
-
 def test_one_presignature_serves_whatever_child_key():
     """They are not bound to a path; which one it is, is settled when it is used."""
     shares = keys("secp256k1")

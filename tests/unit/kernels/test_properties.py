@@ -56,26 +56,6 @@ def test_crhash_known_answer(kernel: Kernel) -> None:
 
 
 @both
-@given(seed=seeds)
-def test_crhash_separates(kernel: Kernel, seed: int) -> None:
-    """Equal blocks hash differently by position, and everything differs between keys."""
-    block = stream(seed, 16) * 8
-    outputs = [kernel.crhash(stream(seed + i, 32), block, 6) for i in (1, 2)]
-    hashes = {out[16 * i : 16 * i + 16] for out in outputs for i in range(48)}
-    assert len(hashes) == 96
-
-
-@both
-@given(seed=seeds, row_bytes=st.integers(1, 70))
-def test_expand_truncates_crhash(kernel: Kernel, seed: int, row_bytes: int) -> None:
-    key, inputs = stream(seed, 32), stream(seed + 1, 48)
-    width = -(-row_bytes // 16)
-    wide = kernel.crhash(key, inputs, width)
-    rows = [wide[16 * width * i :][:row_bytes] for i in range(3)]
-    assert kernel.expand(key, inputs, row_bytes) == b"".join(rows)
-
-
-@both
 @given(seed=seeds, rows=st.integers(1, 8), columns=st.integers(1, 8))
 def test_transpose(kernel: Kernel, seed: int, rows: int, columns: int) -> None:
     matrix = stream(seed, 8 * rows * columns)
@@ -84,38 +64,6 @@ def test_transpose(kernel: Kernel, seed: int, rows: int, columns: int) -> None:
     for r, c in ((0, 0), (8 * rows - 1, 0), (0, 8 * columns - 1), (8 * rows - 3, 8 * columns - 2)):
         before = matrix[r * columns + c // 8] >> (c % 8) & 1
         assert once[c * rows + r // 8] >> (r % 8) & 1 == before
-
-
-@both
-@given(seed=seeds)
-def test_matvec_is_linear(kernel: Kernel, seed: int) -> None:
-    matrix = stream(seed, 128 * XI // 8)
-    other = stream(seed + 1, len(matrix))
-    x, y = stream(seed + 2, 3 * XI // 8), stream(seed + 3, 3 * XI // 8)
-
-    def times(m: bytes, v: bytes) -> bytes:
-        return kernel.binary_matvec(m, 128, v, XI)
-
-    assert times(matrix, kernel.xor(x, y)) == kernel.xor(times(matrix, x), times(matrix, y))
-    assert times(kernel.xor(matrix, other), x) == kernel.xor(times(matrix, x), times(other, x))
-    assert times(matrix, bytes(len(x))) == bytes(3 * 16)
-
-
-@both
-@given(seed=seeds)
-def test_matvec_of_unit_vectors_is_the_transpose(kernel: Kernel, seed: int) -> None:
-    matrix = stream(seed, 128 * 64 // 8)
-    units = b"".join((1 << i).to_bytes(8, "little") for i in range(64))
-    assert kernel.binary_matvec(matrix, 128, units, 64) == kernel.transpose(matrix, 128, 64)
-
-
-@both
-@given(seed=seeds, s=st.integers(0, Q - 1), t=st.integers(0, Q - 1))
-def test_dot_is_bilinear(kernel: Kernel, seed: int, s: int, t: int) -> None:
-    g, v, w = kernel.split(stream(seed, 9 * 96), 3, Q)
-    combined = kernel.combine([s, t], [v, w])
-    assert kernel.dot(g, combined) == (s * kernel.dot(g, v) + t * kernel.dot(g, w)) % Q
-    assert kernel.dot(g, v) == kernel.dot(v, g)
 
 
 @both
