@@ -39,12 +39,20 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         # In one pass: a refusal must not cost more than an acceptance.
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))
+        twice = _first_repeated(pairs)
         # It may be anything, and ends up in logs.
         known = twice.isascii() and twice.isidentifier() and len(twice) <= MAX_NAME
         raise DuplicateMember(f"has the member {twice} twice" if known else "has a member twice")
     return members
+
+
+def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("no name is there twice")
 
 
 def _no_constants(name: str) -> NoReturn:

@@ -406,13 +406,13 @@ def access_token(gateway_address: str, api_key: str, api_secret: str, username: 
     """
     try:
         with httpx.Client(base_url=gateway_address, timeout=10, trust_env=False) as http:
+            http.auth = (api_key, api_secret)
             signed_up = http.post("/member/user-management/v3/signup", json={"username": username})
-            if signed_up.status_code not in (201, 409):
+            if signed_up.status_code not in (201, 401, 409):
                 raise UsageError(f"sign-up: {signed_up.text}")
             login = http.post(
                 "/auth/auth-service/v3/login",
                 data={"grant_type": "client_credentials", "username": username},
-                auth=(api_key, api_secret),
             )
     except httpx.ConnectError as error:
         raise UsageError(

@@ -67,6 +67,12 @@ LOG = logging.getLogger(__name__)
 TITLE: Final = "MPC wallet gateway"
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
+NOT_STORED: Final = {"Cache-Control": "no-store"}
+"""With every token, as RFC 6749, 5.1, demands."""
+
+
+class UnknownCredentials(Exception):
+    """A request has no API key and secret of this gateway, though it needs them."""
 
 
 def create_app(
@@ -121,6 +127,7 @@ def create_app(
             Refused: _refused,
             StoreFailed: _store_failed,
             TokenError: _unauthorized,
+            UnknownCredentials: _unknown_credentials,
         },
     )
     app.router.redirect_slashes = False
@@ -158,7 +165,11 @@ class _Api:
         return JSONResponse(self._issuer.jwks())
 
     async def sign_up(self, request: Request) -> Response:
-        """Make a user: JSON ``{"username"}``."""
+        """Make a user, for whoever has the API key and secret: JSON ``{"username"}``."""
+        self._check_credentials(request)
+        # A web page may send any other type to another site without asking that site first.
+        if media_type(request) != "application/json":
+            raise HTTPException(415, "the body is not application/json")
         try:
             document = strict_json.parse(await read_body(request, MAX_FORM_BYTES))
             username = document["username"]
@@ -178,8 +189,7 @@ class _Api:
 
     async def login(self, request: Request) -> Response:
         """An access token for a user, to whoever has the API key and secret (HTTP Basic)."""
-        if not self._registry.credentials().match(*_basic(request)):
-            return _challenged({"error": "unknown API key or secret"}, "Basic")
+        self._check_credentials(request)
         form = _form(await read_body(request, MAX_FORM_BYTES))
         if form.get("grant_type") != "client_credentials":
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
@@ -192,8 +202,18 @@ class _Api:
         token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.tidy()
         return JSONResponse(
-            {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)}
+            {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
+            headers=NOT_STORED,
         )
+
+    def _check_credentials(self, request: Request) -> None:
+        """See that the caller is the wallet's backend.
+
+        Raises:
+            UnknownCredentials: API key and secret (HTTP Basic) are missing, or not the gateway's.
+        """
+        if not self._registry.credentials().match(*_basic(request)):
+            raise UnknownCredentials
 
     # ------------------------------------------------------------------ what is registered
 
@@ -241,7 +261,8 @@ class _Api:
                 "token_type": "Bearer",
                 "expires_in": math.ceil(lifetime_s),
                 "key_id": key_id,
-            }
+            },
+            headers=NOT_STORED,
         )
 
     async def address(self, request: Request) -> Response:
@@ -252,6 +273,8 @@ class _Api:
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
         try:
+            if any(map(str.isspace, text)):  # which ``fromhex`` would pass over
+                raise ValueError("white space")
             found = addresses(curve, bytes.fromhex(text.removeprefix("0x")))
         except (ValueError, InvalidEncoding):
             raise Refused(BAD_REQUEST, "Invalid public_key") from None
@@ -355,6 +378,11 @@ def _check_binary(request: Request) -> None:
         raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
 
 
+def media_type(request: Request) -> str:
+    """Return the media type of a request's body without its parameters, in lower case."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def _form(body: bytes) -> dict[str, str]:
     """Fields of a URL-encoded form; none if it is something else."""
     try:
@@ -399,6 +427,10 @@ def _unauthorized(request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownSigningKey):  # somebody has mixed something up
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
     return _challenged(error.detail(), "Bearer")
+
+
+def _unknown_credentials(request: Request, error: Exception) -> Response:
+    return _challenged({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
 
 
 def _challenged(document: dict[str, Any], scheme: str) -> Response:

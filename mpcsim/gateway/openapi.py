@@ -249,11 +249,14 @@ _NAMED: Final = [
         "schema": {"enum": sorted(idempotency.MEANT_BY)},
     },
 ]
+UNSUPPORTED_MEDIA_TYPE: Final = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+
 _MEANINGS: Final = {
     BAD_REQUEST: "Something is missing or malformed; the text says what.",
     NOT_FOUND: "No such user, or no such key of the user.",
     CONFLICT: "There is one already.",
     TOO_LARGE: "The body is too long.",
+    UNSUPPORTED_MEDIA_TYPE: "The body is of another type.",
     INTERNAL_ERROR: "Nobody foresaw it.",
     UNAVAILABLE: "A store or an MPC node is out of reach; nothing is lost.",
     TIMED_OUT: "An MPC node did not answer in time.",
@@ -319,11 +322,11 @@ def _paths() -> dict[str, Any]:
                 AUTH,
                 "sign_up",
                 "Make a user",
-                "Needs no token.",
+                "For a wallet's backend, which has the gateway's API key and secret (HTTP Basic).",
                 answer=("User", 201),
                 body=("application/json", "NewUser"),
-                errors=(BAD_REQUEST, CONFLICT, TOO_LARGE, UNAVAILABLE),
-                security=[],
+                errors=(BAD_REQUEST, CONFLICT, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, UNAVAILABLE),
+                security=[{LOGIN: []}],
             )
         },
         "/auth/auth-service/v3/login": {

@@ -181,8 +181,11 @@ class GrantReader:
         self._now = now
         self._used: set[bytes] = set()
         self._expiring: deque[tuple[int, bytes]] = deque()
+        self._latest_ms = -math.inf
+        """The latest time that this reader has seen. It does not go back when the clock does:
+        otherwise a used grant that was forgotten as expired would be good once more."""
         self._lock = threading.Lock()
-        """Of the two."""
+        """Guards the three attributes above."""
 
     def read(self, data: bytes) -> Grant:
         """A grant, which is used up by this.
@@ -205,10 +208,10 @@ class GrantReader:
             raise GrantRefused("the grant is for another MPC node")
         if boot != self.boot:
             raise AnotherBoot("the grant is from before this MPC node's last start")
-        now_ms = now * 1000
-        if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
-            raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
         with self._lock:
+            now_ms = self._latest_ms = max(self._latest_ms, now * 1000)
+            if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
+                raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
             self._forget(now_ms)
             if number in self._used:
                 raise GrantRefused("the grant has been used before")

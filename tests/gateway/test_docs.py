@@ -14,19 +14,19 @@ import mpcsim
 from mpcsim.smart_account.endpoints import PREFIX, Endpoint
 from mpcsim.smart_account.fields import FIELDS
 from mpcsim.smart_account.openapi import ABOUT
-from tests.gateway.test_http import LOGIN, SIGN_UP, basic, grant
+from tests.gateway.test_http import LOGIN, SIGN_UP, basic, grant, known
+from tests.helpers.api_surface import check_surface
 from tests.helpers.documented import Documented
 from tests.helpers.gateway import Client, give_key, open_with
 from tests.helpers.repo import ROOT
 
 REVIEWED = ROOT / "tests/gateway/openapi.txt"
 OPEN = {
-    ("POST", SIGN_UP),
     ("GET", "/.well-known/jwks.json"),
     ("GET", "/mpc/v1/nodes"),
     ("POST", "/mpc/v1/suspend"),
 }
-"""What needs no token, by design; a log-in takes the API key."""
+"""Endpoints that need no token, by design; sign-up and log-in take the API key."""
 
 
 @pytest.fixture(scope="module")
@@ -81,52 +81,9 @@ def test_every_operation_is_described(documented):
     assert ABOUT.keys() == FIELDS.keys()
 
 
-def reviewable(documented):
-    """A line for each operation and for each member of a schema, without texts for readers."""
-    document = documented.document
-
-    def bare(schema):
-        if isinstance(schema, list):
-            return [bare(part) for part in schema]
-        if not isinstance(schema, dict):
-            return schema
-        texts = ("description", "examples", "title")
-        # A member may be called as a text is.
-        return {
-            name: {member: bare(of) for member, of in part.items()}
-            if name == "properties"
-            else bare(part)
-            for name, part in sorted(schema.items())
-            if name not in texts or name == "properties"
-        }
-
-    def shown(schema):
-        return json.dumps(bare(schema), sort_keys=True).replace("#/components/schemas/", "")
-
-    def contents(of):
-        return {kind: bare(part["schema"]) for kind, part in of.get("content", {}).items()}
-
-    for (method, path), operation in sorted(documented.operations().items()):
-        at = f"{method} {path}"
-        yield f"{at} security: {shown(operation.get('security', document['security']))}"
-        for parameter in operation.get("parameters", ()):
-            yield f"{at} {parameter['in']} {parameter['name']}: {shown(parameter)}"
-        if body := operation.get("requestBody"):
-            yield f"{at} body, required {body.get('required', False)}: {shown(contents(body))}"
-        for status, response in sorted(operation["responses"].items()):
-            yield f"{at} {status}: {shown(contents(response))}"
-    for name, schema in sorted(document["components"]["schemas"].items()):
-        members = schema.get("properties", {})
-        required = schema.get("required", ())
-        for member, of in members.items():
-            yield f"{name}.{member}{' (required)' * (member in required)}: {shown(of)}"
-        rest = {k: v for k, v in schema.items() if k not in ("properties", "required")}
-        yield f"{name}: {shown(rest)}"
-
-
 def test_the_surface_is_as_it_was_reviewed(documented):
     """Whoever changes what is required, limited or answered changes the reviewed list with it."""
-    assert [*reviewable(documented)] == REVIEWED.read_text(encoding="utf-8").splitlines()
+    check_surface(documented.document, REVIEWED)
 
 
 def test_errors_have_their_codes(documented):
@@ -172,13 +129,13 @@ def test_answers_are_as_it_says(gateway, documented):
         http = client.http
         for body in ({"username": "dora"}, {"username": "dora"}, {}):
             documented.check(await http.post(SIGN_UP, json=body))
-        known = gateway.credentials
-        for secret, form in (
-            (known.api_secret, grant("dora")),
-            (known.api_secret, {}),
-            ("no", grant("dora")),
+            documented.check(await http.post(SIGN_UP, json=body, headers=known(gateway)))
+        wrong = basic(gateway.credentials.api_key, "no")
+        for headers, form in (
+            (known(gateway), grant("dora")),
+            (known(gateway), {}),
+            (wrong, grant("dora")),
         ):
-            headers = basic(known.api_key, secret)
             documented.check(await http.post(LOGIN, data=form, headers=headers))
         documented.check(await http.get("/.well-known/jwks.json"))
         documented.check(await http.get("/mpc/v1/nodes"))

@@ -24,6 +24,14 @@ def basic(name, secret):
     return {"Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode()}
 
 
+def known(gateway):
+    """Header of whoever has the gateway's API key and secret."""
+    return basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+
+
+JSON = {"Content-Type": "application/json"}
+
+
 def grant(username, **changed):
     return {"grant_type": "client_credentials", "username": username, **changed}
 
@@ -33,14 +41,12 @@ def grant(username, **changed):
 
 @pytest.mark.options(token_lifetime_s=120)
 async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway, client):
-    made = await client.http.post(SIGN_UP, json={"username": "bob"})
+    made = await client.http.post(SIGN_UP, json={"username": "bob"}, headers=known(gateway))
     assert made.status_code == 201
     assert set(made.json()) == {"user_id", "username", "created_at"}
-    known = gateway.credentials
-    login = await client.http.post(
-        LOGIN, data=grant("bob"), headers=basic(known.api_key, known.api_secret)
-    )
+    login = await client.http.post(LOGIN, data=grant("bob"), headers=known(gateway))
     assert login.status_code == 200
+    assert login.headers["cache-control"] == "no-store"
     document = login.json()
     assert {**document, "access_token": ""} == {
         "access_token": "",
@@ -73,15 +79,15 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
         b"[" * 4000,
     ],
 )
-async def test_a_sign_up_that_names_no_user_is_malformed(body, client):
-    response = await client.http.post(SIGN_UP, content=body)
+async def test_a_sign_up_that_names_no_user_is_malformed(body, gateway, client):
+    response = await client.http.post(SIGN_UP, content=body, headers=known(gateway) | JSON)
     assert response.status_code == 400
     assert list(response.json()) == ["error"]
 
 
 async def test_a_sign_up_that_names_two_users_names_none(gateway, client):
     body = b'{"username": "bob", "username": "carol"}'
-    response = await client.http.post(SIGN_UP, content=body)
+    response = await client.http.post(SIGN_UP, content=body, headers=known(gateway) | JSON)
     assert response.status_code == 400
     assert response.json() == {"error": "the body has the member username twice"}
     assert gateway.gateway.registry.user_by_name("carol") is None
@@ -97,8 +103,17 @@ async def test_heads_of_what_can_be_read(client):
         assert set(wrong.headers.get("allow", "").split(", ")) <= {"GET", "HEAD"}
 
 
-async def test_a_username_is_taken_once(client):
-    taken = await client.http.post(SIGN_UP, json={"username": "alice"})
+@pytest.mark.parametrize("media_type", ["text/plain", "", "application/x-www-form-urlencoded"])
+async def test_a_sign_up_is_json_by_its_type(media_type, gateway, client):
+    """A page of another site can send these types without a preflight."""
+    headers = known(gateway) | {"Content-Type": media_type}
+    response = await client.http.post(SIGN_UP, content=b'{"username": "bob"}', headers=headers)
+    assert response.status_code == 415
+    assert gateway.gateway.registry.user_by_name("bob") is None
+
+
+async def test_a_username_is_taken_once(gateway, client):
+    taken = await client.http.post(SIGN_UP, json={"username": "alice"}, headers=known(gateway))
     assert (taken.status_code, taken.json()) == (409, {"error": "username is taken"})
 
 
@@ -126,7 +141,8 @@ async def test_a_login_that_is_no_form_is_refused(gateway, client):
         assert response.status_code == 400
 
 
-async def test_a_login_needs_the_api_key_and_secret(gateway, client):
+async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):
+    """Without them nobody learns which names are taken, either."""
     known = gateway.credentials
     secret = {"Authorization": "Bearer " + client.token}
     for headers in [
@@ -139,10 +155,15 @@ async def test_a_login_needs_the_api_key_and_secret(gateway, client):
         {"Authorization": "Basic /w=="},
         secret,
     ]:
-        response = await client.http.post(LOGIN, data=grant("alice"), headers=headers)
-        assert response.status_code == 401
-        assert response.json() == {"error": "unknown API key or secret"}
-        assert response.headers["www-authenticate"] == "Basic"
+        for response in (
+            await client.http.post(LOGIN, data=grant("alice"), headers=headers),
+            await client.http.post(SIGN_UP, json={"username": "alice"}, headers=headers),
+            await client.http.post(SIGN_UP, json={"username": "bob"}, headers=headers),
+        ):
+            assert response.status_code == 401
+            assert response.json() == {"error": "unknown API key or secret"}
+            assert response.headers["www-authenticate"] == 'Basic realm="MPC wallet gateway"'
+    assert gateway.gateway.registry.user_by_name("bob") is None
 
 
 async def test_a_token_of_another_gateway_is_logged_as_one(caplog, client):
@@ -171,7 +192,9 @@ async def test_keys_addresses_and_key_tokens_are_the_users_own(gateway, client):
         public_key = share.public_key.encode()
         assert key["key_id"] == share.record.epoch.hex()
         assert key["public_key"] == "0x" + public_key.hex()
-        token = (await get("GET", f"/wallet/v1/token?id={key['key_id']}")).json()
+        issued = await get("GET", f"/wallet/v1/token?id={key['key_id']}")
+        assert issued.headers["cache-control"] == "no-store"
+        token = issued.json()
         assert {**token, "token": "", "expires_in": 0} == {
             "token": "",
             "token_type": "Bearer",

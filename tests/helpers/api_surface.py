@@ -48,13 +48,20 @@ def surface(document: Json) -> Iterator[str]:
     components = document.get("components", {})
     for name, schema in sorted(components.get("schemas", {}).items()):
         yield f"{name}: {_text(schema)}"
-        for field, about in schema.get("properties", {}).items():
-            mark = "" if field in schema.get("required", ()) else "?"
-            yield f"  {field}{mark}: {_text(about)}"
+        yield from _fields(schema, "  ")
     for name, header in sorted(components.get("headers", {}).items()):
         yield f"header {name}{'' if header.get('required') else '?'}: {_text(header['schema'])}"
     for name, scheme in sorted(components.get("securitySchemes", {}).items()):
         yield f"security {name}: {_text(scheme)}"
+
+
+def _fields(schema: Json, indent: str) -> Iterator[str]:
+    for field, about in schema.get("properties", {}).items():
+        mark = "" if field in schema.get("required", ()) else "?"
+        yield f"{indent}{field}{mark}: {_text(about)}"
+        for nested in (about, about.get("items", {}), about.get("additionalProperties", {})):
+            if isinstance(nested, Mapping):
+                yield from _fields(nested, indent + "  ")
 
 
 def _content(answer: Json) -> str:

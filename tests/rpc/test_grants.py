@@ -100,6 +100,21 @@ def test_a_grant_is_good_for_a_minute_and_not_remembered_for_longer():
     assert len(ends.reader._used) == len(ends.reader._expiring) == 1
 
 
+@pytest.mark.parametrize("fast_s", [1, 50, 59])
+def test_a_used_grant_is_not_good_again_when_the_readers_clock_steps_back(fast_s):
+    ends = Ends()
+    used = ends.issue()
+    start = ends.now
+    ends.now = start + fast_s
+    ends.reader.read(used)
+    ends.now = start + grants.LIFETIME_S + 1
+    ends.reader.read(ends.issue())  # what has expired is forgotten
+    ends.now = start
+    ends.refused(used, "expired")
+    ends.now = start + 30  # and what is issued by the gateway's right clock is good
+    ends.reader.read(ends.issue())
+
+
 def test_clocks_may_differ_by_less_than_a_minute():
     ends = Ends()
     for ahead, fine in [(59.9, True), (60.1, False), (-59.9, True), (-60, False)]:
@@ -197,4 +212,7 @@ def test_a_key_that_is_changed():
         reader.read(grant())
     now[0] = 0.0  # a clock that is put back does not keep anybody from looking
     at_node[0] = new
-    reader.read(grant())
+    looked.clear()
+    with pytest.raises(GrantRefused, match="expired"):
+        reader.read(grant())
+    assert at_node in looked

@@ -114,7 +114,8 @@ def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_pat
 
             async def sign_up():
                 path = "/member/user-management/v3/signup"
-                return await client.http.post(path, json={"username": next(names)})
+                known = (gateway.credentials.api_key, gateway.credentials.api_secret)
+                return await client.http.post(path, json={"username": next(names)}, auth=known)
 
             with full(database_of(gateway, "gateway")):
                 while (response := await sign_up()).is_success:
