@@ -144,6 +144,7 @@ def rewrite(folder, role, statement, *values):
         database.commit()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", fast_few([0.2, 0.4, 0.6, 0.8, 0.999], 2))
 def test_a_damaged_record_is_repaired(house, past, place):
     """Wherever it is damaged, in what it says or in a signature; and the only one that there is."""
@@ -199,6 +200,7 @@ def cut_off(verb, *parties):
     return work
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_vote_that_is_open_alone(house, past, party):
     live(house, cut_off("vote", party))
@@ -264,6 +266,7 @@ def works(past, name):
     return work
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_store_that_was_put_back_and_has_not_heard_yet(house, past, party):
     role, other = ROLES[party], ROLES[5 - party]

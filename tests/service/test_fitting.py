@@ -244,6 +244,7 @@ def check_works(folder, share):
     return asyncio.run(work())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_shares_voted_for_at_one_and_in_force_at_the_other_outlive_an_older_registry(
     tmp_path, party
@@ -284,6 +285,7 @@ def test_shares_in_force_that_both_have_only_voted_for_outlive_an_older_registry
     check_works(tmp_path / "mixed", share)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_vote_of_which_the_other_mpc_node_knows_nothing_is_kept(tmp_path, party):
     """Its file may be the only one that is not old."""

@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_faults():
     async def fates(gateway, client):
         gateway.network.change(None, noise(drop=0.05), seed=5)
         found = []
-        for number in range(12):
+        for number in range(8):
             try:
                 await Client.of(gateway, f"user {number}").begin_generate("ed25519")
                 found.append("done")
@@ -225,6 +225,7 @@ def test_more_exchanges_than_there_is_room_for(http, expected_ms):
     virtual.run(work())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("http", ["1.1", "2"])
 @pytest.mark.parametrize(("count", "size"), [(70, 1), (300, 1), (300, 5000)])
 def test_a_body_in_many_pieces_arrives(http, count, size):

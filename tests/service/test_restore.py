@@ -122,6 +122,7 @@ async def recover(gateway, client):
 # ---------------------------------------------------------------------- one MPC node
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_key_that_has_not_changed_is_served_once_the_other_has_been_heard(place, party):
     share = place.live(generate)
@@ -193,6 +194,7 @@ def test_it_is_so_too_when_the_gateway_goes_on(place):
     place.live(work)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("party", MPC_NODES)
 @pytest.mark.parametrize("how", ["the client says so", "it aborts itself"])
 def test_a_key_that_was_suspended_since_is_suspended_again(place, party, how):
