@@ -47,17 +47,21 @@ UNSENT = {("dkg-ed25519", "MultiplicationOffer"), ("presigned-2", "Open")} | {
 """Kinds that a session never sends."""
 
 
-def cases(pairs: list[tuple[str, str]]) -> pytest.MarkDecorator:
-    """Those that set up the multiplication, or presign with three parties, take long."""
-    slow = [name for name in DEFINITIONS if "-secp256k1" in name or name == "presign-3"]
+SLOW = [name for name in DEFINITIONS if "-secp256k1" in name or name == "presign-3"]
+"""Sessions that set up the multiplication, or presign with three parties."""
+REPEATED = ["dkg-secp256k1-k4", "ecdsa-2-child", "ecdsa-3", "presign-2", "frost-3"]
+"""Sessions with the messages of a smaller one; presigning has those of signing."""
+
+
+def cases(pairs: list[tuple[str, str]], soak: list[str]) -> pytest.MarkDecorator:
     marked = [
-        pytest.param(*pair, marks=pytest.mark.soak if pair[0] in slow else ()) for pair in pairs
+        pytest.param(*pair, marks=pytest.mark.soak if pair[0] in soak else ()) for pair in pairs
     ]
     return pytest.mark.parametrize(("name", "kind"), marked)
 
 
-EVERY = cases(ALL)
-EVERY_SENT = cases([pair for pair in ALL if pair not in UNSENT])
+EVERY_FIELD = cases(ALL, [*SLOW, *REPEATED, "reshare-ed25519-handover"])
+EVERY_SENT = cases([pair for pair in ALL if pair not in UNSENT], SLOW)
 
 
 def scopes(s: Session, cheater: int, kind: str) -> list[frozenset[int]]:
@@ -149,8 +153,7 @@ def assert_all_well(runs: int, wrong: list[str], expected: bool = True) -> None:
     assert bool(runs) == expected
 
 
-@pytest.mark.few(8)
-@EVERY
+@EVERY_FIELD
 def test_one_spoilt_field(name, kind):
     runs, wrong = spoil(name, kind)
     assert_all_well(runs, wrong, (name, kind) not in UNSENT)
