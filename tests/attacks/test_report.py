@@ -124,18 +124,6 @@ def test_files_and_status(tmp_path, capsys):
     assert text.rstrip().splitlines()[-1] == f"{out[-1]}."
 
 
-def test_tables_have_as_many_columns_in_every_line():
-    lines = report.as_markdown(report.collect(as_promised())).splitlines()
-    width = None
-    for line in lines:
-        if not line.startswith("|"):
-            width = None
-            continue
-        columns = line.replace("\\|", "").count("|")
-        assert width in (None, columns), line
-        width = columns
-
-
 def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
     assert main(["attacks", "--json", str(tmp_path / "nowhere" / "x.json")]) == 2
     assert "no such directory" in capsys.readouterr().err

@@ -4,7 +4,6 @@ As anybody's suite would have it: the fixture ``wallet_service`` is the service,
 backend's own. Overriding the settings keeps the waiting short.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -28,11 +27,6 @@ NAMES = map("backend-{}".format, count())
 @pytest.fixture(scope="session")
 def wallet_service_settings():
     return Settings({"GATEWAY_TIMEOUT_S": "3"}, ["--link-timeout", "1", "--lease", "1"])
-
-
-def until(true):
-    while not true():
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -31,14 +31,6 @@ def test_resharing_goes_through_every_phase():
     assert phases("reshare-ed25519", 1) == list(Phase)
 
 
-def test_a_cheat_ends_it():
-    first, other = session("frost-2").parties()[:2]
-    first.start()
-    other.start()
-    first.receive(2, other._pack(1, 1, b"", sealed=True))
-    assert first.phase is Phase.OVER
-
-
 def test_protocols_by_name():
     assert set(PROTOCOLS) == {"dkg", "ecdsa", "frost", "presign", "presigned", "reshare"}
     assert all(definition.name == name for name, definition in PROTOCOLS.items())

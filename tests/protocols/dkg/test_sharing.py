@@ -79,13 +79,6 @@ def test_any_identifiers_in_any_order(ids, shuffled, t):
         assert group.base(secret) == shares[pair[0]].public_key
 
 
-def test_every_run_makes_another_key():
-    first, second = keys("ed25519"), keys("ed25519", name="another")
-    assert first[1].public_key != second[1].public_key
-    assert first[1].record.epoch != second[1].record.epoch
-    assert first[1].peers[2].pair_secret != second[1].peers[2].pair_secret
-
-
 def test_one_honest_seed_is_enough_for_another_key():
     """Two of three parties repeat everything, session id included; the third does not."""
     session = dkg_session("ed25519", 2, 3)

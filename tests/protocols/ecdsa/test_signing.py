@@ -78,13 +78,6 @@ def test_hashes_at_the_edges(number):
     verify(sign(shares, (1, 2), digest), digest, shares[1].public_key.encode())
 
 
-@examples(7)
-@given(st.binary(min_size=32, max_size=32), st.integers(), st.sampled_from(QUORUMS))
-def test_any_hash_any_randomness(digest, seed, signers):
-    shares = keys("secp256k1")
-    verify(sign(shares, signers, digest, str(seed)), digest, shares[1].public_key.encode())
-
-
 @pytest.mark.soak
 @examples(4)
 @given(st.data())

@@ -1,7 +1,5 @@
 """Honest runs: any quorum, any message, any schedule, paused and resumed anywhere."""
 
-from collections import Counter
-
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
@@ -12,7 +10,7 @@ from mpcsim.errors import UsageError
 from mpcsim.protocols import dkg, frost
 from mpcsim.protocols.frost import FROST
 from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, results, run
+from mpcsim.runner import results, run
 from tests.helpers.tiers import examples
 
 SESSION = bytes(range(32))
@@ -66,27 +64,6 @@ def test_any_quorum_signs_any_message(keys, quorum, message, seed):
 def test_shortest_and_longest_message(keys, message):
     shares = keys(2, 3)
     assert_verifies(the_signature(run(signers_of(shares, (1, 2), message))), shares, message)
-
-
-def test_system_randomness_gives_fresh_signatures(keys):
-    agreed = [frost.setup(keys(2, 3)[i], (1, 3), b"twice") for i in (1, 3)]
-    first, second = (
-        the_signature(run(frost.party(a, session_id=SESSION) for a in agreed)) for _ in range(2)
-    )
-    assert first != second
-
-
-def test_two_signers_send_two_messages_each_way(keys):
-    local = LocalRun(signers_of(keys(2, 3), (1, 3), b"count"))
-    local.start()
-    sent = Counter()
-    while local.in_flight:
-        message = local.deliver()
-        sent[message.sender, message.send.to, message.send.kind] += 1
-    assert the_signature(local.outcomes())
-    assert sent == {
-        (a, b, kind): 1 for a, b in ((1, 3), (3, 1)) for kind in ("Commitments", "SignatureShare")
-    }
 
 
 def test_the_contract():

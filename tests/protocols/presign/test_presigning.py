@@ -6,8 +6,6 @@ from itertools import combinations
 import pytest
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
 from mpcsim.bench.protocols import round_trips
@@ -21,7 +19,6 @@ from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, presignatures, session_id, unused
 from tests.helpers.sessions import child_key
-from tests.helpers.tiers import examples
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -90,21 +87,6 @@ def test_paths_that_lead_nowhere():
     for path in ((2**31,), (0,) * 11, (-1,)):
         with pytest.raises(UsageError):
             presigned.setup(shares[1], part, 1, DIGEST, RHO, path=path)
-
-
-@pytest.mark.parametrize("number", [0, 1, ORDER - 1, ORDER, 2**256 - 1])
-def test_hashes_at_the_edges(number):
-    shares, digest = keys("secp256k1"), number.to_bytes(32, "big")
-    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
-    verify(sign(shares, parts, 1, digest), digest, shares[1].public_key.encode())
-
-
-@examples(10)
-@given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
-def test_any_hash_any_rho(digest, rho):
-    shares = keys("secp256k1")
-    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
-    verify(sign(shares, parts, 1, digest, rho), digest, shares[1].public_key.encode())
 
 
 def test_the_parts_are_those_of_one_nonce_and_no_two_alike():

@@ -1,8 +1,6 @@
 """What each operation must satisfy, whatever the kernel."""
 
 import hashlib
-from functools import reduce
-from operator import xor
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -143,19 +141,6 @@ def test_equality(kernel: Kernel) -> None:
 
 
 @both
-def test_folds_are_their_formulas(kernel: Kernel) -> None:
-    rows = stream(0, 15 * 4)
-    numbers = [int.from_bytes(rows[at : at + 4], "big") for at in range(0, 60, 4)]
-
-    def total(chosen: list[int]) -> bytes:
-        return reduce(xor, chosen).to_bytes(4, "big")
-
-    assert kernel.fold(rows, 4, 15) == total(numbers)
-    by_bit = [total([r for w, r in enumerate(numbers, 1) if w & bit]) for bit in (8, 4, 2, 1)]
-    assert kernel.fold_by_bit(rows, 4, 4) == b"".join(by_bit)
-
-
-@both
 def test_blocks_of_a_group_have_the_same_tweaks(kernel: Kernel) -> None:
     key, block, other = stream(0, 32), stream(1, 16), stream(2, 16)
     first, again, third = (
@@ -163,26 +148,3 @@ def test_blocks_of_a_group_have_the_same_tweaks(kernel: Kernel) -> None:
     )
     assert first == again == kernel.crhash(key, block, 2)
     assert third != first
-
-
-@both
-@pytest.mark.parametrize("xi", [416, 512])
-def test_full_size(kernel: Kernel, xi: int) -> None:
-    """One extension at protocol size: rows satisfy q = t + Delta x, and so do their hashes."""
-    row = xi // 8 + 16
-    key, x, delta = stream(0, 32), stream(1, row), stream(2, 16)
-    t = kernel.expand(key, stream(3, 128 * 16), row)
-    q = kernel.xor(t, kernel.select_rows(delta, kernel.repeat_row(x, 128), row))
-
-    def linear_hash(rows: bytes) -> bytes:
-        left, right = kernel.split_columns(rows, row, xi // 8)
-        return kernel.xor(kernel.binary_matvec(stream(4, 16 * xi), 128, left, xi), right)
-
-    masked = kernel.select_rows(delta, kernel.repeat_row(linear_hash(x), 128), 16)
-    assert linear_hash(q) == kernel.xor(linear_hash(t), masked)
-
-    def columns(rows: bytes) -> bytes:
-        return kernel.transpose(kernel.split_columns(rows, row, xi // 8)[0], 128, xi)
-
-    chosen = kernel.select_rows(x[: xi // 8], kernel.repeat_row(delta, xi), 16)
-    assert columns(q) == kernel.xor(columns(t), chosen)

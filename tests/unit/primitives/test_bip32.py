@@ -21,6 +21,7 @@ from mpcsim.primitives.bip32 import (
     parse_path,
     path_text,
 )
+from tests.helpers.tiers import examples
 from tests.helpers.vectors import load
 
 VECTORS = load("bip32.json")["vectors"]
@@ -55,6 +56,7 @@ def test_published_vectors():
     assert compared == 6
 
 
+@examples(30)
 @given(k=SCALARS, c=CHAIN_CODES, path=PATHS)
 def test_children_are_those_of_another_implementation(k, c, path):
     root = ExtendedKey(SECP256K1.base(SECP256K1.scalar(k)), c)
