@@ -8,7 +8,7 @@ import pytest
 from nacl.encoding import RawEncoder
 from nacl.hash import blake2b
 
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.protocols import reshare
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
@@ -64,29 +64,12 @@ def test_recomputed_by_others():
     verify(PRESIGNING.mac(KEY), b"open", *named, *about, b"\0\0\0\5", b"")
 
 
-CHANGES = {
-    "verb": "generate",
-    "key_id": bytes(32),
-    "user_id": "user-8",
-    "boot": bytes(16),
-    "reply_key": bytes(32),
-    "signer": INSTITUTION,
-    "session_id": bytes(32),
-    "message": bytes(32),
-    "first": (bytes(32),),
-    "path": (7,),
-    "presignatures": 6,
-    "using": b"something else",
-}
-
-
 @pytest.mark.parametrize("use", [OPENING, SIGNING, PRESIGNED, PRESIGNING, ALLOWING])
 def test_everything_is_bound(use):
-    assert set(use._fields) == CHANGES.keys()
+    """Each of its fields is, too (``test_bindings``)."""
     mac = use.mac(KEY)
     assert use.authenticated(KEY, mac)
-    for name, value in CHANGES.items():
-        assert not use._replace(**{name: value}).authenticated(KEY, mac), name
+    assert not use._replace(verb="generate").authenticated(KEY, mac)
     for i in range(32):
         assert not use.authenticated(KEY, mac[:i] + bytes([mac[i] ^ 1]) + mac[i + 1 :])
         assert not use.authenticated(KEY, mac[:i])
