@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from mpcsim.errors import UsageError
 from mpcsim.rng import Rng
+from mpcsim.rpc.tokens import Claims
 
 if TYPE_CHECKING:
     from mpcsim.smart_account.endpoints import Endpoint
@@ -29,7 +30,7 @@ PATIENCE_S: Final = 60.0
 """How long a request waits for the service to be made."""
 
 MakeService = Callable[[], "SmartAccountService"]
-Authorize = Callable[[Request], object]
+Authorize = Callable[[Request], Claims]
 
 
 class SmartAccounts:
@@ -52,7 +53,7 @@ class SmartAccounts:
         """
         return _outcome(self._current())
 
-    def answer(self, endpoint: Endpoint, request: Mapping[str, object]) -> Reply:
+    def answer(self, endpoint: Endpoint, request: Mapping[str, object], user_id: str) -> Reply:
         """As ``SmartAccountService.answer``. A chain that was begun anew, as development nodes are
         when they restart, gets its contracts again; what was known of the old one is forgotten."""
         from mpcsim.smart_account.errors import NoContract
@@ -60,12 +61,12 @@ class SmartAccounts:
         making = self._current()
         service = _outcome(making)
         try:
-            return service.answer(endpoint, request)
+            return service.answer(endpoint, request, user_id)
         except NoContract:
             with self._lock:
                 if self._making is making:  # else somebody was faster
                     self._make, self._making = service.renewed, None
-        return self.service().answer(endpoint, request)
+        return self.service().answer(endpoint, request, user_id)
 
     def _current(self) -> Future[SmartAccountService]:
         with self._lock:

@@ -43,6 +43,18 @@ class Refused(SmartAccountError):
     error_code = Code.REVERTED
 
 
+class BudgetSpent(SmartAccountError):
+    """What is sponsored for a user in a day would be exceeded."""
+
+    status = 429
+    error_code = Code.LIMITED
+
+    def __init__(self, text: str, wait_s: int) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+        """Seconds until the next day's budget."""
+
+
 class ChainUnavailable(SmartAccountError):
     """The chain's node cannot be reached, or answers with an error of its own."""
 

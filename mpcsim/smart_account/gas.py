@@ -130,6 +130,19 @@ def pre_verification_gas(operation: UserOperation) -> int:
     )
 
 
+def check_pre_verification_gas(operation: UserOperation, needed: int) -> None:
+    """See that an operation pays what its bundle costs, and not much more: it is charged as it is.
+
+    Raises:
+        BadRequest: it does not.
+    """
+    most = int(needed * (1 + MARGIN))
+    if operation.pre_verification_gas < needed:
+        raise BadRequest(f"pre_verification_gas: below {needed}, what the bundle costs")
+    if operation.pre_verification_gas > most:
+        raise BadRequest(f"pre_verification_gas: above {most}, what the bundle costs and a margin")
+
+
 def estimate(
     chain: Chain,
     entry_point: ChecksumAddress,
@@ -180,8 +193,8 @@ def estimate(
     needed = pre_verification_gas(filled)
     if "pre_verification_gas" not in given:
         filled = replace(filled, pre_verification_gas=needed)
-    elif filled.pre_verification_gas < needed:
-        raise BadRequest(f"pre_verification_gas: below {needed}, what the bundle costs")
+    else:
+        check_pre_verification_gas(filled, needed)
     if filled.call_gas_limit < used:
         raise BadRequest(f"call_gas_limit: below {used}, what the call uses")
     if "verification_gas_limit" in given:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from inspect import isawaitable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -15,16 +14,24 @@ from mpcsim import strict_json
 from mpcsim.error_codes import Code
 from mpcsim.errors import InvalidEncoding
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import BadRequest, SmartAccountError
+from mpcsim.smart_account.errors import BadRequest, BudgetSpent, SmartAccountError
 from mpcsim.smart_account.fields import MAX_BYTES
 from mpcsim.smart_account.service import Reply
 from mpcsim.strict_json import DuplicateMember
 
-Authorize = Callable[[Request], Awaitable[object] | object]
-"""Raises (its own exception, with its own 401) unless the caller may; called before the body is
+
+class Caller(Protocol):
+    """A user who has been authenticated."""
+
+    @property
+    def user_id(self) -> str: ...
+
+
+Authorize = Callable[[Request], Caller]
+"""Return who is calling, or raise (its own exception, with its own 401); called before the body is
 read."""
 
-Answer = Callable[[Endpoint, Mapping[str, object]], Reply]
+Answer = Callable[[Endpoint, Mapping[str, object], str], Reply]
 """``SmartAccountService.answer``; called in a worker thread."""
 
 MAX_BODY_BYTES: Final = 8 * MAX_BYTES + 4096
@@ -49,17 +56,18 @@ def routes(answer: Answer, authorize: Authorize) -> list[Route]:
 
 def _route(endpoint: Endpoint, answer: Answer, authorize: Authorize) -> Route:
     async def handle(request: Request) -> Response:
-        allowed = authorize(request)
-        if isawaitable(allowed):
-            await allowed
+        caller = authorize(request)
         try:
             members = await _members(request) if endpoint.method == "POST" else {}
             members |= request.path_params
-            reply = await run_in_threadpool(answer, endpoint, members)
+            reply = await run_in_threadpool(answer, endpoint, members, caller.user_id)
         except SmartAccountError as refused:
             # The chain's own words may hold half of a surrogate pair: UTF-8 has none.
             text = str(refused).encode(errors="backslashreplace").decode()
-            return JSONResponse({"error": text}, refused.status, refused.error_code.headers())
+            headers = refused.error_code.headers()
+            if isinstance(refused, BudgetSpent):
+                headers["Retry-After"] = str(refused.wait_s)
+            return JSONResponse({"error": text}, refused.status, headers)
         return JSONResponse(reply)
 
     return Route(endpoint.path, handle, methods=[endpoint.method], name=endpoint.name.lower())

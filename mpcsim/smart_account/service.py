@@ -9,9 +9,9 @@ leaves no trace.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from eth_account.messages import encode_defunct
@@ -19,7 +19,7 @@ from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_canonical_address, to_checksum_address
 
-from mpcsim.smart_account import contracts, gas, receipts
+from mpcsim.smart_account import contracts, gas, limits, receipts
 from mpcsim.smart_account.chain import Chain, Outcome, TransactionReceipt
 from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT, Deployment, deploy
 from mpcsim.smart_account.endpoints import Endpoint
@@ -42,6 +42,7 @@ from mpcsim.smart_account.fields import (
     supplied_by,
     to_wire,
 )
+from mpcsim.smart_account.limits import DEFAULT_BUDGET, Budget, KnownOperation, KnownOperations
 from mpcsim.smart_account.operation import UserOperation
 from mpcsim.smart_account.paymaster import Sponsor
 from mpcsim.smart_account.transactions import TransactionSender
@@ -51,21 +52,8 @@ Reply = dict[str, Any]
 SALT: Final = 0
 """An owner has one account: the factory's salt is always this."""
 
-REMEMBERED: Final = 1024
-"""Operations in memory, of 200 kB at most and 1 kB as a rule; the oldest give way. Receipts outlive
-them: they are read from the chain's logs."""
-
 BUNDLE_OVERHEAD_GAS: Final = 150_000
 """Of ``handleOps`` around one operation, its calldata apart."""
-
-
-@dataclass
-class _Known:
-    """An operation that the gas step has answered."""
-
-    operation: UserOperation
-    digested: bool = False
-    transaction: bytes | None = field(default=None, repr=False)
 
 
 class SmartAccountService:
@@ -88,19 +76,28 @@ class SmartAccountService:
         sponsor: LocalAccount,
         *,
         deposit: int = DEFAULT_DEPOSIT,
+        budget: int = DEFAULT_BUDGET,
+        now: Callable[[], float] = time.time,
     ) -> None:
+        """
+        Args:
+            deposit: of the paymaster, in wei.
+            budget: what is sponsored for each user in a day, in wei.
+            now: seconds since 1970 UTC.
+        """
         self.chain = chain
-        self._made_with = bundler, sponsor, deposit
+        self._made_with = bundler, sponsor, deposit, budget, now
         self.bundler = TransactionSender(chain, bundler)
         self.deployment: Deployment = deploy(self.bundler, sponsor, deposit=deposit)
         self._sponsor = Sponsor(chain, self.deployment.paymaster, sponsor)
         # Of the right form, and nobody's: what simulations carry.
         signed = bundler.sign_message(encode_defunct(primitive=bytes(32)))
         self._any_signature = bytes(signed.signature)
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._known = KnownOperations()
+        self._budget = Budget(budget, now)
         self._lock = threading.Lock()
         """Of what is known: held for a look at it, never while the chain is asked."""
-        self._answers: Mapping[Endpoint, Callable[[Mapping[str, object]], Reply]] = {
+        self._answers: Mapping[Endpoint, Callable[[Mapping[str, object], str], Reply]] = {
             Endpoint.ADDRESS: self._address,
             Endpoint.INFO: self._info,
             Endpoint.NONCE: self._nonce,
@@ -113,14 +110,17 @@ class SmartAccountService:
             Endpoint.RECEIPT: self._receipt,
         }
 
-    def answer(self, endpoint: Endpoint, request: Mapping[str, object]) -> Reply:
+    def answer(self, endpoint: Endpoint, request: Mapping[str, object], user_id: str = "") -> Reply:
         """Answer one request: path parameters and body members alike, by name.
+
+        Args:
+            user_id: whose request it is; operations are known and sponsored a user.
 
         Raises:
             SmartAccountError: it is refused; its class knows the HTTP status. ``NoContract``: this
                 service is of no use any more, and ``renewed`` makes the one that is.
         """
-        return self._answers[endpoint](request)
+        return self._answers[endpoint](request, user_id)
 
     def renewed(self) -> SmartAccountService:
         """A service like this one, for when the chain was begun anew: nothing is remembered, and
@@ -129,8 +129,10 @@ class SmartAccountService:
         Raises:
             UsageError, ChainUnavailable: as when this one was made.
         """
-        bundler, sponsor, deposit = self._made_with
-        return SmartAccountService(self.chain, bundler, sponsor, deposit=deposit)
+        bundler, sponsor, deposit, budget, now = self._made_with
+        return SmartAccountService(
+            self.chain, bundler, sponsor, deposit=deposit, budget=budget, now=now
+        )
 
     def owner_account(self, owner: ChecksumAddress) -> ChecksumAddress:
         """The address of an owner's account, deployed or not."""
@@ -139,10 +141,10 @@ class SmartAccountService:
 
     # --- steps 1 and 2: the account, and what it shall do ----------------------------------------
 
-    def _address(self, request: Mapping[str, object]) -> Reply:
+    def _address(self, request: Mapping[str, object], user_id: str) -> Reply:
         return self._supply(Endpoint.ADDRESS, {"sender": self.owner_account(_owner(request))})
 
-    def _info(self, request: Mapping[str, object]) -> Reply:
+    def _info(self, request: Mapping[str, object], user_id: str) -> Reply:
         owner = _owner(request)
         sender = self.owner_account(owner)
         values: dict[str, Value] = {
@@ -152,17 +154,17 @@ class SmartAccountService:
         }
         return self._supply(Endpoint.INFO, values)
 
-    def _nonce(self, request: Mapping[str, object]) -> Reply:
+    def _nonce(self, request: Mapping[str, object], user_id: str) -> Reply:
         sender = self.owner_account(_owner(request))
         return self._supply(Endpoint.NONCE, {"nonce": self._next_nonce(sender)})
 
-    def _init(self, request: Mapping[str, object]) -> Reply:
+    def _init(self, request: Mapping[str, object], user_id: str) -> Reply:
         _only(request, ("owner",))
         owner = parse_address("owner", request["owner"])
         init_code = self._init_code(owner, self.owner_account(owner))
         return self._supply(Endpoint.INIT, {"init_code": init_code})
 
-    def _execute(self, request: Mapping[str, object]) -> Reply:
+    def _execute(self, request: Mapping[str, object], user_id: str) -> Reply:
         _only(request, ("to", "value"), ("data",))
         call_data = contracts.account().abi.call(
             "execute",
@@ -185,14 +187,14 @@ class SmartAccountService:
 
     # --- step 3: gas, and who pays ----------------------------------------------------------------
 
-    def _gas(self, request: Mapping[str, object]) -> Reply:
+    def _gas(self, request: Mapping[str, object], user_id: str) -> Reply:
         operation, given = self._draft(request, ("paymaster_and_data", *GAS))
-        return self._price(Endpoint.GAS, operation, given)
+        return self._price(Endpoint.GAS, operation, given, user_id)
 
-    def _sponsored_gas(self, request: Mapping[str, object]) -> Reply:
+    def _sponsored_gas(self, request: Mapping[str, object], user_id: str) -> Reply:
         operation, given = self._draft(request, GAS)
         operation = replace(operation, paymaster_and_data=self._sponsor.placeholder())
-        return self._price(Endpoint.SPONSOR, operation, given)
+        return self._price(Endpoint.SPONSOR, operation, given, user_id)
 
     def _draft(
         self, request: Mapping[str, object], optional: tuple[str, ...]
@@ -207,40 +209,36 @@ class SmartAccountService:
             "max_priority_fee_per_gas": fees.priority,
         }
         operation = UserOperation.of({**defaults, **values, "signature": self._any_signature})
-        self._check_fees(operation)
+        limits.check_fees(operation, fees)
         return operation, given
 
-    def _check_fees(self, operation: UserOperation) -> None:
-        base_fee = self.chain.fees().base_fee
-        if operation.max_fee_per_gas < base_fee:
-            raise BadRequest(f"max_fee_per_gas: below the base fee, {base_fee}")
-        if operation.max_priority_fee_per_gas > operation.max_fee_per_gas:
-            raise BadRequest("max_priority_fee_per_gas: above max_fee_per_gas")
-
     def _price(
-        self, endpoint: Endpoint, operation: UserOperation, given: Mapping[str, Value]
+        self,
+        endpoint: Endpoint,
+        operation: UserOperation,
+        given: Mapping[str, Value],
+        user_id: str,
     ) -> Reply:
         priced = gas.estimate(self.chain, self.deployment.entry_point, operation, given)
         if endpoint is Endpoint.SPONSOR:
+            self._budget.spend(user_id, limits.most_cost(priced))
             priced = self._sponsor.sign(priced)
         priced = replace(priced, signature=b"")
         result = self._hash(priced)
         with self._lock:
-            self._known.setdefault(result, _Known(priced))
-            self._known.move_to_end(result)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+            self._known.put(user_id, result, priced)
         return {**self._supply(endpoint, dict(priced.items())), "result": to_wire(result)}
 
     # --- steps 4 to 6: digest, send, receipt ------------------------------------------------------
 
-    def _digest(self, request: Mapping[str, object]) -> Reply:
+    def _digest(self, request: Mapping[str, object], user_id: str) -> Reply:
         operation = UserOperation.from_request(request, signed=False)
         digest = self._hash(operation)
         with self._lock:
-            known = self._known.get(digest)
+            known = self._known.get(user_id, digest)
             if known is None:
-                self._refuse(operation, self._known.values(), "the digest query", "the gas step")
+                own = self._known.of(user_id)
+                self._refuse(operation, own, "the digest query", "the gas step")
                 raise UnknownOperation(
                     f"no gas step has answered for sender {operation.sender}, "
                     f"nonce {hex(operation.nonce)}"
@@ -248,13 +246,13 @@ class SmartAccountService:
             known.digested = True
         return {"digest": to_wire(digest)}
 
-    def _send(self, request: Mapping[str, object]) -> Reply:
+    def _send(self, request: Mapping[str, object], user_id: str) -> Reply:
         operation = UserOperation.from_request(request, signed=True)
         user_op_hash = self._hash(operation)
         with self._lock:
-            known = self._known.get(user_op_hash)
+            known = self._known.get(user_id, user_op_hash)
             if known is None or not known.digested:
-                digested = (other for other in self._known.values() if other.digested)
+                digested = (other for other in self._known.of(user_id) if other.digested)
                 self._refuse(operation, digested, "send", "the digest query")
                 raise UnknownOperation(
                     f"no digest was queried for sender {operation.sender}, "
@@ -266,12 +264,13 @@ class SmartAccountService:
             known.transaction = self._bundle(operation)
         return {"user_op_hash": to_wire(user_op_hash)}
 
-    def _receipt(self, request: Mapping[str, object]) -> Reply:
+    def _receipt(self, request: Mapping[str, object], user_id: str) -> Reply:
         result = parse_bytes("result", request.get("result"))
         if len(result) != 32:
             raise BadRequest("result: not 32 bytes")
         entry_point = self.deployment.entry_point
-        known = self._known.get(result)
+        with self._lock:
+            known = self._known.get(user_id, result)
         sent = self.chain.receipt(known.transaction) if known and known.transaction else None
         found = receipts.from_logs(result, entry_point, sent) if sent else None
         if found is None and (other := self._find(result)) is not None:
@@ -299,7 +298,7 @@ class SmartAccountService:
         Raises:
             Refused: it would not, or the call would revert.
         """
-        self._check_fees(operation)
+        limits.check_fees(operation, self.chain.fees())
         entry_point = self.deployment.entry_point
         abi = contracts.entry_point().abi
         handle = abi.call("handleOps", [operation.abi_tuple()], self.bundler.address)
@@ -322,7 +321,11 @@ class SmartAccountService:
             + operation.pre_verification_gas
             + BUNDLE_OVERHEAD_GAS
         )
-        return self.bundler.send(entry_point, handle, gas=limit + limit // 63, check=check)
+        # Whatever the base fee becomes, the transaction pays no more a unit of gas than it is paid.
+        paid = operation.max_fee_per_gas, operation.max_priority_fee_per_gas
+        return self.bundler.send(
+            entry_point, handle, gas=limit + limit // 63, check=check, most_fees=paid
+        )
 
     # --- helpers ----------------------------------------------------------------------------------
 
@@ -335,7 +338,7 @@ class SmartAccountService:
 
     @staticmethod
     def _refuse(
-        operation: UserOperation, candidates: Iterable[_Known], here: str, there: str
+        operation: UserOperation, candidates: Iterable[KnownOperation], here: str, there: str
     ) -> None:
         """Refuse an operation that is nearly one of the candidates, naming what differs.
 

@@ -37,7 +37,9 @@ def embedded(
     rng = rng or SystemRng()
     bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
     chain = EmbeddedChain({bundler.address: BUNDLER_BALANCE}, chain_id=chain_id, clock=clock)
-    return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT)
+    return SmartAccountService(
+        chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, now=chain.timestamp
+    )
 
 
 def over_rpc(

@@ -62,20 +62,24 @@ class TransactionSender:
         gas: int,
         value: int = 0,
         check: Check | None = None,
+        most_fees: tuple[int, int] | None = None,
     ) -> bytes:
         """Sign and hand in, if ``check`` accepts what it would do; the transaction's hash.
 
-        Without ``to`` it creates a contract.
+        Args:
+            to: none: it creates a contract.
+            most_fees: the most that it may pay, and pay on top of the base fee, in wei per gas.
         """
         with self.turn():
             fees = self.chain.fees()
+            most = most_fees or (fees.maximum, fees.priority)
             transaction: TransactionDictType = {
                 "type": 2,
                 "chainId": self.chain.chain_id,
                 "nonce": self.chain.transaction_count(self.address),
                 "gas": gas,
-                "maxFeePerGas": fees.maximum,
-                "maxPriorityFeePerGas": fees.priority,
+                "maxFeePerGas": min(fees.maximum, most[0]),
+                "maxPriorityFeePerGas": min(fees.priority, most[1]),
                 "value": value,
                 "data": data,
             }

@@ -9,6 +9,7 @@ from mpcsim.smart_account.anatomy import altered, refusal
 from mpcsim.smart_account.client import RequestRefused
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import Refused
+from mpcsim.smart_account.limits import KnownOperations
 
 ETHER = 10**18
 
@@ -98,7 +99,7 @@ def test_the_receipt_holds_the_operations_own_logs(on, owner):
 
 def test_a_receipt_outlives_the_services_memory(on, owner, monkeypatch):
     flow = on.run(owner, to=on.stranger(), sponsored=True)
-    monkeypatch.setattr(on.service, "_known", {})
+    monkeypatch.setattr(on.service, "_known", KnownOperations())  # as after a restart
     again = on.service.answer(Endpoint.RECEIPT, {"result": flow.user_op_hash})
     assert again == flow.receipt
 

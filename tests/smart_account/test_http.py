@@ -27,35 +27,29 @@ SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 TOKEN = {"Authorization": "Bearer good"}
 
 
-def app(service, *, awaits=False):
+class Alice:
+    user_id = "alice"
+
+
+def app(service):
     def check(request):
         if request.headers.get("authorization") != "Bearer good":
             raise HTTPException(401, "JWT_MISSING")
-
-    async def check_later(request):
-        check(request)
+        return Alice
 
     def refuse(request, error):
         return JSONResponse({"error": error.detail}, error.status_code)
 
     return Starlette(
-        routes=routes(service.answer, check_later if awaits else check),
+        routes=routes(service.answer, check),
         exception_handlers={HTTPException: refuse},
     )
 
 
-AUTHORIZES = [
-    pytest.param(False, id="authorize"),
-    pytest.param(True, id="await authorize", marks=pytest.mark.soak),
-]
-
-
-@pytest.fixture(scope="module", params=AUTHORIZES)
-def url(request, embedded):
+@pytest.fixture(scope="module")
+def url(embedded):
     """A real server on the loopback interface."""
-    config = uvicorn.Config(
-        app(embedded.service, awaits=request.param), port=0, log_level="critical", lifespan="off"
-    )
+    config = uvicorn.Config(app(embedded.service), port=0, log_level="critical", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

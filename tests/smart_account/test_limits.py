@@ -1,0 +1,139 @@
+"""Limits of what one caller may cost the others, or the sponsor."""
+
+from dataclasses import replace
+
+import pytest
+from eth_utils.address import to_checksum_address
+
+from mpcsim.rng import SeededRng
+from mpcsim.smart_account import limits, setup
+from mpcsim.smart_account.chain import Fees
+from mpcsim.smart_account.client import ServiceTransport, SmartAccountClient
+from mpcsim.smart_account.endpoints import Endpoint
+from mpcsim.smart_account.errors import BadRequest, BudgetSpent, Inconsistent, UnknownOperation
+from mpcsim.smart_account.limits import Budget, KnownOperations, check_fees, most_cost
+from mpcsim.smart_account.operation import UserOperation
+
+SOMEBODY = to_checksum_address("0x" + "11" * 20)
+FEES = Fees(base_fee=100, priority=10)  # maximum: 210
+OPERATION = UserOperation.of(
+    {
+        "sender": SOMEBODY,
+        "nonce": 0,
+        "init_code": b"",
+        "call_data": b"",
+        "call_gas_limit": 1,
+        "verification_gas_limit": 10,
+        "pre_verification_gas": 100,
+        "max_fee_per_gas": 200,
+        "max_priority_fee_per_gas": 20,
+        "paymaster_and_data": b"",
+        "signature": b"",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("fee", "priority", "says"),
+    [
+        (110, 10, None),
+        (109, 10, "max_fee_per_gas: below 110"),
+        (200, 9, "max_priority_fee_per_gas: below 10"),
+        (1050, 1050, None),
+        (1051, 10, "max_fee_per_gas: above 1050"),
+        (1050, 1051, "max_priority_fee_per_gas: above 1050"),
+        (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
+    ],
+)
+def test_bounds_of_fees(fee, priority, says):
+    operation = replace(OPERATION, max_fee_per_gas=fee, max_priority_fee_per_gas=priority)
+    if says is None:
+        check_fees(operation, FEES)
+    else:
+        with pytest.raises(BadRequest, match=f"^{says}"):
+            check_fees(operation, FEES)
+
+
+def test_the_most_that_a_sponsored_operation_costs():
+    """EntryPoint v0.6, ``_getRequiredPrefund``: verification counts three times."""
+    assert most_cost(OPERATION) == (1 + 3 * 10 + 100) * 200
+
+
+def test_a_budget_is_a_users_and_a_days():
+    now = 10.5 * limits.DAY_S
+    budget = Budget(100, lambda: now)
+    budget.spend("alice", 60)
+    budget.spend("alice", 40)
+    with pytest.raises(BudgetSpent, match="up to 1 wei, and 0 of 100 wei a day") as refused:
+        budget.spend("alice", 1)
+    assert refused.value.wait_s == limits.DAY_S // 2
+    budget.spend("bob", 100)
+    now += limits.DAY_S / 2
+    budget.spend("alice", 100)
+    now -= limits.DAY_S  # a clock that steps back gives nothing
+    with pytest.raises(BudgetSpent):
+        budget.spend("alice", 1)
+
+
+def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
+    known = KnownOperations()
+    known.put("alice", b"a", OPERATION)
+    for n in range(2 * limits.REMEMBERED_OF_USER):
+        known.put("mallory", n.to_bytes(2, "big"), OPERATION)
+    assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER
+    assert known.get("alice", b"a") is not None
+    monkeypatch.setattr(limits, "REMEMBERED", limits.REMEMBERED_OF_USER + 1)
+    for n in range(10):  # beyond the bound over all, whoever has most makes room
+        known.put(f"user {n}", b"x", OPERATION)
+    assert all(known.get(f"user {n}", b"x") for n in range(10))
+    assert known.get("alice", b"a") is not None
+    assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER - 10
+
+
+def test_what_is_known_stays_when_it_is_asked_for_again():
+    known = KnownOperations()
+    known.put("alice", b"a", OPERATION)
+    known.get("alice", b"a").digested = True
+    known.put("alice", b"a", OPERATION)
+    assert known.get("alice", b"a").digested
+
+
+def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_owner):
+    """Sender and nonce are the same: for its user that is a 409 with the differences."""
+    owner = new_plain_owner("of alice")
+    flow = embedded.client.begin(owner.address, to=SOMEBODY, sponsored=True)
+    while "signature" not in flow.fields:
+        embedded.client.step(flow, owner.sign)
+    body = dict(flow.operation.items())
+    body.pop("signature")
+    wire = {name: hex(v) if isinstance(v, int) else v for name, v in body.items()}
+    wire = {name: "0x" + v.hex() if isinstance(v, bytes) else v for name, v in wire.items()}
+    altered = {**wire, "call_data": "0x"}
+    with pytest.raises(Inconsistent, match="call_data"):
+        embedded.service.answer(Endpoint.DIGEST, altered)
+    for endpoint, request in (
+        (Endpoint.DIGEST, altered),
+        (Endpoint.DIGEST, wire),
+        (Endpoint.SEND, {**wire, "signature": "0x" + "11" * 65}),
+        (Endpoint.RECEIPT, {"result": flow.result}),
+    ):
+        with pytest.raises(UnknownOperation) as refused:
+            embedded.service.answer(endpoint, request, "mallory")
+        assert wire["call_data"][2:] not in str(refused.value)
+    assert embedded.client.run(flow, owner.sign)["status"] == "included"
+
+
+def test_a_users_budget_ends_before_the_deposit():
+    service = setup.embedded(rng=SeededRng("a chain of limits"))
+    service._budget = Budget(10**16, service.chain.timestamp)  # a hundredth of a coin
+    client = SmartAccountClient(ServiceTransport(service))
+    owner = setup.account(SeededRng("an owner").bytes(32))
+    asked = 0
+    with pytest.raises(Exception, match=r"paymaster: it would cost up to \d+ wei, and \d+ of"):
+        while asked < 100:
+            client.step(client.begin(owner.address, to=SOMEBODY, sponsored=True), lambda _: b"")
+            flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+            while "pre_verification_gas" not in flow.fields:
+                client.step(flow, lambda _: b"")
+            asked += 1
+    assert 1 <= asked < 100
