@@ -12,7 +12,7 @@ import hmac
 import math
 import struct
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import compress, count, repeat
@@ -32,6 +32,8 @@ LOOK_S: Final = 1.0
 not good with those that it knows."""
 _NUMBER: Final = struct.Struct(">8sQ")
 """Random since the issuer's start; how many it has made."""
+MAX_ISSUERS: Final = 1024
+"""Starts of the gateway that a reader remembers since its own."""
 _MAC_BYTES: Final = 32
 _CONTENT: Final = struct.Struct(f">H{BOOT_BYTES}sQ{_NUMBER.size}s16s64s33s33s33s")
 """Party, boot, expiry in ms since 1970 UTC, a number that no other grant has; then what it is for
@@ -181,11 +183,12 @@ class GrantReader:
         self._now = now
         self._used: set[bytes] = set()
         self._expiring: deque[tuple[int, bytes]] = deque()
-        self._latest_ms = -math.inf
-        """The latest time that this reader has seen. It does not go back when the clock does:
-        otherwise a used grant that was forgotten as expired would be good once more."""
+        self._floors: OrderedDict[bytes, int] = OrderedDict()
+        """By issuer (``_NUMBER``): numbers below this one are over, used or not. So a used grant
+        that was forgotten as expired is not good once more when the clock steps back (the window
+        against replays of RFC 4303, 3.4.3)."""
         self._lock = threading.Lock()
-        """Guards the three attributes above."""
+        """Guards the attributes above."""
 
     def read(self, data: bytes) -> Grant:
         """A grant, which is used up by this.
@@ -208,12 +211,13 @@ class GrantReader:
             raise GrantRefused("the grant is for another MPC node")
         if boot != self.boot:
             raise AnotherBoot("the grant is from before this MPC node's last start")
+        now_ms = now * 1000
+        if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
+            raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
+        issuer, count = _NUMBER.unpack(number)
         with self._lock:
-            now_ms = self._latest_ms = max(self._latest_ms, now * 1000)
-            if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
-                raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
             self._forget(now_ms)
-            if number in self._used:
+            if number in self._used or count < self._floors.get(issuer, 0):
                 raise GrantRefused("the grant has been used before")
             self._used.add(number)
             self._expiring.append((expires_ms, number))
@@ -235,7 +239,14 @@ class GrantReader:
 
     def _forget(self, now_ms: float) -> None:
         while self._expiring and self._expiring[0][0] <= now_ms:
-            self._used.discard(self._expiring.popleft()[1])
+            number = self._expiring.popleft()[1]
+            self._used.discard(number)
+            # Numbers are given out in order: what came before an expired one has expired, too.
+            issuer, count = _NUMBER.unpack(number)
+            self._floors[issuer] = max(self._floors.get(issuer, 0), count + 1)
+            self._floors.move_to_end(issuer)
+            if len(self._floors) > MAX_ISSUERS:
+                self._floors.popitem(last=False)
 
 
 class Grant:

@@ -40,7 +40,9 @@ async def test_bodies_are_limited_whether_they_say_their_length_or_not(
     path, limit, gateway, client
 ):
     headers = {"Content-Type": wire.MEDIA_TYPE}
-    if path == LOGIN:
+    if path == SIGN_UP:
+        headers["Content-Type"] = "application/json"
+    if path in (LOGIN, SIGN_UP):
         headers |= basic(gateway.credentials.api_key, gateway.credentials.api_secret)
     post = partial(client.request, "POST", path)
     for content in (b"x" * (limit + 1), in_pieces(b"x" * limit, b"x")):
