@@ -82,6 +82,7 @@ def alter(page, key, path, operation):
     assert page.answer() == 1
 
 
+@pytest.mark.soak
 def test_stepping_by_mouse_and_by_keyboard(page):
     assert text(page, ".mx-counter") == "step 0 of 10"
     assert text(page, ".mx-badge") == "✓ completed valid"
@@ -799,6 +800,7 @@ def test_nothing_overflows(chrome, wallet, tmp_path, width):
         assert page.overlaps(".mx-head .mx-button, .mx-head input, .mx-head output") == []
 
 
+@pytest.mark.soak
 def test_a_saved_session_opens_without_python(chrome, wallet, tmp_path):
     """Saved by the button, kept by the browser, opened from the disk."""
     chrome.execute_cdp_cmd(

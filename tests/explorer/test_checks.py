@@ -111,6 +111,7 @@ def test_frost(ed_wallet, case):
     caught(explorer, case[:5], case[5:])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", DKG, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
 def test_key_generation(wallet, case):
     explorer = Explorer.live(wallet, "generate")

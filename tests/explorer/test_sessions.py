@@ -42,6 +42,7 @@ def test_the_operating_systems_randomness_is_drawn_once():
     assert explorer.trace.reproducible
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", ["generate", "sign", "recover"])
 def test_the_simulation_stays_as_it_is(wallet, operation):
     shares, sessions = dict(wallet.shares), wallet._sessions

@@ -55,6 +55,7 @@ def crashed(folder, work, curve, at=NEVER, when="before"):
     return count
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("work", ["generate", "recover"])
 @pytest.mark.parametrize(
     ("curve", "every"),

@@ -162,6 +162,7 @@ def no_envelope(reply):
     return replace(wire.Answer.from_bytes(reply), messages=(b"?",)).to_bytes()
 
 
+@pytest.mark.few(16)
 @both
 @pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ async def refused(client, verb, body, status, error):
 # ---------------------------------------------------------------------- what works
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("curve", "forwarding"), fast_few(product(CURVES, ["store", "stream"]), 2))
 async def test_a_key_is_made_signs_and_is_recovered(curve, forwarding, gateway, client):
     first = await client.generate(curve)

@@ -79,6 +79,7 @@ def test_the_same_options_give_the_same_graph() -> None:
     assert signing_call().name == "sign secp256k1, with the operator"
 
 
+@pytest.mark.soak
 def test_what_the_options_change() -> None:
     plain, frost = signing_call(), signing_call("ed25519", vault_policy="signer")
     assert len(frost.messages) == 4  # the caller and the operator, there and back

@@ -389,6 +389,7 @@ def test_the_gateway_fails(place):
             assert error.startswith("Upstream returned 500 Internal Server Error: ")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("place", FAST_PLACES)
 def test_the_gateway_is_late(place):
     with primed(place) as patient, patient.with_patience(TIMED_OUT_S) as found:
@@ -403,6 +404,7 @@ def test_the_gateway_is_late(place):
                 assert ("outcome is unknown" in error) == response.url.path.endswith(MAKE_KEYS)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("place", FAST_PLACES)
 def test_the_gateway_is_gone(place):
     gateway = open_gateway()

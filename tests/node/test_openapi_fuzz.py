@@ -65,6 +65,7 @@ def check(case, token):
     )
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), USE)
 def test_requests(published, behind, method, path, mode):

@@ -91,6 +91,7 @@ def took(service: LocalService, made: Call, network: Network) -> float:
     return service.now_ms - began
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]

@@ -382,6 +382,7 @@ def from_before(house: House) -> None:
             cursor.execute("UPDATE shares SET legacy = 1")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("curve", CURVES)
 def test_a_store_of_version_1_is_good_for_a_key_from_before(curve: str) -> None:
     async def test(house: House) -> None:

@@ -113,6 +113,7 @@ def test_genuine_encodings_round_trip(name):
         assert d.encode(d.decode(data)) == data
 
 
+@pytest.mark.few(12)
 @pytest.mark.few(20)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "Envelope"])
 def test_prefixes_and_longer_encodings_are_refused(name):

@@ -55,7 +55,9 @@ def file_names() -> frozenset[str]:
 @cache
 def functions(path: str) -> frozenset[str]:
     return frozenset(
-        node.name for node in ast.walk(parsed(ROOT / path)) if isinstance(node, ast.FunctionDef)
+        node.name
+        for node in ast.walk(parsed(ROOT / path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
 
 

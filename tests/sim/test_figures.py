@@ -66,6 +66,7 @@ def gids(figure: Figure, prefix: str) -> list[str]:
 # ---------------------------------------------------------------------- what holds for every figure
 
 
+@pytest.mark.few(1)
 @EACH
 @ALL_KINDS
 def test_no_text_overlaps_another_or_leaves_the_figure(
@@ -359,6 +360,7 @@ def bars(axes: Axes, prefix: str) -> list[Rectangle]:
     return [patch for patch in found if str(patch.get_gid()).startswith(prefix)]
 
 
+@pytest.mark.few(4)
 @EVERY
 def test_gantt_has_a_row_a_party_and_a_message(name: str) -> None:
     found = trace(name)

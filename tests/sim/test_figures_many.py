@@ -64,6 +64,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(name: str) -> None:
     check_texts(drawn(name))
 
 
+@pytest.mark.few(6)
 @EVERY
 def test_hue_is_the_parties(name: str) -> None:
     assert hues(drawn(name)) <= ALLOWED

@@ -126,6 +126,7 @@ def test_scales() -> None:
     assert tails({"": {"all": NEAR}}, lowest=0.01).axes[0].get_ylim()[0] == 0.01
 
 
+@pytest.mark.soak
 def test_all_pictures_of_a_figure_have_the_same_time_axis() -> None:
     near, far = two_tails().axes
     assert near.get_xlim() == far.get_xlim()

@@ -47,6 +47,7 @@ def test_one_segment_is_fitted() -> None:
     assert exact.approximation is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(2)
 @pytest.mark.parametrize("loss", [0.0, 0.01])
 @pytest.mark.parametrize("name", ["frost-2", "ecdsa-2"])

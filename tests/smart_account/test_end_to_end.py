@@ -58,6 +58,7 @@ def test_the_first_operation_pays_for_itself(on, owner):
     assert left == ETHER - 7 - cost(flow.receipt)
 
 
+@pytest.mark.soak
 def test_several_in_a_row(on, owner):
     account, friend = on.account(owner), on.stranger()
     on.fund(account)

@@ -157,6 +157,7 @@ def measured(
     return found.times
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(2)
 @algorithms
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def compared(path: Path) -> Iterator[tuple[str, float, quantiles.Comparison]]:
         yield name, loss, quantiles.compare(column, ours[name])
 
 
+@pytest.mark.few(1)
 @pytest.mark.few(2)
 @pytest.mark.parametrize("path", LOSSY, ids=lambda path: path.name.removesuffix(".csv.gz"))
 def test_with_losses(path: Path) -> None:
