@@ -1,4 +1,1 @@
-"""Remove one consistency check from the product at a time, and see a test fail.
-
-``python -m tests.mutation`` finds a killing test for every check that has none in ``table.json``.
-"""
+"""Mutants of the product, and whether a fast test notices each: `python -m tests.mutation`."""

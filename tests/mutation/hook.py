@@ -7,68 +7,61 @@ neither source nor byte code. Only this process, and processes forked from it, s
 from __future__ import annotations
 
 import ast
-import builtins
 import gc
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, FunctionType
 
 from tests.mutation import mutants
-from tests.mutation.sites import RECORD, RECORD_CALL
 
 
 class _Loader(SourceFileLoader):
     """Loads a module from a tree instead of its file."""
 
-    def __init__(self, name: str, path: str, tree: Callable[[], ast.Module]) -> None:
+    def __init__(self, name: str, path: str, tree: ast.Module) -> None:
         super().__init__(name, path)
         self._tree = tree
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self._tree(), self.path, "exec", dont_inherit=True)
+        return compile(self._tree, self.path, "exec", dont_inherit=True)
 
 
 class _Finder(MetaPathFinder):
-    def __init__(self, trees: dict[str, Callable[[], ast.Module]]) -> None:
-        self.trees = trees
+    def __init__(self, module: str, tree: ast.Module) -> None:
+        self.module, self.tree = module, tree
 
     def find_spec(self, fullname: str, path=None, target=None) -> ModuleSpec | None:
-        tree = self.trees.get(fullname)
-        spec = PathFinder.find_spec(fullname, path, target) if tree else None
-        if tree is None or spec is None or spec.origin is None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == self.module else None
+        if spec is None or spec.origin is None:
             return None
-        spec.loader = _Loader(fullname, spec.origin, tree)
+        spec.loader = _Loader(fullname, spec.origin, self.tree)
         return spec
 
 
-def _install(trees: dict[str, Callable[[], ast.Module]]) -> None:
-    if early := sorted(trees.keys() & sys.modules.keys()):
-        raise RuntimeError(f"already imported: {', '.join(early)}")
-    sys.meta_path.insert(0, _Finder(trees))
-
-
 def install_mutant(name: str) -> None:
-    """From now on the module of that check is imported without it.
+    """From now on the mutant's module is imported with its change.
 
     Raises:
-        LookupError: no check has that name.
+        LookupError: no mutant has that name.
         RuntimeError: its module is already imported.
     """
-    check = mutants.all_checks().get(name)
-    if check is None:
-        raise LookupError(f"no check is called {name!r}")
-    _install({check.module: lambda: mutants.mutated(check)})
+    tree = mutants.mutated(name)
+    module = mutants.named(name).module
+    if module in sys.modules:
+        raise RuntimeError(f"already imported: {module}")
+    sys.meta_path.insert(0, _Finder(module, tree))
 
 
 class Patches:
-    """The functions of some files that are imported, to be given other code."""
+    """The product's functions that are imported, to be given other code."""
 
-    def __init__(self, paths: Collection[str]) -> None:
+    def __init__(self) -> None:
         """Look for them; before the garbage collector is told to forget about them."""
-        self._functions: dict[str, list[FunctionType]] = {path: [] for path in paths}
-        path_of = {str(mutants.ROOT / path): path for path in paths}
+        self._functions: dict[str, list[FunctionType]] = {path: [] for path in mutants.files()}
+        path_of = {str(mutants.ROOT / path): path for path in mutants.files()}
         for found in gc.get_objects():
             if isinstance(found, FunctionType):
                 path = path_of.get(found.__code__.co_filename)
@@ -76,26 +69,45 @@ class Patches:
                     self._functions[path].append(found)
 
     def mutate(self, name: str) -> None:
-        """From now on that check is missing.
+        """From now on functions run the mutated code, those that differ by it.
 
         Raises:
-            LookupError: no such check, or its function is not among those imported.
-            ValueError: the code without it needs other variables from around it.
+            LookupError: no such mutant, or none of the functions imported is surely its own.
+            ValueError: its code needs other variables from around it.
         """
-        check = mutants.all_checks()[name]
-        self._give(check.path, mutants.mutated(check))
-
-    def renew(self) -> None:
-        """The same code as before, compiled anew."""
-        for path in self._functions:
-            self._give(path, ast.parse((mutants.ROOT / path).read_text(encoding="utf-8")))
-
-    def _give(self, path: str, tree: ast.Module) -> None:
-        code = compile(tree, str(mutants.ROOT / path), "exec", dont_inherit=True)
-        fresh = {(each.co_qualname, each.co_firstlineno): each for each in _inside(code)}
+        path = name.partition(" ")[0]
+        old = _codes(mutants.parsed(path), path)
+        new = _codes(mutants.mutated(name), path)
+        changed = {key for key, code in old.items() if new.get(key) != code}
+        count = Counter(_key(function.__code__) for function in self._functions[path])
+        outermost = {key for key in changed if not any(_around(other, key) for other in changed)}
+        if not changed or not all(count[key] for key in outermost):
+            raise LookupError(f"{name}: not among the functions that are imported")
         for function in self._functions[path]:
-            old = function.__code__
-            function.__code__ = fresh[old.co_qualname, old.co_firstlineno]
+            key = _key(function.__code__)
+            if key in changed:
+                if key not in new or old[key] is None or new[key] is None:
+                    raise LookupError(f"{name}: two functions of a name on one line")
+                function.__code__ = new[key]
+
+
+Key = tuple[str, int]
+
+
+def _key(code: CodeType) -> Key:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _around(outer: Key, inner: Key) -> bool:
+    return inner[0].startswith(f"{outer[0]}.<locals>.")
+
+
+def _codes(tree: ast.Module, path: str) -> dict[Key, CodeType | None]:
+    """The code of every function of a file; None for those that the key does not tell apart."""
+    codes: dict[Key, CodeType | None] = {}
+    for code in _inside(compile(tree, str(mutants.ROOT / path), "exec", dont_inherit=True)):
+        codes[_key(code)] = None if _key(code) in codes else code
+    return codes
 
 
 def _inside(code: CodeType) -> Iterator[CodeType]:
@@ -103,50 +115,3 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
         if isinstance(constant, CodeType):
             yield constant
             yield from _inside(constant)
-
-
-def _call_recorder(note: Callable[[int], None]) -> Callable[..., object]:
-    """What ``RECORD_CALL`` must mean: makes the call, and notes when it raises."""
-
-    def call(
-        number: int, function: Callable[..., object], *args: object, **named: object
-    ) -> object:
-        try:
-            return function(*args, **named)
-        except Exception:
-            note(number)
-            raise
-
-    return call
-
-
-def _recorder(note: Callable[[int], None]) -> Callable[[int, object, bool], object]:
-    """What ``RECORD`` must mean while recording sources run: passes the part's value on."""
-
-    def record(number: int, value: object, holds: bool) -> object:
-        if bool(value) is not holds:
-            note(number)
-        return value
-
-    return record
-
-
-def install_recorder(note: Callable[[str], None]) -> None:
-    """From now on every check reports its name when it refuses.
-
-    Raises:
-        RuntimeError: one of the modules with checks is already imported.
-    """
-    numbers = mutants.numbered()
-    names = list(numbers)
-
-    def by_number(number: int) -> None:
-        note(names[number])
-
-    setattr(builtins, RECORD, _recorder(by_number))
-    setattr(builtins, RECORD_CALL, _call_recorder(by_number))
-    trees = {
-        mutants.module_name(path): (lambda path=path: mutants.recording(path, numbers))
-        for path in mutants.files()
-    }
-    _install(trees)

@@ -1,4 +1,4 @@
-"""Every consistency check of the product, and the source without any one of them."""
+"""Every mutant of the product: the source with one check removed, or with one small mistake."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import ast
 import gc
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tests.mutation.sites import REFUSALS, CallSite, Site, find
+from tests.mutation import operators, sites
 
 # Not from tests.helpers: pytest must see those imported after its plugins.
 ROOT = Path(__file__).resolve().parents[2]
+CHECK = "check removed"
 
 SOURCES = (
     "mpcsim/params.py",
@@ -67,19 +69,93 @@ SOURCES = (
 
 
 @dataclass(frozen=True)
-class Check:
-    """One check, and thereby one mutant: the source without it."""
+class Room:
+    """A part of the product, and the share of its mutants that must be killed."""
+
+    paths: tuple[str, ...]
+    bar: float = 0.8
+
+
+ROOMS = {
+    "crypto": Room(
+        tuple(
+            f"mpcsim/{name}"
+            for name in (
+                "algebra",
+                "kernels",
+                "primitives",
+                "mta",
+                "encoding",
+                "hashing",
+                "rng",
+                "params",
+                "ids",
+            )
+        ),
+        0.9,
+    ),
+    "protocols": Room(
+        tuple(
+            f"mpcsim/{name}"
+            for name in ("protocol/", "protocols", "keyshare", "runner", "party_events", "sample_")
+        ),
+        0.9,
+    ),
+    "vault": Room(("mpcsim/vault",), 0.9),
+    "mpc_node": Room(("mpcsim/mpc_node",), 0.9),
+    "decisions": Room(
+        tuple(
+            f"mpcsim/gateway/{name}.py"
+            for name in ("activation", "decision", "suspensions", "sessions")
+        ),
+        0.9,
+    ),
+    "gateway": Room(("mpcsim/gateway",)),
+    "rpc": Room(("mpcsim/rpc", "mpcsim/strict_json", "mpcsim/listening", "mpcsim/errors")),
+    "service": Room(
+        ("mpcsim/service", "mpcsim/control", "mpcsim/metrics", "mpcsim/system", "mpcsim/lifetime")
+    ),
+    "node": Room(("node/",)),
+    "sim": Room(("mpcsim/sim",)),
+    "capacity": Room(("mpcsim/capacity",)),
+    "smart_account": Room(("mpcsim/smart_account",)),
+    "lab": Room(("mpcsim/explorer", "mpcsim/testing", "mpcsim/attacks", "mpcsim/stories")),
+    "rest": Room(("mpcsim/",)),
+}
+"""The first whose paths a file's path begins with is its room."""
+
+COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/course.py",
+            "mpcsim/sim/replay/fitted_course.py", "mpcsim/capacity/kernel/")  # fmt: skip
+"""Compiled by numba: a mutant costs a minute of compiling, or hours when it is interpreted."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The source of one module with one change."""
 
     name: str
-    """File, function, reason or text, part of the condition. No line numbers: they change."""
+    """File, function, operator, fragment. No line numbers: they change."""
     path: str
     """Relative to the project's root."""
-    mutant: str
-    """What is done to the source, in words."""
+    operator: str
+    lines: range
+    """That a test runs if it can notice; of a check, those at which it refuses."""
+    late: bool
+    """The change is in a function's body: to be made without importing anew."""
+    apply: Callable[[], None] = field(compare=False, repr=False)
+    """Edit the tree that it was found in."""
 
     @property
     def module(self) -> str:
         return module_name(self.path)
+
+    @property
+    def room(self) -> str:
+        return room_of(self.path)
+
+
+def room_of(path: str) -> str:
+    return next(name for name, room in ROOMS.items() if path.startswith(room.paths))
 
 
 def module_name(path: str) -> str:
@@ -89,83 +165,90 @@ def module_name(path: str) -> str:
 
 @cache
 def files() -> tuple[str, ...]:
-    """Every file whose checks are accounted for."""
-    found = []
-    for source in SOURCES:
-        path = ROOT / source
-        found += [path] if path.is_file() else sorted(path.rglob("*.py"))
-    return tuple(path.relative_to(ROOT).as_posix() for path in found)
+    """Every file of the product that is mutated."""
+    found = [path for top in ("mpcsim", "node") for path in sorted((ROOT / top).rglob("*.py"))]
+    relative = (path.relative_to(ROOT).as_posix() for path in found)
+    return tuple(path for path in relative if not path.startswith(COMPILED))
 
 
 @cache
-def _parsed(path: str) -> str:
+def text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
 @cache
 def _makers() -> frozenset[str]:
     """Names of functions that return an error to raise."""
-    pattern = rf"^ *def (\w+)\([^)]*\) -> (?:{'|'.join(REFUSALS)}):"
+    pattern = rf"^ *def (\w+)\([^)]*\) -> (?:{'|'.join(sites.REFUSALS)}):"
     return frozenset(
-        name
-        for package in ("mpcsim", "node")
-        for path in sorted((ROOT / package).rglob("*.py"))
-        for name in re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+        name for path in files() for name in re.findall(pattern, text(path), re.MULTILINE)
     )
 
 
-def _tree(source: str) -> ast.Module:
+def parsed(path: str) -> ast.Module:
     """Python 3.11 takes what is collected meanwhile, if it runs Python code, for a mistake of its
     parser's own (SystemError: recursion depth mismatch)."""
     gc.disable()
     try:
-        return ast.parse(source)
+        return ast.parse(text(path))
     finally:
         gc.enable()
 
 
-def _found(path: str) -> tuple[ast.Module, list[tuple[str, Site | CallSite, int]]]:
-    """A fresh tree of the file, and its checks: name, site in the tree, index of the part."""
-    tree = _tree(_parsed(path))
+def found(path: str, tree: ast.Module, *, checks_only: bool = False) -> Iterator[Mutant]:
+    """Yield the mutants of a file; each edits the tree."""
     seen: Counter[str] = Counter()
-    checks = []
-    for site in find(tree, _makers()):
-        for index, name in enumerate(site.names()):
-            seen[name] += 1
-            again = f" #{seen[name]}" if seen[name] > 1 else ""
-            checks.append((f"{path} {name}{again}", site, index))
-    return tree, checks
+
+    def named(name: str) -> str:
+        seen[name] += 1
+        return f"{path} {name}" + (f" #{seen[name]}" if seen[name] > 1 else "")
+
+    if path.startswith(SOURCES):
+        for site in sites.find(tree, _makers()):
+            for i, name in enumerate(site.names()):
+                yield Mutant(
+                    named(name), path, CHECK, site.lines, True, lambda s=site, i=i: s.remove(i)
+                )
+    for variant in () if checks_only else operators.find(tree):
+        place = variant.place
+        name = f"{place.function or '<module>'}: {variant.operator} {variant.change}"
+        yield Mutant(
+            named(name), path, variant.operator, place.lines, place.late,
+            lambda v=variant: v.place.put(v.new),
+        )  # fmt: skip
 
 
 @cache
-def all_checks() -> dict[str, Check]:
-    """Every check by its name, in the order of ``SOURCES`` and of the source."""
+def all_checks() -> dict[str, Mutant]:
+    """Every check by its name, in the order of the source."""
     return {
-        name: Check(name, path, site.mutants()[index])
+        each.name: each
         for path in files()
-        for name, site, index in _found(path)[1]
+        if path.startswith(SOURCES)
+        for each in found(path, parsed(path), checks_only=True)
     }
 
 
-def mutated(check: Check) -> ast.Module:
-    """The source of the check's module without the check."""
-    tree, checks = _found(check.path)
-    for name, site, index in checks:
-        if name == check.name:
-            site.remove(index)
+def named(name: str) -> Mutant:
+    """Return the mutant of that name.
+
+    Raises:
+        LookupError: there is none.
+    """
+    path = name.partition(" ")[0]
+    if path in files():
+        for each in found(path, parsed(path)):
+            if each.name == name:
+                return each
+    raise LookupError(f"no mutant is called {name!r}")
+
+
+def mutated(name: str) -> ast.Module:
+    """The source of the mutant's module with its change."""
+    path = name.partition(" ")[0]
+    tree = parsed(path)
+    for each in found(path, tree):
+        if each.name == name:
+            each.apply()
             return ast.fix_missing_locations(tree)
-    raise LookupError(check.name)
-
-
-def recording(path: str, numbers: dict[str, int]) -> ast.Module:
-    """The source with every check reporting its number to ``RECORD`` when it refuses."""
-    tree, checks = _found(path)
-    for name, site, index in checks:
-        if index == 0:
-            site.record(numbers[name])
-    return ast.fix_missing_locations(tree)
-
-
-def numbered() -> dict[str, int]:
-    """A number for every check; those of one condition follow each other."""
-    return {name: i for i, name in enumerate(all_checks())}
+    raise LookupError(f"no mutant is called {name!r}")

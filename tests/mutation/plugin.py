@@ -1,4 +1,4 @@
-"""pytest plugin: run any tests against one mutant, or record which checks refuse in which test.
+"""pytest plugin: run any tests against one mutant, or record which test runs which lines.
 
     python -m pytest -p tests.mutation.plugin --mutant NAME tests/protocols
 
@@ -8,19 +8,19 @@ Worker processes of pytest-xdist get the option, too; programs that a test start
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.mutation import hook
+from tests.mutation.mutants import ROOT
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("mutation checks")
-    group.addoption("--mutant", metavar="NAME", help="leave out the check of that name")
-    group.addoption(
-        "--record-checks", metavar="FILE", help="write which checks refuse in which test (JSON)"
-    )
+    group = parser.getgroup("mutation")
+    group.addoption("--mutant", metavar="NAME", help="make the change of that name")
+    group.addoption("--record-lines", metavar="FOLDER", help="write which test runs which lines")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,54 +29,45 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     try:
         if options.mutant:
             hook.install_mutant(options.mutant)
-        if options.record_checks:
-            recording = Recording(Path(options.record_checks))
-            hook.install_recorder(recording.note)
-            early_config.pluginmanager.register(recording)
+        if options.record_lines:
+            early_config.pluginmanager.register(Recording(Path(options.record_lines)))
     except (LookupError, RuntimeError) as error:
         raise pytest.UsageError(str(error)) from error
 
 
 class Recording:
-    """Which checks refused in which test, and how long each test took."""
+    """Which lines each test runs, and how long it takes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.test = ""
-        self.refused: dict[str, set[str]] = {}
+    def __init__(self, folder: Path) -> None:
+        from coverage import Coverage
+
+        self.folder = folder
         self.seconds: dict[str, float] = {}
-        self.drawn: set[str] = set()
-        """Tests that draw their input (Hypothesis)."""
+        self.failed: set[str] = set()
+        self.coverage = Coverage(
+            data_file=str(folder / "lines.coverage"), config_file=False,
+            source=[str(ROOT / "mpcsim"), str(ROOT / "node")],
+        )  # fmt: skip
+        self.coverage.set_option("run:relative_files", True)
+        self.coverage.load()
+        self.coverage.start()
 
-    def note(self, check: str) -> None:
-        self.refused.setdefault(self.test, set()).add(check)
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-                self.drawn.add(item.nodeid)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.test = nodeid
-
-    def pytest_runtest_logfinish(self) -> None:
-        self.test = ""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.coverage.switch_context(item.nodeid)
+        try:
+            return (yield)
+        finally:
+            self.coverage.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        seconds = self.seconds.get(report.nodeid, 0.0)
-        # a test that fails as things are can kill no mutant
-        failed = report.outcome == "failed"
-        self.seconds[report.nodeid] = float("inf") if failed else seconds + report.duration
+        before = self.seconds.get(report.nodeid, 0.0)
+        self.seconds[report.nodeid] = before + report.duration
+        if report.outcome == "failed":
+            self.failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        found = {
-            test: {
-                "seconds": seconds,
-                "drawn": test in self.drawn,
-                "refused": sorted(self.refused.get(test, ())),
-            }
-            for test, seconds in self.seconds.items()
-            if seconds != float("inf")
-        }
-        self.path.write_text(json.dumps(found), encoding="utf-8")
+        self.coverage.stop()
+        self.coverage.save()
+        passed = {test: taken for test, taken in self.seconds.items() if test not in self.failed}
+        (self.folder / "times.json").write_text(json.dumps(passed), encoding="utf-8")

@@ -1,34 +1,39 @@
-"""Runs single tests against single mutants, each in a process forked from a warm one.
+"""Runs tests against mutants, each in a process forked from a warm one.
 
-What the product imports from elsewhere is imported once, before the forks. ``run`` imports the
-product itself and the tests anew, with one module mutated. ``escaped`` imports them once for all
-mutants of a file of tests, and gives functions the mutated code: much quicker, but what was worked
-out while importing is as it was.
+There are two ways. `Warm` has collected all fast tests once, and gives functions the mutated code
+in a fork: quick, but what was worked out while importing is as it was. `anew` imports the product
+and the tests with one module mutated, in a fork of a process that has imported what they import
+from elsewhere: for mutants outside of functions, and before one is said to survive.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from hypothesis import Phase, settings
 
 from tests.mutation import hook
-from tests.mutation.mutants import ROOT, all_checks
+from tests.mutation.mutants import ROOT
 
-LIMIT_S = 60.0
-"""A mutant that keeps its test busy for longer is stopped, and does not count as caught."""
-
-ESCAPED = "ESCAPED "
+LIMIT_S = 10.0
+"""A test is stopped, and has failed, after this long and twenty times what it takes usually."""
+FAILED = "FAILED BY "
+LATE = "Timeout (>"
 
 WARM = (
     "hypothesis.strategies",
@@ -74,124 +79,179 @@ def warm() -> None:
     gc.freeze()
 
 
-class Outcome:
-    """How a forked pytest ended."""
+@dataclass(frozen=True)
+class Test:
+    """A test to be run, and how long it may take."""
 
-    def __init__(self, code: int | None, output: str) -> None:
-        self.code = code
-        """pytest's exit code; None if it had to be stopped."""
-        self.output = output
+    name: str
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How tests ended."""
+
+    code: int | None
+    """pytest's exit code; None if it had to be stopped."""
+    output: str
 
     @property
-    def caught(self) -> bool:
-        """A test failed. One that cannot be found, or never ends, catches nothing."""
-        return self.code == pytest.ExitCode.TESTS_FAILED
+    def killer(self) -> str:
+        """The test that failed; empty if none did."""
+        lines = self.output.splitlines()
+        found = [line for line in lines if line.startswith(FAILED)]
+        if found:
+            return found[0].removeprefix(FAILED)
+        return "" if self.code in (pytest.ExitCode.OK, CANNOT) else f"exit code {self.code}"
+
+    @property
+    def timed_out(self) -> bool:
+        return self.code is None or LATE in self.output
 
 
-def run(tests: Sequence[str], mutant: str | None = None) -> Outcome:
+CANNOT = 77
+"""Exit code: the mutant could not be made this way."""
+
+
+class _Limits:
+    """A plugin of pytest: gives tests their time limits, and says which failed."""
+
+    def __init__(self, tests: Sequence[Test], output: TextIO) -> None:
+        self.limits = {test.name: test.limit_s for test in tests}
+        self.output = output
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        order = {name: i for i, name in enumerate(self.limits)}
+        items.sort(key=lambda item: order.get(item.nodeid, len(order)))
+        for item in items:
+            self.limit(item)
+
+    def limit(self, item: pytest.Item) -> None:
+        item.add_marker(pytest.mark.timeout(self.limits.get(item.nodeid, LIMIT_S)), append=False)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome == "failed":
+            text = f"\n{FAILED}{report.nodeid}\n{report.longreprtext[-3000:]}"
+            print(text, file=self.output, flush=True)
+
+
+def anew(tests: Sequence[Test], mutant: str | None = None) -> Outcome:
     """Run tests in a fork, against a mutant or against the product as it is."""
 
-    def job() -> int:
+    def job(output: TextIO) -> int:
         if mutant is not None:
             hook.install_mutant(mutant)
-        return int(pytest.main([*OPTIONS, *tests]))
+        names = [test.name for test in tests]
+        return int(pytest.main([*OPTIONS, *names], plugins=[_Limits(tests, output)]))
 
-    return _forked(job)
-
-
-def escaped(killers: Mapping[str, str]) -> list[str]:
-    """The mutants that were not caught by their tests.
-
-    Args:
-        killers: the test of each mutant, by the mutant's name.
-
-    Raises:
-        RuntimeError: a test fails without a mutant, too, or cannot be found.
-    """
-
-    def job() -> int:
-        tests = dict.fromkeys(killers.values())
-        return int(pytest.main([*OPTIONS, *tests], plugins=[_Mutants(killers)]))
-
-    outcome = _forked(job, len(killers) * 2 * LIMIT_S)
-    if outcome.code != pytest.ExitCode.OK:
-        raise RuntimeError(f"without a mutant (exit code {outcome.code}):\n{outcome.output}")
-    lines = outcome.output.splitlines()
-    return [line.removeprefix(ESCAPED) for line in lines if line.startswith(ESCAPED)]
+    return _forked(job, 60 + sum(test.limit_s for test in tests))
 
 
-class _Mutants:
-    """A plugin of pytest: runs the tests once, and each again in a fork for its mutants."""
+class Warm:
+    """A process that has collected the fast tests, and forks for every mutant."""
 
-    def __init__(self, killers: Mapping[str, str]) -> None:
-        self.killers = killers
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._here, there = Pipe()
+        sys.stdout.flush()
+        self._child = os.fork()
+        if self._child == 0:
+            self._here.close()  # or it would never hear that this end is closed
+            try:
+                pytest.main([*OPTIONS, *paths], plugins=[_Server(there)])
+            finally:
+                os._exit(0)
+        there.close()
+
+    def run(self, tests: Sequence[Test], mutant: str | None = None) -> Outcome:
+        """The same as `anew`, with the exit code `CANNOT` where it has to be that way."""
+        self._here.send((tests, mutant))
+        return self._here.recv()
+
+    def close(self) -> None:
+        """End the process."""
+        self._here.close()
+        os.waitpid(self._child, 0)
+
+
+class _Server:
+    """A plugin of pytest: instead of running what was collected, does what it is asked to."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        checks = [all_checks()[name] for name in self.killers]
-        for check in checks:
-            import_module(check.module)
-        patches = hook.Patches({check.path for check in checks})
+        items = {item.nodeid: item for item in session.items}
+        patches = hook.Patches()
         gc.collect()
         gc.freeze()
-        item_of = {item.nodeid: item for item in session.items}
+        while True:
+            try:
+                tests, mutant = self.connection.recv()
+            except EOFError:
+                return True
+            self.connection.send(self.ask(session, patches, items, tests, mutant))
 
-        def run(items: Sequence[pytest.Item]) -> int:
-            for item in items:
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            failed = session.testsfailed > 0
-            return int(pytest.ExitCode.TESTS_FAILED if failed else pytest.ExitCode.OK)
+    def ask(self, session, patches, items, tests, mutant) -> Outcome:
+        known = [test for test in tests if test.name in items]
 
-        def without_a_mutant() -> int:
-            patches.renew()
-            return run(session.items)
-
-        unchanged = _forked(without_a_mutant, len(session.items) * LIMIT_S)
-        if unchanged.code != pytest.ExitCode.OK:
-            raise pytest.UsageError(unchanged.output)
-        for name, test in self.killers.items():
-
-            def with_it(name: str = name, test: str = test) -> int:
+        def job(output: TextIO) -> int:
+            if mutant is not None:
                 try:
-                    patches.mutate(name)
+                    patches.mutate(mutant)
                 except (LookupError, ValueError):
-                    return int(pytest.ExitCode.OK)
-                return run([item_of[test]])
+                    return CANNOT
+            limits = _Limits(known, output)
+            session.config.pluginmanager.register(limits)
+            run = [items[test.name] for test in known]
+            for item, following in zip(run, [*run[1:], None], strict=True):
+                limits.limit(item)
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if session.testsfailed:
+                    return int(pytest.ExitCode.TESTS_FAILED)
+            return int(pytest.ExitCode.OK)
 
-            if not _forked(with_it).caught:
-                print(f"\n{ESCAPED}{name}")
-        return True
+        return _forked(job, 20 + sum(test.limit_s for test in known))
 
 
-def _forked(job: Callable[[], int], limit_s: float = LIMIT_S) -> Outcome:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "output"
-        with path.open("w") as output:
+def _forked(job: Callable[[TextIO], int], limit_s: float) -> Outcome:
+    """Run it in a process, and a folder, of its own; nothing of it is left afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+    try:
+        path = folder / "output"
+        with path.open("a") as output:
             sys.stdout.flush()
             sys.stderr.flush()
             child = os.fork()
             if child == 0:
-                code = pytest.ExitCode.INTERNAL_ERROR
+                code: int = pytest.ExitCode.INTERNAL_ERROR
                 try:
+                    os.setsid()
                     os.dup2(output.fileno(), 1)
                     os.dup2(output.fileno(), 2)
-                    code = job()
+                    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+                    code = job(output)
                     sys.stdout.flush()
                     sys.stderr.flush()
                 finally:
                     os._exit(code)
-        code = _wait(child, limit_s)
-        return Outcome(code, path.read_text(errors="replace"))
+        code_or_none = _wait(child, limit_s)
+        return Outcome(code_or_none, path.read_text(errors="replace"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(child: int, limit_s: float) -> int | None:
     end = time.monotonic() + limit_s
-    pause = 0.001
-    while time.monotonic() < end:
+    pause, code = 0.001, None
+    while time.monotonic() < end and code is None:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(pause)
-        pause = min(2 * pause, 0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+            code = os.waitstatus_to_exitcode(status)
+        else:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # with what a test left running
+    if code is None:
+        os.waitpid(child, 0)
+    return code

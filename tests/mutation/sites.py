@@ -73,10 +73,6 @@ VERDICTS = frozenset(
 )
 """Functions that say whether something is believed, or take it in only then."""
 
-RECORD = "__mutation_record__"
-RECORD_CALL = "__mutation_call__"
-"""Built-in names of the functions that recording sources report to."""
-
 
 @dataclass
 class Site:
@@ -91,7 +87,11 @@ class Site:
     replace: Callable[[list[ast.stmt]], None]
     """Puts other statements in the place of the refusing one."""
     statement: ast.stmt
-    how: str
+    """What refuses: a test that does not run it cannot notice that the check is gone."""
+
+    @property
+    def lines(self) -> range:
+        return _lines(self.statement)
 
     def names(self) -> list[str]:
         """Of its checks, not yet told apart from others of the same function and text."""
@@ -99,11 +99,6 @@ class Site:
         if len(self.parts) < 2:
             return [start]
         return [f"{start} [{ast.unparse(part)}]" for part in self.parts]
-
-    def mutants(self) -> list[str]:
-        if len(self.parts) < 2:
-            return [self.how]
-        return [f"without `{ast.unparse(part)}`" for part in self.parts]
 
     def remove(self, index: int) -> None:
         """Edit the tree: make one mutant of it."""
@@ -114,22 +109,6 @@ class Site:
             self.set_condition(ast.Constant(value=False))
         else:
             self.replace([ast.Pass()])
-
-    def record(self, first: int) -> None:
-        """Edit the tree: report which part refuses, by number."""
-        if self.parts:
-            parts = [
-                ast.Call(
-                    func=ast.Name(id=RECORD, ctx=ast.Load()),
-                    args=[ast.Constant(value=first + i), part, ast.Constant(value=self.holds)],
-                    keywords=[],
-                )
-                for i, part in enumerate(self.parts)
-            ]
-            self.set_condition(self._joined(parts))
-            return
-        call = ast.parse(f"{RECORD}({first}, True, False)").body[0]
-        self.replace([call, self.statement])
 
     def _joined(self, parts: list[ast.expr]) -> ast.expr:
         if len(parts) == 1:
@@ -144,19 +123,21 @@ class CallSite:
     function: str
     text: str
     mutate: Callable[[], None]
-    report: Callable[[int], None]
+    call: ast.Call
+
+    @property
+    def lines(self) -> range:
+        return _lines(self.call)
 
     def names(self) -> list[str]:
         return [f"{self.function}: {self.text}"]
 
-    def mutants(self) -> list[str]:
-        return ["call removed"]
-
     def remove(self, index: int) -> None:
         self.mutate()
 
-    def record(self, first: int) -> None:
-        self.report(first)
+
+def _lines(node: ast.stmt | ast.expr) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def conjuncts(condition: ast.expr) -> list[ast.expr]:
@@ -306,9 +287,7 @@ class _Finder:
 
             text = f"return {ast.unparse(expression)}"
             parts = conjuncts(expression)
-            self.sites.append(
-                Site(function, text, parts, True, set_condition, replace, node, "made true")
-            )
+            self.sites.append(Site(function, text, parts, True, set_condition, replace, node))
 
     def add_check(
         self, node: ast.Expr, call: ast.Call, function: str, above: list[ast.AST]
@@ -320,9 +299,7 @@ class _Finder:
         text = _text(reason)
         parts = conjuncts(call.args[0])
         replace = _replacer(node, above)
-        self.sites.append(
-            Site(function, text, parts, True, set_condition, replace, node, "call removed")
-        )
+        self.sites.append(Site(function, text, parts, True, set_condition, replace, node))
 
     def add_call(self, call: ast.Call, function: str, *, passes: bool = False) -> None:
         result = "value" if passes else "None"
@@ -331,28 +308,21 @@ class _Finder:
         def mutate() -> None:
             call.func = nothing
 
-        def record(number: int) -> None:
-            call.args[:0] = [ast.Constant(value=number), call.func]
-            call.func = ast.Name(id=RECORD_CALL, ctx=ast.Load())
-
         text = f"{ast.unparse(call.func)}(...)"
-        self.sites.append(CallSite(function, text, mutate, record))
+        self.sites.append(CallSite(function, text, mutate, call))
 
     def add_guarded(self, node: ast.stmt, text: str, function: str, above: list[ast.AST]) -> None:
         guard = _guard(node, above)
         parts: list[ast.expr] = []
-        how = f"`{'raise' if isinstance(node, ast.Raise) else 'return'}` removed"
 
         def set_condition(condition: ast.expr) -> None:
             assert isinstance(guard, ast.If)
             guard.test = condition
 
         if isinstance(guard, ast.If):
-            parts, how = disjuncts(guard.test), "condition made false"
-        elif isinstance(guard, ast.ExceptHandler):
-            how = "error let pass"
+            parts = disjuncts(guard.test)
         replace = _replacer(node, above)
-        self.sites.append(Site(function, text, parts, False, set_condition, replace, node, how))
+        self.sites.append(Site(function, text, parts, False, set_condition, replace, node))
 
 
 def _replacer(node: ast.stmt, above: list[ast.AST]) -> Callable[[list[ast.stmt]], None]:

@@ -1,0 +1,110 @@
+"""Which test runs which lines of the product, and how long it takes: recorded with coverage.
+
+The record is in `build/mutation`. It is used again while the product is what it was; of test files
+that are new or changed, it is completed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from coverage import CoverageData
+
+from tests.mutation import mutants
+from tests.mutation.mutants import ROOT
+
+FOLDER = ROOT / "build" / "mutation"
+OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
+
+
+class Lines:
+    """A record that is there."""
+
+    def __init__(self) -> None:
+        self._data = CoverageData(str(FOLDER / "lines.coverage"))
+        self._data.read()
+        self.seconds = _load()["seconds"]
+        self._contexts = cache(self._contexts_of)
+
+    def tests(self, path: str, lines: Iterable[int] | None = None) -> list[str]:
+        """The tests that run one of the lines, or any of the file.
+
+        First the quickest of every file of tests, then the next of each.
+        """
+        by_line = self._contexts(path)
+        found = {test for line in lines or by_line for test in by_line.get(line, ())}
+        by_file: dict[str, int] = defaultdict(int)
+        ranked = []
+        for seconds, test in sorted((self.seconds[test], test) for test in found):
+            file = test.partition("::")[0]
+            by_file[file] += 1
+            ranked.append((by_file[file], seconds, test))
+        return [test for _, _, test in sorted(ranked)]
+
+    def _contexts_of(self, path: str) -> dict[int, set[str]]:
+        return {
+            line: {test for test in contexts if test in self.seconds}
+            for line, contexts in self._data.contexts_by_lineno(path).items()
+        }
+
+
+def _load() -> dict[str, Any]:
+    path = FOLDER / "recorded.json"
+    empty = {"product": "", "tests": {}, "seconds": {}}
+    return json.loads(path.read_text("utf-8")) if path.exists() else empty
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+def product() -> str:
+    """A digest of the product's source."""
+    return _digest(ROOT / path for path in mutants.files())
+
+
+def record() -> None:
+    """Bring the record up to date, by running the fast tests of every file that is new to it.
+
+    A failing test is left out: it could kill no mutant.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    now = {
+        path.relative_to(ROOT).as_posix(): _digest([path])
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+    }
+    before = _load()
+    known = before["tests"] if before["product"] == product() else {}
+    if not known:
+        (FOLDER / "lines.coverage").unlink(missing_ok=True)
+    new = [path for path, digest in now.items() if known.get(path) != digest]
+    seconds = {
+        test: taken
+        for test, taken in before["seconds"].items()
+        if (path := test.partition("::")[0]) in now and path not in new
+    }
+    if new:
+        print(f"recording which tests run which lines: {len(new)} files of tests", flush=True)
+        times = FOLDER / "times.json"
+        command = [sys.executable, "-m", "pytest", *OPTIONS, f"--record-lines={FOLDER}", *new]
+        environment = {**os.environ, "HYPOTHESIS_PROFILE": "default"}
+        subprocess.run(command, cwd=ROOT, env=environment, check=False)
+        seconds |= json.loads(times.read_text("utf-8"))
+    text = json.dumps({"product": product(), "tests": now, "seconds": seconds})
+    (FOLDER / "recorded.json").write_text(text, encoding="utf-8")
+
+
+def tree() -> str:
+    """A digest of product and tests: verdicts hold as long as it stays."""
+    return _digest(
+        [*(ROOT / path for path in mutants.files()), *sorted((ROOT / "tests").rglob("*.py"))]
+    )
