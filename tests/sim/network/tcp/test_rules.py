@@ -1,0 +1,73 @@
+"""Rules of RFC 9438, RFC 6298 and Linux, each in a scenario whose times it alone decides."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mpcsim.sim.network.latency import Uniform
+from tests.helpers import losing
+from tests.helpers.losing import data, syn
+from tests.sim.network.tcp.lab import FULL, LONG_TICK, Line, plain, took
+
+HALF = 0.5
+"""A loss with which several packets in a row may be lost, or arrive."""
+
+
+@pytest.mark.parametrize(
+    ("lost", "seconds"), [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 7), (7, 11)]
+)
+def test_linux_waits_a_second_for_five_syns_and_then_twice_as_long_each(
+    lost: int, seconds: int
+) -> None:
+    """``tcp_syn_linear_timeouts`` is 4: so many retransmissions leave the timeout as it is."""
+    packets = {syn(nth) for nth in range(1, 9)} | {data(0)}
+    key = losing.key(*(syn(nth) for nth in range(1, lost + 1)), of=packets, loss=HALF)
+    line = Line(plain(cold=True), mbit_per_s=math.inf, loss=HALF)
+    waited = line(0.0, FULL, key=key).handshake_ms - 80
+    assert waited == pytest.approx(1000 * seconds, abs=lost * 5 * LONG_TICK)
+
+
+@pytest.mark.parametrize("deviation_ms", [60.0, 120.0, 240.0])
+def test_a_warm_connection_knows_how_much_its_round_trips_deviate(deviation_ms: float) -> None:
+    """RFC 6298, 2.3: RTO = SRTT + 4 RTTVAR, where that is over Linux's 200 ms. A segment is lost
+    twice, and each time nothing but the timer finds it: a probe after 2 SRTT would be later."""
+    half = deviation_ms / math.sqrt(2) * math.sqrt(3)
+    way = Uniform(400.0 - half, 400.0 + half)
+    line = Line(plain(), mbit_per_s=math.inf, loss=HALF, way=way)  # type: ignore[arg-type]
+    of = {data(0, tries) for tries in range(3)}
+    took_ms = took(line(0.0, FULL, key=losing.key(data(0), data(0, 1), of=of, loss=HALF)))
+    quiet = Line(plain(), mbit_per_s=math.inf, loss=HALF, way=400.0)
+    without_ms = took(quiet(0.0, FULL, key=losing.key(data(0), data(0, 1), of=of, loss=HALF)))
+    assert took_ms - without_ms == pytest.approx(2 * (4 * deviation_ms - 200), abs=2 * LONG_TICK)
+
+
+def by_round_trip(second_loss: bool) -> list[int]:
+    """Segments that arrive in each round trip of 400 ms, after one loss of 100 and one of 70."""
+    loss = 0.0005
+    line = Line(
+        plain("ns3", "cubic", cold=True, initial_window=100),
+        mbit_per_s=math.inf,
+        loss=loss,
+        way=200.0,
+    )
+    of = {data(k) for k in range(100)} | {data(0, 1)}
+    line(0.0, 100 * FULL, key=losing.key(data(0), of=of, loss=loss))
+    if second_loss:
+        of = {data(k) for k in range(70)} | {data(0, 1)}
+        line(line.now + 300, 70 * FULL, key=losing.key(data(0), of=of, loss=loss))
+    trips = [0] * 100
+    of = {data(k) for k in range(1500)}
+    for at, segments in line.flights(line.now + 300, 1500, key=losing.key(of=of, loss=loss)):
+        trips[int((at - 200) // 400)] += segments
+    return trips[: trips.index(0) - 1]
+
+
+def test_cubic_gives_room_to_others_when_it_loses_before_its_last_maximum() -> None:
+    """Fast convergence (RFC 9438, 4.7): W_max = W (1 + beta) / 2 = 59, not 70. From 0.7 x 70 = 49
+    it is reached after K = cbrt((59 - 49) / 0.4) = 2.9 s; 70 would make it some 68 by then."""
+    trips = by_round_trip(second_loss=True)
+    assert trips[0] == pytest.approx(49, abs=2)
+    at_k = int(2.9 / 0.4)
+    assert trips[at_k] == pytest.approx(59, abs=2)
