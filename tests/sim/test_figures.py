@@ -66,6 +66,24 @@ def gids(figure: Figure, prefix: str) -> list[str]:
 # ---------------------------------------------------------------------- what holds for every figure
 
 
+@pytest.mark.parametrize(
+    ("kind", "ends"),
+    [
+        (sequence_diagram, lambda axes: (axes.get_ylabel(), axes.get_ylim())),
+        (gantt, lambda axes: (axes.get_xlabel(), axes.get_xlim())),
+        (critical_path, lambda axes: (axes.get_xlabel(), axes.get_xlim())),
+    ],
+)
+def test_a_time_axis_has_the_unit_of_its_numbers(kind, ends):
+    """A session of half a second ends at 500 on an axis in ms, and at 0.5 on one in s."""
+    name = "two-party signature"
+    labels = [ends(axes) for axes in drawn(kind, name).axes]
+    [(label, limits)] = [each for each in labels if each[0].startswith("time (")]
+    of_a_unit = {"time (ms)": 1.0, "time (s)": 1000.0}[label]
+    ms = trace(name).finished_ms
+    assert 0.99 * ms <= max(limits) * of_a_unit <= 1.5 * ms
+
+
 @pytest.mark.few(1)
 @EACH
 @ALL_KINDS
