@@ -9,13 +9,12 @@ and report are in `build/mutation`. Exit code: 0, or 1 if a room is below its ba
 test that fails without it, or 2 for a wrong request.
 
 Two libraries were tried on `mpcsim/vault` with one file of tests. cosmic-ray 8.7 starts an
-interpreter for each mutant (6 s each; here 1 to 5 s, from all tests) and writes it into the source
-itself: interrupted, it left one there. mutmut 3.8 works on a copy and forks (0.7 s each), but mutates
-functions' bodies alone, by a fixed list of operators, picks tests by function, and first runs all of
-them once through its trampolines (four folders: not done in 4 minutes, nor kept when the tests
-change); it draws none at random and has no budget. Neither can leave out a check or an argument of
-a hash, so the checks would have stayed a second mechanism; the drawing, picking, resuming and
-reporting would have been ours in any case, and that is most of what is here.
+interpreter for each mutant (6 s each) and writes it into the source itself: interrupted, it left
+one there. mutmut 3.8 works on a copy and forks (0.7 s each), but mutates only the bodies of
+functions, from a fixed list of operators that knows neither checks nor what a hash is bound to,
+draws none at random, and first runs all tests once through its trampolines (those of four folders
+took more than 4 minutes). With either, the checks would have stayed a mechanism of their own, and
+drawing, picking tests by line, resuming and reporting ours: most of what is here.
 """
 
 from __future__ import annotations
@@ -105,29 +104,21 @@ class Tester:
         return *self._run(chosen, mutant.name), len(chosen)
 
     def _run(self, tests: list[str], name: str) -> tuple[str, str]:
-        outcome = self.warm.run(self._limited(tests), name)
-        anew = not outcome.killer
-        if anew:
-            outcome = running.anew(self._limited(tests[:ANEW]), name)
-        while killer := outcome.killer:
-            if self._sound(killer, tests, anew=anew):
-                return KILLED[outcome.timed_out], killer
-            tests = [test for test in tests if test != killer]
-            if killer.startswith("exit code") or not tests:
-                break
-            outcome = running.anew(self._limited(tests[:ANEW]), name)
-            anew = True
+        for run, most in ((self.warm.run, len(tests)), (running.anew, ANEW)):
+            while left := [test for test in tests if self.sound.get(test, True)][:most]:
+                outcome = run(self._limited(left), name)
+                killer = outcome.killer
+                if not killer:
+                    break
+                # What fails without a mutant, too, says nothing.
+                if killer.startswith("exit code"):
+                    if run(self._limited(left)).killer:
+                        break
+                elif killer not in self.sound:
+                    self.sound[killer] = not run(self._limited([killer])).killer
+                if self.sound.get(killer, True):
+                    return KILLED[outcome.timed_out], killer
         return "survived", ""
-
-    def _sound(self, killer: str, tests: list[str], *, anew: bool) -> bool:
-        """Whether the test passes without a mutant; else its failing says nothing."""
-        if killer.startswith("exit code"):
-            run = running.anew if anew else self.warm.run
-            return not run(self._limited(tests[:ANEW] if anew else tests)).killer
-        if killer not in self.sound:
-            run = running.anew if anew else self.warm.run
-            self.sound[killer] = not run(self._limited([killer])).killer
-        return self.sound[killer]
 
 
 def difference(name: str) -> str:

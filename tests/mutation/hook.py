@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from inspect import CO_OPTIMIZED
 from types import CodeType, FunctionType
 
 from tests.mutation import mutants
@@ -113,5 +114,6 @@ def _codes(tree: ast.Module, path: str) -> dict[Key, CodeType | None]:
 def _inside(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield constant
+            if constant.co_flags & CO_OPTIMIZED:  # a function, not the body of a class
+                yield constant
             yield from _inside(constant)

@@ -129,6 +129,10 @@ class _Limits:
     def limit(self, item: pytest.Item) -> None:
         item.add_marker(pytest.mark.timeout(self.limits.get(item.nodeid, LIMIT_S)), append=False)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self) -> tuple[str, str, str]:
+        return "", "", ""  # no dots
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome == "failed":
             text = f"\n{FAILED}{report.nodeid}\n{report.longreprtext[-3000:]}"
