@@ -88,7 +88,7 @@ class Tester:
         return {"verdict": verdict, "by": killer, "tests": count, "seconds": seconds}
 
     def _judge(self, mutant: Mutant, hint: str) -> tuple[str, str, int]:
-        if hint:
+        if "::" in hint:
             verdict, killer = self._run([hint], mutant.name)
             if verdict != "survived":
                 return verdict, killer, 1
@@ -118,6 +118,8 @@ class Tester:
                     self.sound[killer] = not run(self._limited([killer])).killer
                 if self.sound.get(killer, True):
                     return KILLED[outcome.timed_out], killer
+                if killer not in left:
+                    break
         return "survived", ""
 
 
@@ -144,7 +146,7 @@ def score(rows: dict[str, dict[str, str]]) -> Counter[str]:
     return count
 
 
-def report(rows: dict[str, dict[str, str]], places: dict[str, str]) -> bool:
+def report(rows: dict[str, dict[str, str]]) -> bool:
     """Write the report; return whether everything is as it must be."""
     reasons, good = load(SURVIVORS), True
     text = ["# Mutants", "", "| room | killed | survived | not run | score | bar |"]
@@ -166,7 +168,9 @@ def report(rows: dict[str, dict[str, str]], places: dict[str, str]) -> bool:
     for name, row in rows.items():
         if row["verdict"] == "survived" or name in alive:
             why = reasons.get(name, "no reason is given")
-            text += ["", f"## {name}", f"{places.get(name, '')} {why}", f"    {repeat(name)}"]
+            place = mutants.named(name)
+            text += ["", f"## {name}", f"{place.path}:{place.lines.start}: {why}", ""]
+            text += [f"    {repeat(name)}", ""]
             text += ["```diff", difference(name), "```"]
     for name, row in rows.items():
         if row["verdict"] == NOT_RUN and row["operator"] != CHECK:
@@ -199,8 +203,7 @@ def main() -> int:
     hints, tree = load(CHECKS), lines.tree()
     rows = {} if options.only else known()
     hints |= {name: row["by"] for name, row in rows.items() if row["by"]}
-    names = {each.name for each in chosen}
-    rows = {n: row for n, row in rows.items() if n in names and row["tree"] == tree}
+    rows = {n: row for n, row in rows.items() if row["tree"] == tree and row["room"] in rooms}
     tester = Tester(["tests"])
     for i, mutant in enumerate(chosen):
         if mutant.name in rows:
@@ -221,8 +224,7 @@ def main() -> int:
             file.write(json.dumps(row) + "\n")
     tester.warm.close()
     enter(rows)
-    places = {each.name: f"{each.path}:{each.lines.start}:" for each in chosen}
-    return int(not report(rows, places))
+    return int(not report(rows))
 
 
 def known() -> dict[str, dict[str, str]]:
@@ -252,8 +254,8 @@ def choose(rooms: list[str], count: int, seed: str, checks: bool) -> Iterator[Mu
 def enter(rows: dict[str, dict[str, str]]) -> None:
     """Keep which tests notice that checks are gone."""
     killers = load(CHECKS)
-    killers |= {n: r["by"] for n, r in rows.items() if r["operator"] == CHECK and r["by"]}
-    ordered = {name: killers[name] for name in mutants.all_checks() if name in killers}
+    killers |= {name: row["by"] for name, row in rows.items() if row["operator"] == CHECK}
+    ordered = {name: killers[name] for name in mutants.all_checks() if killers.get(name)}
     text = json.dumps(ordered, indent=0, ensure_ascii=False) + "\n"
     CHECKS.write_text(text, encoding="utf-8")
 
