@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mpcsim.errors import UsageError
+from mpcsim.service.data_folder import PART, open_beside
 
 FILE: Final = "control.json"
 
@@ -30,11 +30,13 @@ def written(data: Path, access: Access) -> Iterator[None]:
     Raises:
         UsageError: it cannot be written.
     """
-    path, new = data / FILE, data / f"{FILE}.new"
+    path = data / FILE
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new.unlink(missing_ok=True)
-        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+        for left in data.glob(f".{FILE}.*{PART}"):  # by a service that was killed
+            left.unlink()
+        opened, new = open_beside(path)
+        with open(opened, "w") as file:
             json.dump(asdict(access), file)
         new.rename(path)
     except OSError as error:

@@ -31,7 +31,14 @@ from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rpc.database import LAYOUT, REGISTRY, StoreFailed
-from mpcsim.service.data_folder import claimed, deployments, store_file, sync
+from mpcsim.service.data_folder import (
+    PART,
+    claimed,
+    deployments,
+    open_beside,
+    store_file,
+    sync,
+)
 
 PARTS: Final = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
 """Whose store: a backup is of one of them."""
@@ -87,14 +94,15 @@ def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Ba
     """
     if not target.name:
         raise UsageError(f"{target} is a folder: name the file that is to be written")
-    store, new = store_file(data, role), target.with_name(f"{target.name}.new")
+    store = store_file(data, role)
     if not (store.is_file() and store.stat().st_size):
         raise UsageError(f"{store}: there is no such store")
     if os.path.lexists(target):
         raise UsageError(f"{target} is there already: backups are not overwritten")
     taken = datetime.fromtimestamp(now(), UTC).isoformat(timespec="seconds")
     with _saying(target):
-        os.close(_anew(new))
+        opened, new = open_beside(target)
+        os.close(opened)
         try:
             found = _copied(store, role, new, taken)
             _synced(new)
@@ -184,9 +192,11 @@ def put_back(
                 f"{file} is of another deployment than what is in {data / role}: put back files "
                 "that belong together"
             )
-        new = store.with_name(f"{store.name}.new")
+        for left in store.parent.glob(f".{store.name}.*{PART}*"):  # by a restore that was killed
+            left.unlink()
+        opened, new = open_beside(store)
         try:
-            _prepare(file, new, found, now, other_restored_too)
+            _prepare(file, opened, new, found, now, other_restored_too)
             aside = _set_aside(store, now)
             try:
                 os.rename(new, store)
@@ -202,11 +212,15 @@ def put_back(
 
 
 def _prepare(
-    file: Path, new: Path, found: Backup, now: Callable[[], float], other_restored_too: bool
+    file: Path,
+    opened: int,
+    new: Path,
+    found: Backup,
+    now: Callable[[], float],
+    other_restored_too: bool,
 ) -> None:
     """Make the store that is to be put in its place."""
-    _remove(new)
-    with open(file, "rb") as source, open(_anew(new), "wb") as target:
+    with open(opened, "wb") as target, open(file, "rb") as source:
         shutil.copyfileobj(source, target)
     with closing(sqlite3.connect(new, isolation_level=None)) as database:
         _check(file, database)
@@ -338,13 +352,8 @@ def _damaged(file: Path) -> UsageError:
 # ---------------------------------------------------------------------- files
 
 
-def _anew(path: Path) -> int:
-    """An empty file for its owner only."""
-    _remove(path)
-    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-
-
 def _remove(path: Path) -> None:
+    """Delete a file that ``open_beside`` has made, with what SQLite keeps beside it."""
     for suffix in ("", *_BESIDE):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 

@@ -20,6 +20,7 @@ import fcntl
 import logging
 import math
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ from mpcsim.service.deployment import Store, bring_together
 LOG = logging.getLogger(__name__)
 
 LOCK_FILE: Final = "lock"
+PART: Final = ".part"
+"""Ending of a file that is being written, and has its own name only when it is whole."""
 ID_BYTES: Final = 16
 _SUFFIXES: Final = ("-wal", "-shm", "")
 """Of what SQLite keeps of a database, itself last: while it is there, the others have not all
@@ -323,13 +326,33 @@ def write_link(data: Path, role: str, party: PartyId, secret: LinkSecret) -> Non
     """Put the secret of a link into its file at one end: all of it or nothing, and for its owner
     only."""
     path = link_file(data, role, party)
-    new = path.with_suffix(".new")
-    with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-        file.write(secret.to_text())
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(new, path)
+    opened, new = open_beside(path)
+    try:
+        with open(opened, "w") as file:
+            file.write(secret.to_text())
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
     sync(path.parent)
+
+
+def open_beside(path: Path) -> tuple[int, Path]:
+    """Make a file beside another one, to be given its name when it is whole.
+
+    Its name is fresh and random, so that no file that is there is ever written over or deleted; it
+    is for its owner only.
+
+    Returns:
+        The open file's number, and the file.
+
+    Raises:
+        OSError: the folder is not there, or cannot be written.
+    """
+    opened, name = tempfile.mkstemp(PART, f".{path.name}.", path.parent)
+    return opened, Path(name)
 
 
 def sync(folder: Path) -> None:

@@ -117,7 +117,7 @@ def data(served):
 
 def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
     (tmp_path / "control.json").write_text("{}")  # of one that was killed
-    (tmp_path / "control.json.new").write_text("{}")
+    (tmp_path / ".control.json.x.part").write_text("{}")
     at = Access("http://127.0.0.1:1", TOKEN)
     with access.written(tmp_path, at):
         (path,) = tmp_path.iterdir()

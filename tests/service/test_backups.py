@@ -104,7 +104,49 @@ def test_a_backup_says_what_it_is(made, role):
     assert (found.role, found.deployment, found.taken) == (role, deployment, TAKEN)
     assert found.layout == LAYOUT
     assert stat.S_IMODE((folder / role).stat().st_mode) == 0o600
-    assert not list(folder.glob("*.new*"))
+    assert {path.name for path in folder.iterdir()} == {*PARTS, "data"}
+
+
+@pytest.mark.parametrize("suffix", ["", ".new", ".new-journal", ".new-wal", ".new-shm", ".part"])
+def test_a_backup_touches_no_file_that_is_there(made, tmp_path, suffix):
+    """Whatever the files beside it are called: a backup of another part, for example."""
+    beside = tmp_path / f"b{suffix}"
+    beside.write_bytes(b"precious")
+    if suffix:
+        back_up(made[0] / "data", "gateway", tmp_path / "b", now)
+    with pytest.raises(UsageError, match="is there already"):
+        back_up(made[0] / "data", "operator", beside, now)
+    assert beside.read_bytes() == b"precious"
+    assert {path.name for path in tmp_path.iterdir()} == {beside.name, *(["b"] if suffix else [])}
+
+
+@pytest.mark.parametrize("suffix", [".new", ".new-wal", "-old"])
+def test_a_backup_may_lie_beside_the_store(made, data, suffix):
+    """It is read before anything is deleted, and is still there afterwards."""
+    store = store_file(data, "operator")
+    file = store.with_name(store.name + suffix)
+    shutil.copy(made[0] / "operator", file)
+    before = file.read_bytes()
+    put_back(data, "operator", file, now)
+    assert file.read_bytes() == before
+    assert look_at(file).role == "operator"
+
+
+def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
+    """It has every share of the backup in it."""
+    store = store_file(data, "operator")
+    for end in ("", "-journal"):
+        (store.parent / f".{store.name}.abc.part{end}").write_bytes(b"shares")
+    put_back(data, "operator", made[0] / "operator", now)
+    assert not list(store.parent.glob(".*"))
+
+
+def test_the_store_itself_is_no_backup_of_it(data):
+    store = store_file(data, "operator")
+    before = store.read_bytes()
+    with pytest.raises(UsageError, match="is no backup"):
+        put_back(data, "operator", store, now)
+    assert store.read_bytes() == before
 
 
 def test_a_backup_that_is_taken_while_others_write_is_of_one_moment(made, tmp_path):
