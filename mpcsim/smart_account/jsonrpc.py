@@ -32,6 +32,10 @@ T = TypeVar("T")
 TIMEOUT_S: Final = 10.0
 """For the whole answer to one call."""
 
+MAX_REPLY_BYTES: Final = 8 << 20
+"""Of one answer: a block full of logs has about two."""
+IDENTITY: Final = {"Accept-Encoding": "identity"}
+
 LOG_BLOCKS: Final = 10_000
 """How far back logs are looked for: nodes bound what one query may span."""
 
@@ -71,7 +75,8 @@ class JsonRpcChain:
         self._url = url
         self._clock = clock
         self._timeout_s = timeout_s
-        self._client = client or httpx.Client()
+        # No proxy and no credentials of the environment: only where it was told to.
+        self._client = client or httpx.Client(trust_env=False)
         self._ids = itertools.count(1)
         self.request("eth_chainId")  # is anybody there?
 
@@ -93,12 +98,19 @@ class JsonRpcChain:
         raise ChainUnavailable(f"the chain's node did not answer {method} in JSON-RPC")
 
     def _post(self, body: Mapping[str, object]) -> bytes:
-        """The whole answer. httpx bounds each wait for a part of it, not their sum."""
+        """The whole answer, as it was sent: nothing is decompressed, which could make anything of
+        a little. httpx bounds each wait for a part of it, neither their sum nor their size."""
         within_s, received = self._timeout_s, bytearray()
         until = time.monotonic() + within_s
-        with self._client.stream("POST", self._url, json=body, timeout=within_s) as response:
+        with self._client.stream(
+            "POST", self._url, json=body, timeout=within_s, headers=IDENTITY
+        ) as response:
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise httpx.DecodingError("encoded")
             for chunk in response.iter_bytes():
                 received += chunk
+                if len(received) > MAX_REPLY_BYTES:
+                    raise httpx.DecodingError("too long")
                 if time.monotonic() > until:
                     raise httpx.ReadTimeout("in parts")
         return bytes(received)

@@ -1,5 +1,6 @@
 """The chain behind JSON-RPC: a node's moods, and what only a real node does."""
 
+import gzip
 import json
 import socket
 import threading
@@ -7,7 +8,7 @@ import threading
 import httpx
 import pytest
 
-from mpcsim.smart_account import contracts
+from mpcsim.smart_account import contracts, jsonrpc
 from mpcsim.smart_account.chain import Reverted
 from mpcsim.smart_account.client import RequestRefused
 from mpcsim.smart_account.endpoints import Endpoint
@@ -28,6 +29,9 @@ def chain_that_answers(reply):
             raise reply
         if isinstance(reply, bytes):
             return httpx.Response(200, content=reply)
+        if isinstance(reply, httpx.Response):
+            assert request.headers["accept-encoding"] == "identity"
+            return reply
         return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], **reply})
 
     client = httpx.Client(transport=httpx.MockTransport(handle))
@@ -122,6 +126,22 @@ def test_a_node_that_hangs_is_given_up(drops):
         finally:
             ended.set()
             thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "says"),
+    [
+        # Nothing is decompressed: a megabyte of it could be a gigabyte.
+        ({"content-encoding": "gzip"}, gzip.compress(b" " * 1000), "DecodingError"),
+        ({}, b" " * jsonrpc.MAX_REPLY_BYTES, "JSONDecodeError"),
+        ({}, b" " * (jsonrpc.MAX_REPLY_BYTES + 1), "DecodingError"),
+    ],
+    ids=["compressed", "at the limit", "too long"],
+)
+def test_an_answer_is_bounded_as_it_is_sent(headers, body, says):
+    reply = httpx.Response(200, headers=headers, stream=httpx.ByteStream(body))
+    with pytest.raises(ChainUnavailable, match=f"did not answer eth_call: {says}"):
+        chain_that_answers(reply).call(SOMEBODY, b"")
 
 
 def test_no_node_at_all():
