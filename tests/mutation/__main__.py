@@ -37,9 +37,9 @@ HERE = Path(__file__).parent
 CHECKS, SURVIVORS = HERE / "checks.json", HERE / "survivors.json"
 STATE, REPORT = lines.FOLDER / "state.jsonl", lines.FOLDER / "report.md"
 COUNT = 300
-BUDGET_S = 20.0
+BUDGET_S = 8.0
 """Tests that take longer together are not run against one mutant."""
-ANEW = 40
+ANEW = 20
 """Tests that a mutant must survive once more, imported anew."""
 NOT_RUN = "not run"
 KILLED = ("killed", "timed out")
@@ -92,7 +92,9 @@ class Tester:
             verdict, killer = self._run([hint], mutant.name)
             if verdict != "survived":
                 return verdict, killer, 1
-        tests = self.lines.tests(mutant.path, mutant.lines if mutant.late else None)
+        tests = self.lines.tests(mutant.path, mutant.lines)
+        if not (tests or mutant.late):
+            tests = self.lines.tests(mutant.path)
         if not tests:
             return NOT_RUN, "", 0
         chosen, spent = [], 0.0
@@ -104,11 +106,13 @@ class Tester:
         return *self._run(chosen, mutant.name), len(chosen)
 
     def _run(self, tests: list[str], name: str) -> tuple[str, str]:
-        for run, most in ((self.warm.run, len(tests)), (running.anew, ANEW)):
+        most = len(tests)
+        for run in (self.warm.run, running.anew):
             while left := [test for test in tests if self.sound.get(test, True)][:most]:
                 outcome = run(self._limited(left), name)
                 killer = outcome.killer
                 if not killer:
+                    most = most if outcome.code == running.CANNOT else ANEW
                     break
                 # What fails without a mutant, too, says nothing.
                 if killer.startswith("exit code"):
@@ -169,7 +173,7 @@ def report(rows: dict[str, dict[str, str]]) -> bool:
         if row["verdict"] == "survived" or name in alive:
             why = reasons.get(name, "no reason is given")
             place = mutants.named(name)
-            text += ["", f"## {name}", f"{place.path}:{place.lines.start}: {why}", ""]
+            text += ["", f"## {name}", f"{place.path}:{place.lines[0]}: {why}", ""]
             text += [f"    {repeat(name)}", ""]
             text += ["```diff", difference(name), "```"]
     for name, row in rows.items():

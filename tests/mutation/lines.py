@@ -22,6 +22,7 @@ from coverage import CoverageData
 from tests.mutation import mutants
 from tests.mutation.mutants import ROOT
 
+HERE = Path(__file__).parent
 FOLDER = ROOT / "build" / "mutation"
 OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
 
@@ -105,6 +106,5 @@ def record() -> None:
 
 def tree() -> str:
     """A digest of product and tests: verdicts hold as long as it stays."""
-    return _digest(
-        [*(ROOT / path for path in mutants.files()), *sorted((ROOT / "tests").rglob("*.py"))]
-    )
+    tests = (path for path in sorted((ROOT / "tests").rglob("*.py")) if path.parent != HERE)
+    return _digest([*(ROOT / path for path in mutants.files()), *tests])

@@ -6,7 +6,7 @@ import ast
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -138,7 +138,7 @@ class Mutant:
     path: str
     """Relative to the project's root."""
     operator: str
-    lines: range
+    lines: Sequence[int]
     """That a test runs if it can notice; of a check, those at which it refuses."""
     late: bool
     """The change is in a function's body: to be made without importing anew."""

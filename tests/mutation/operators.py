@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +41,13 @@ class Place:
     node: ast.AST
     function: str
     """Qualified name; empty outside of functions and classes."""
-    lines: range
+    lines: Sequence[int]
+    """Its own; of a module's constant, also those that use it."""
     put: Callable[[Any], None]
     late: bool
     """It runs when its function is called, not while the module is imported."""
+    assigned: str
+    """The constant that it is a part of, if it is."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,13 @@ class Variant:
 
 def find(tree: ast.Module) -> Iterator[Variant]:
     """Yield every variant, in the order of the source."""
+    uses: dict[str, list[int]] = defaultdict(list)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            uses[node.id].append(node.lineno)
     for place in _places(tree, "", False, range(0)):
+        if not place.late:
+            place.lines = [*place.lines, *uses[place.assigned]]
         for operator, change, new in _variants(place.node):
             yield Variant(operator, change, place, new)
 
@@ -101,7 +111,9 @@ SKIPPED_FIELDS = frozenset(
 )
 
 
-def _places(node: ast.AST, function: str, late: bool, lines: range) -> Iterator[Place]:
+def _places(
+    node: ast.AST, function: str, late: bool, lines: range, assigned: str = ""
+) -> Iterator[Place]:
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         function = f"{function}.{node.name}".lstrip(".")
     for name, value in ast.iter_fields(node):
@@ -123,9 +135,12 @@ def _places(node: ast.AST, function: str, late: bool, lines: range) -> Iterator[
             here = lines
             if isinstance(child, ast.stmt | ast.ExceptHandler | ast.expr):
                 here = range(child.lineno, (child.end_lineno or child.lineno) + 1)
-            if isinstance(child, ast.stmt) or here:
-                yield Place(child, function, here, put, inside)
-            yield from _places(child, function, inside, here)
+            if isinstance(child, ast.Assign | ast.AnnAssign):
+                target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+                assigned = target.id if isinstance(target, ast.Name) else ""
+            if here:
+                yield Place(child, function, here, put, inside, assigned)
+            yield from _places(child, function, inside, here, assigned)
 
 
 def _variants(node: ast.AST) -> Iterator[tuple[str, str, Any]]:
@@ -209,7 +224,7 @@ def _calls(node: ast.AST) -> Variants:
             list_ = ast.Call(ast.Name("list", ast.Load()), node.args[:1], [])
             yield "order", node, list_
     for i, keyword in enumerate(node.keywords):
-        if keyword.arg is not None:
+        if keyword.arg not in (None, "strict"):  # of zip: against our own bugs
             yield "keyword dropped", node, _with(node, keywords=_without(node.keywords, i))
     if BINDING.search(_called(node)):
         for i, argument in enumerate(node.args):
