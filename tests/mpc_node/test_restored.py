@@ -247,6 +247,14 @@ def test_what_is_still_open_after_the_other_was_heard(store, what, both):
     assert store.goes_on == (not both), "the last one counts"
 
 
+def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
+    store.put_back("yesterday", both=False)
+    store.prepare(stored("since", "a", 1))
+    assert store.merge(replace(SAID, restored=True), lambda share: None) is Open.BOTH_RESTORED
+    assert store.merge(SAID, lambda share: None) is None
+    assert not store.find("a").unmerged
+
+
 def test_of_what_was_made_since_it_remembers_that_it_has_not_voted(store):
     store.put_back("yesterday", both=False)
     store.prepare(stored("since", "a", 1))

@@ -248,7 +248,10 @@ def _statements(node: ast.AST) -> Variants:
         node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
     ):
         yield "return", node, _with(node, value=None)
-    if isinstance(node, ast.ExceptHandler) and node.type is not None:
-        wide = ast.Name("Exception", ast.Load())
-        if ast.unparse(node.type) not in ("Exception", "BaseException"):
-            yield "except broadened", node, _with(node, type=wide)
+    if isinstance(node, ast.ExceptHandler):
+        if isinstance(node.type, ast.Tuple):
+            for i in range(len(node.type.elts)):
+                kinds = _with(node.type, elts=_without(node.type.elts, i))
+                yield "except", node, _with(node, type=kinds)
+        elif node.type is not None and not isinstance(node.body[0], ast.Raise):
+            yield "except", node, _with(node, type=ast.Tuple([], ast.Load()))
