@@ -1,6 +1,7 @@
 """Whether a process is ready: what is looked at, how long that may take, and how often."""
 
 import asyncio
+import gc
 import os
 import sqlite3
 from contextlib import asynccontextmanager, closing
@@ -91,6 +92,26 @@ def test_what_fails_is_told_without_its_text(caplog):
 
     assert checks(probe("it", look)) == {"it": "it cannot be told"}
     assert caplog.messages == ["looking at it: ValueError"]
+
+
+def test_what_fails_too_late_is_not_told_at_all(monkeypatch, caplog):
+    monkeypatch.setattr(readiness, "PATIENCE_S", 0.0)
+
+    async def look():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("the password is sesame") from None
+
+    async def work():
+        async with asked(probe("it", look)) as found:
+            assert not (await found.state()).ready
+            for _ in range(3):  # its end, and what follows from that
+                await asyncio.sleep(0)
+            gc.collect()  # what is told of a task that failed unseen
+
+    asyncio.run(work())
+    assert caplog.messages == []
 
 
 def test_before_and_after_the_service_runs():
