@@ -115,7 +115,9 @@ def create_app(
     app.state.gateway = gateway
     app.state.wallet = wallet
     app.state.book = book
-    app.state.authenticator = Authenticator(gateway, now=now, clock=clock)
+    app.state.authenticator = Authenticator(
+        gateway, now=now, clock=clock, most_waiting=max(1, settings.limits.connections // 4)
+    )
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.
     app.router.routes.extend([*routes.public.routes, *routes.wallet.routes, *page_routes(TITLE)])

@@ -20,6 +20,7 @@ from node.gateway_client import GatewayClient
 from node.sessions import Caller
 
 AUDIENCE: Final = "node"
+MOST_WAITING: Final = 250
 REFETCH_AFTER_S: Final = 0.25
 """Tokens that name an unknown key make the node ask the gateway for its keys at most this often;
 until then they wait, since the key may be new."""
@@ -31,6 +32,8 @@ class Authenticator:
     Args:
         now: seconds since 1970 UTC, for the tokens' expiry.
         clock: seconds, monotonic.
+        most_waiting: requests that may wait for newer keys at a time. Nobody knows yet who sent
+            them, so that they must leave places to those whose tokens are good.
     """
 
     def __init__(
@@ -39,8 +42,11 @@ class Authenticator:
         *,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
         self._gateway = gateway
+        self._most_waiting = most_waiting
+        self._waiting = 0
         self._now = now
         self._clock = clock
         self._verifier: TokenVerifier | None = None
@@ -75,10 +81,20 @@ class Authenticator:
         Args:
             asked: how often the keys had been asked for when it came. One answer that was asked
                 for later has the key, if it is the gateway's.
+
+        Raises:
+            UnknownSigningKey: the key is not the gateway's, or too many wait already.
+            ApiError: the keys cannot be had.
         """
-        while self._known_as_of <= asked:
-            with suppress(UnknownSigningKey):
-                return (await self._fetch()).verify(token)
+        if self._waiting >= self._most_waiting:
+            raise UnknownSigningKey
+        self._waiting += 1
+        try:
+            while self._known_as_of <= asked:
+                with suppress(UnknownSigningKey):
+                    return (await self._fetch()).verify(token)
+        finally:
+            self._waiting -= 1
         raise UnknownSigningKey
 
     async def _fetch(self) -> TokenVerifier:

@@ -11,7 +11,7 @@ from mpcsim.ids import OPERATOR
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.sim.run.clock import run
 from node.app import create_app
-from node.auth import Authenticator
+from node.auth import MOST_WAITING, Authenticator
 from node.errors import (
     BadRequest,
     Conflict,
@@ -425,6 +425,25 @@ def test_a_new_signing_key():
         assert gateway.asked == 3
         assert await keys.callers(gateway.token()) == ["id-of-alice"]
         assert gateway.asked == 3
+
+    with_keys(work)
+
+
+def test_tokens_of_unknown_keys_hold_few_places():
+    """One more is refused at once, and whoever has a good token waits for none of them."""
+
+    async def work(keys):
+        good = keys.gateway.token()
+        assert await keys.callers(good) == ["id-of-alice"]
+        strange = TokenIssuer(make_signing_key()).access("1", "mallory", 60)
+        waiting = [asyncio.ensure_future(keys.callers(strange)) for _ in range(MOST_WAITING)]
+        await asyncio.sleep(0)
+        (error,) = await keys.callers(strange)
+        assert type(error) is Unauthorized
+        assert await keys.callers(good) == ["id-of-alice"]
+        assert not any(each.done() for each in waiting)
+        assert {type(error) for (error,) in await asyncio.gather(*waiting)} == {Unauthorized}
+        assert keys.gateway.asked == 2
 
     with_keys(work)
 
