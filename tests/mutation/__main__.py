@@ -71,7 +71,8 @@ def drawn(room: str, seed: str) -> Iterator[Mutant]:
 class Tester:
     """Runs mutants against tests; remembers what it has found out."""
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: list[str], budget_s: float = BUDGET_S) -> None:
+        self.budget_s = budget_s
         self.lines = lines.Lines()
         self.warm = running.Warm(paths)
         self.sound: dict[str, bool] = {}
@@ -100,7 +101,7 @@ class Tester:
         chosen, spent = [], 0.0
         for test in tests:
             spent += self.lines.seconds[test]
-            if spent > BUDGET_S:
+            if spent > self.budget_s:
                 break
             chosen.append(test)
         return *self._run(chosen, mutant.name), len(chosen)
@@ -190,6 +191,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=COUNT, help="mutants to draw in all")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then stop")
     parser.add_argument("--seed", default="0", help="of the draw")
+    parser.add_argument("--tests-s", type=float, default=BUDGET_S, help="of tests for a mutant")
     parser.add_argument("--no-checks", action="store_true", help="only what is drawn")
     parser.add_argument("--only", metavar="NAME", help="show one mutant, and run it")
     options = parser.parse_args()
@@ -208,7 +210,7 @@ def main() -> int:
     rows = {} if options.only else known()
     hints |= {name: row["by"] for name, row in rows.items() if row["by"]}
     rows = {n: row for n, row in rows.items() if row["tree"] == tree and row["room"] in rooms}
-    tester = Tester(["tests"])
+    tester = Tester(["tests"], options.tests_s)
     for i, mutant in enumerate(chosen):
         if mutant.name in rows:
             continue

@@ -213,7 +213,7 @@ def found(path: str, tree: ast.Module, *, checks_only: bool = False) -> Iterator
         place = variant.place
         name = f"{place.function or '<module>'}: {variant.operator} {variant.change}"
         yield Mutant(
-            named(name), path, variant.operator, place.lines, place.late,
+            named(name), path, variant.operator, variant.lines, place.late,
             lambda v=variant: v.place.put(v.new),
         )  # fmt: skip
 

@@ -30,6 +30,8 @@ BINDING = re.compile(
     r"hash|mac$|digest|challenge|context|xof|hkdf|derive|statement|sign$|verif", re.I
 )
 """Calls whose arguments must all tell: what they return is bound to each."""
+UNSEEN = (None, "strict", "detail")
+"""Keyword arguments against our own bugs, and texts."""
 SILENT = re.compile(r"(^|\.)_?(log|logger)\.\w+$|warn$")
 OWN_BUGS = frozenset({"InternalError", "NotImplementedError", "AssertionError"})
 
@@ -59,6 +61,15 @@ class Variant:
     """The fragment as it is, and what becomes of it."""
     place: Place
     new: Any
+
+    @property
+    def lines(self) -> Sequence[int]:
+        """Lines of which a test runs one, if it can notice."""
+        test = getattr(self.new, "test", None)
+        if isinstance(self.new, ast.If) and isinstance(test, ast.Constant) and not test.value:
+            first = self.new.body[0]
+            return range(first.lineno, (first.end_lineno or first.lineno) + 1)
+        return self.place.lines
 
 
 def find(tree: ast.Module) -> Iterator[Variant]:
@@ -224,7 +235,7 @@ def _calls(node: ast.AST) -> Variants:
             list_ = ast.Call(ast.Name("list", ast.Load()), node.args[:1], [])
             yield "order", node, list_
     for i, keyword in enumerate(node.keywords):
-        if keyword.arg not in (None, "strict"):  # of zip: against our own bugs
+        if keyword.arg not in UNSEEN:
             yield "keyword dropped", node, _with(node, keywords=_without(node.keywords, i))
     if BINDING.search(_called(node)):
         for i, argument in enumerate(node.args):
