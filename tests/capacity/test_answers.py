@@ -15,6 +15,7 @@ from mpcsim.capacity import (
     Overloaded,
     Part,
     Pauses,
+    Profile,
     Reshares,
     Run,
     Steady,
@@ -127,6 +128,31 @@ def test_places_over_time(flood: Run) -> None:
 )
 def test_what_breaks_first(changed: dict[str, object], said: str) -> None:
     assert f"What breaks first: {said}" in run(**changed).first_to_break
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(1.0, "too many keys are made"), (0.0, "calls are refused because their keys are in use")],
+)
+def test_refusals_are_told_apart_by_who_refuses(
+    share: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits are counted a millisecond, windows last seconds, attempts are counted."""
+    found = run(users=20)
+    refused = np.array([window.attempts.sum(axis=0)[1] for window in found.collector.windows])
+    assert refused.sum() > 100
+    a_ms = share * refused / (1000 * np.diff(found.edges_s))
+    gauges = found.gauges._replace(limit_refusals=a_ms[:, None])
+    monkeypatch.setitem(found.__dict__, "gauges", gauges)  # a cached property
+    assert found.first_to_break.startswith(f"What breaks first: {said}")
+
+
+def test_the_first_tenth_of_a_run_is_no_part_of_its_percentiles() -> None:
+    """A flood of two seconds at the beginning of a minute; what is asked about may say otherwise."""
+    rates = (1.5 * MOST, *[0.1 * MOST] * 29)  # two seconds each
+    found = run(Profile(rates, lasting_s=60.0), client=Client(timeout_s=1.0))
+    assert found.percentile(99).ms < 200
+    assert found.percentile(99, between_s=(0.0, 60.0)).ms > 500
 
 
 def test_memory_breaks_too() -> None:
