@@ -148,7 +148,7 @@ def test_refusals_are_told_apart_by_who_refuses(
 
 
 def test_the_first_tenth_of_a_run_is_no_part_of_its_percentiles() -> None:
-    """A flood of two seconds at the beginning of a minute; what is asked about may say otherwise."""
+    """A flood of two seconds begins a minute; whoever asks about all of it is told all of it."""
     rates = (1.5 * MOST, *[0.1 * MOST] * 29)  # two seconds each
     found = run(Profile(rates, lasting_s=60.0), client=Client(timeout_s=1.0))
     assert found.percentile(99).ms < 200
