@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.helpers.repo import ROOT
+from tests.helpers.repo import ROOT, parsed
 
 CODE = ("mpcsim", "node", "tests")
 BASIS = ("pyproject.toml", "requirements.lock", "tests/conftest.py", "Makefile")
@@ -106,7 +106,7 @@ def imports_of(path: Path) -> set[str]:
     """Return the files of this repository that a file imports, packages' `__init__` included."""
     return {
         file
-        for block, name in _imported_names(ast.parse(path.read_text(encoding="utf-8")))
+        for block, name in _imported_names(parsed(path))
         if block != FOR_TYPES
         for file in _files_of(name)
     }
@@ -130,7 +130,7 @@ def _imported_names(tree: ast.AST, block: str = "") -> Iterator[tuple[str, str]]
 @cache
 def _lazy_names() -> dict[str, str]:
     """Return the names that `mpcsim` loads on demand, and where they come from."""
-    tree = ast.parse((ROOT / "mpcsim" / "__init__.py").read_text(encoding="utf-8"))
+    tree = parsed(ROOT / "mpcsim" / "__init__.py")
     names = [name for block, name in _imported_names(tree) if block == FOR_TYPES]
     return {f"mpcsim.{name.rpartition('.')[2]}": name for name in names}
 

@@ -508,3 +508,20 @@ def test_a_suspension_heard_before_the_share_came_into_force_is_one_when_merged(
         assert store.merge(said, lambda share: None) is None
         assert store.find("a").suspended == "the other MPC node says that it is suspended"
         assert store.suspended(10) == ["a"]
+
+
+def test_a_log_that_could_not_be_emptied_is_emptied_the_next_time(tmp_path, monkeypatch):
+    """Though then nothing is deleted: what was is in it."""
+    monkeypatch.setattr(databases, "BUSY_S", 0.0)
+    path = tmp_path / "operator.sqlite"
+    store = ShareStore(path)
+    store.prepare(stored("a"))
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM shares").fetchall()
+        with pytest.raises(StoreFailed, match="keeps it locked"):
+            store.drop_prepared("a")
+        assert os.stat(f"{path}-wal").st_size > 0
+    store.drop_orphans()
+    assert os.stat(f"{path}-wal").st_size == 0
+    store.close()

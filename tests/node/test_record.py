@@ -92,7 +92,6 @@ def took(service: LocalService, made: Call, network: Network) -> float:
 
 
 @pytest.mark.few(1)
-@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
 )

@@ -126,21 +126,24 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = kernel().place(*self._records, number, now_ms)
+        found = kernel().place(*self._records, number, float(now_ms))
         if found == -2:
             self._more_connections()
-            found = kernel().place(*self._records, number, now_ms)
+            found = kernel().place(*self._records, number, float(now_ms))
         self._waiting += found < 0
         return number
 
     def more(self, number: int, now_ms: float, size: int) -> None:
         """``size`` more bytes of a message are there to be sent."""
         self._records.transfers[number]["given"] = now_ms
-        kernel().extend(*self._records, number, now_ms, size)
+        kernel().extend(*self._records, number, float(now_ms), size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
         """Let time pass up to ``until_ms``, or to the next arrival if that is sooner."""
-        found, at = kernel().advance(*self._records, self._waiting > 0, now_ms, until_ms)
+        # A whole number is another type, for which everything would be compiled once more.
+        found, at = kernel().advance(
+            *self._records, self._waiting > 0, float(now_ms), float(until_ms)
+        )
         if found < 0:
             return None
         c = self._records.connections[found]
@@ -169,7 +172,7 @@ class Traffic:
 
     def release(self, pair: int, now_ms: float) -> None:
         """An exchange is over: others may have its connection."""
-        kernel().release(*self._records, pair, now_ms)
+        kernel().release(*self._records, pair, float(now_ms))
 
     def forget(self, session: int) -> None:
         """A session is over: its connections are closed."""

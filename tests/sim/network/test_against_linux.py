@@ -89,7 +89,7 @@ def test_there_is_data_for_both_algorithms_and_all_losses() -> None:
     }
 
 
-@pytest.mark.few(3)
+@pytest.mark.soak  # it compiles a loop of its own, for half a minute
 @pytest.mark.parametrize("path", LOSSY, ids=lambda path: path.name.removesuffix(".csv.gz"))
 def test_kept_times_with_losses(path: Path) -> None:
     reference = quantiles.load(path)
@@ -158,7 +158,6 @@ def measured(
 
 
 @pytest.mark.few(1)
-@pytest.mark.few(2)
 @algorithms
 @pytest.mark.parametrize(
     "way", [MAIN, Way(10, 50, 30_000, 30_000), Way(115, 50, 2_000, 2_000)], ids=str

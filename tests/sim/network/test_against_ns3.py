@@ -70,8 +70,7 @@ def compared(path: Path) -> Iterator[tuple[str, float, quantiles.Comparison]]:
         yield name, loss, quantiles.compare(column, ours[name])
 
 
-@pytest.mark.few(1)
-@pytest.mark.few(2)
+@pytest.mark.soak  # it compiles a loop of its own, for half a minute
 @pytest.mark.parametrize("path", LOSSY, ids=lambda path: path.name.removesuffix(".csv.gz"))
 def test_with_losses(path: Path) -> None:
     for name, loss, found in compared(path):
