@@ -6,7 +6,7 @@ The windows are made up, so that every answer follows by hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from mpcsim import Deployment, Network, Workload
 from mpcsim.capacity import Part, Pauses, Steady, cheapest, sensitivity
 from mpcsim.capacity.arrivals import Arrivals, Users
 from mpcsim.capacity.demand import Demand
+from mpcsim.capacity.experiments import search
 from mpcsim.capacity.experiments.points import told
 from mpcsim.capacity.experiments.search import Found
 from mpcsim.capacity.results.collecting import CLASSES, Counts, Gauges
@@ -249,3 +250,37 @@ def test_the_cheapest_takes_the_most_that_it_has_named() -> None:
     assert refused.startswith("event loop of ")
     most = float(refused.partition(": ")[2].removesuffix(" calls a second at most"))
     assert "at most" not in why_not(most)
+
+
+# ---------------------------------------------------------------------- the cheapest
+
+
+@pytest.mark.parametrize(
+    ("price", "tried"),
+    [
+        (search.cores, [(1, 1), (1, 2), (2, 1), (2, 2)]),  # more of one thing may do
+        (lambda deployment: -search.cores(deployment), [(2, 2)]),  # less of everything does not
+    ],
+)
+def test_what_has_no_more_of_anything_than_what_failed_is_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+    price: Callable[[Deployment], float],
+    tried: list[tuple[int, int]],
+) -> None:
+    found = []
+
+    def too_little(deployment: Deployment, *_: object) -> Demand:
+        found.append((deployment.node.cores, deployment.gateway.cores))
+        return Demand({"everything": 1.0})
+
+    monkeypatch.setattr(search, "demand_of", too_little)
+    choices = {"node_cores": [2, 1], "gateway_cores": [1, 2]}
+    with pytest.raises(UsageError, match="none of 4 configurations"):
+        cheapest(STAR, Workload(Steady(2.0)), choices, p99_ms=1, price=price)
+    assert found == tried
+
+
+def test_a_deployment_that_refuses_calls_does_not_do() -> None:
+    work = Workload(Steady(60.0), users=20)
+    with pytest.raises(UsageError, match="calls are refused, break off or take too long"):
+        cheapest(STAR, work, {"node_cores": [2]}, p99_ms=1e6, minutes=0.1, costs=made_up())

@@ -612,13 +612,41 @@ def test_a_partition_leaves_the_others_alone() -> None:
     assert {m.sender for m in trace.messages if m.fate == "delivered"} == {2, 3}
 
 
+def check_same_end(trace: Trace, plain: Trace) -> None:
+    """The crash has changed nothing of what parties came to, did, and are known of."""
+    assert trace.verdict is Verdict.VALID
+    assert trace.outcomes == plain.outcomes
+    assert trace.reproducible == plain.reproducible
+    for i in plain.outcomes:
+        done, before = (
+            [w.name for w in t.work if w.party == i and w.round] for t in (trace, plain)
+        )
+        assert done == before
+
+
+@pytest.mark.parametrize("name", ["frost-3", "dkg-ed25519", "ecdsa-2"])
+def test_a_party_goes_on_from_its_state_after_any_step(name: str) -> None:
+    """Parties that are back before anything else comes end as if they had never been away."""
+    s = session(name)
+    network = Network.star(10.0, 5.0, 80.0)  # no two messages come at the same moment
+    plain = virtual(s, network)
+    for i in s.members:
+        steps = sum(m.receiver == i for m in plain.messages)
+        for crashes in (*([k] for k in range(steps + 1)), range(steps + 1)):
+            trace = virtual(s, network, faults=[Crash(i, after, 0.0) for after in crashes])
+            assert {m.fate for m in trace.messages} == {"delivered"}
+            assert len(trace.messages) > len(plain.messages)  # it has put out all of it again
+            check_same_end(trace, plain)
+
+
 @pytest.mark.few(5)
 @pytest.mark.parametrize("name", CHEAP)
 @pytest.mark.parametrize("down_ms", [0.0, 30.0, 1000.0, math.inf])
 def test_crash_of_any_party_at_any_step(name: str, down_ms: float) -> None:
     """Nothing raises, nobody is blamed; if nothing was lost meanwhile, nothing is the matter."""
     s = session(name)
-    steps = max(sum(m.receiver == i for m in virtual(s).messages) for i in s.members)
+    plain = virtual(s)
+    steps = max(sum(m.receiver == i for m in plain.messages) for i in s.members)
     for i in s.members:
         for after in range(steps + 1):
             trace = virtual(s, faults=[Crash(i, after, down_ms)])
@@ -626,7 +654,7 @@ def test_crash_of_any_party_at_any_step(name: str, down_ms: float) -> None:
             lost = [message for message in trace.messages if message.fate == "lost"]
             assert all(message.receiver == i for message in lost)
             if not lost:
-                assert trace.verdict is Verdict.VALID, (i, after)
+                check_same_end(trace, plain)
 
 
 def test_what_comes_while_a_party_is_down_is_lost() -> None:
