@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -200,8 +201,14 @@ def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
     assert path.total_ms == pytest.approx(slow.finished_ms)
     assert {work.name for work in slow.work} >= {"the call", "its answer"}
     slow.save_perfetto(f"{tmp_path}/slow.json")
-    with pytest.raises(UsageError, match="slow call 100000: the slowest"):
+    with pytest.raises(UsageError, match="slow call 0: the slowest"):
+        calm.slow_call(0)
+    with pytest.raises(UsageError, match="slow call 100000: the slowest") as error:
         calm.slow_call(100_000)
+    kept = int(re.search(r"the slowest (\d+) are kept", str(error.value))[1])  # type: ignore[index]
+    assert calm.slow_call(kept).finished_ms <= slow.finished_ms
+    with pytest.raises(UsageError, match="slow call"):
+        calm.slow_call(kept + 1)
 
 
 @pytest.mark.soak

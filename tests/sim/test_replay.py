@@ -733,6 +733,7 @@ def test_samples() -> None:
             graph("frost-2").replay(Network.star(), samples)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="10 samples"):
         graph("frost-2").replay(Network.star(), 11, draws=DrawTable(10))
+    assert graph("frost-2").replay(Network.star(), 10, draws=DrawTable(10)).samples == 10
 
 
 def test_measured_compute() -> None:

@@ -396,7 +396,7 @@ def test_an_abort_and_its_notice(secp: dict[PartyId, KeyShare]) -> None:
 @pytest.mark.soak
 def test_a_slow_site_stretches_its_work(ed: dict[PartyId, KeyShare]) -> None:
     def slowly(party: Party[Any, Any], sender: int, data: bytes) -> list[Output[Any]]:
-        time.sleep(0.005)
+        time.sleep(0.005)  # its work takes so long at least
         return party.receive(sender, data)
 
     (one, two), _ = signers(ed)
