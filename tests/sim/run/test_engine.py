@@ -718,6 +718,16 @@ def test_who_has_ended_answers() -> None:
     assert {ending.party: ending.at_ms for ending in trace.endings} == {1: 100, 2: 260}
 
 
+def test_who_has_ended_answers_who_asks_and_nobody_else() -> None:
+    """Of three, only party 2 lacks party 1's share; all but party 2 end at 100."""
+    s = session("frost-3")
+    lost = drop("SignatureShare", sender=1, receiver=2, nth=1)
+    trace = virtual(s, faults=[lost], **AGAIN)
+    assert {e.party: e.at_ms for e in trace.endings} == {1: 100, 2: 260, 3: 100}
+    again = [(m.sender, m.receiver) for m in trace.messages if m.sent_ms > 100]
+    assert set(again) == {(2, 1), (2, 3), (1, 2), (3, 2)}
+
+
 def test_who_waits_in_vain_gives_up_at_the_deadline() -> None:
     trace = virtual(session("frost-2"), faults=[Crash(2)], **AGAIN)
     assert trace.verdict is Verdict.STALLED
