@@ -42,6 +42,7 @@ def observed(
     by_limit: Sequence[int] = (0,) * TEN,
     in_flight: Sequence[float] = (4.0,) * TEN,
     used: Sequence[float] = (0.5,) * TEN,
+    threads_used: Sequence[float] = (0.5,) * TEN,
     took_ms: Sequence[float] = (10.0,) * TEN,
     deployment: Deployment = STAR,
     arrivals: Arrivals = Steady(500.0),  # noqa: B008
@@ -66,7 +67,11 @@ def observed(
 
     nothing = np.zeros((len(windows), 0))
     refusals_per_ms = column(by_limit) / (WINDOW_S * 1000)
-    gauges = Gauges(column(used), *(nothing,) * 6, refusals_per_ms, column(in_flight))
+    idle, threads = column((0,) * len(windows)), 8 * column(threads_used)
+    gauges = Gauges(
+        *(column(used), idle, idle, threads, idle, nothing, nothing),
+        *(refusals_per_ms, column(in_flight)),
+    )
     collector: Any = SimpleNamespace(
         edges_ms=np.arange(len(windows) + 1) * WINDOW_S * 1000,
         operations=("sign secp256k1",),
@@ -76,8 +81,8 @@ def observed(
     )
     layout: Any = SimpleNamespace(
         places=[SimpleNamespace(name="cores of gateway 1")],
-        processes=(),
-        service=SimpleNamespace(processes={"threads": np.zeros(0)}),
+        processes=["gateway 1.1"],
+        service=SimpleNamespace(processes={"threads": np.array([8])}),
     )
     costs = replace(made_up(), memory_mb=memory_mb or {})
     demand, kept = Demand({"event loop of gateway 1.1": 0.005}), SimpleNamespace()
@@ -126,6 +131,8 @@ def test_what_is_full_or_too_small_breaks() -> None:
     full = "the cores of gateway 1 is full"
     assert breaks(observed(used=at(4, 0.95, 0.5))) == []
     assert breaks(observed(used=at(4, 0.951, 0.5))) == [(full, 8.0)]
+    threads = observed(threads_used=at(4, 0.951, 0.5))  # of eight, on average
+    assert breaks(threads) == [("the threads of gateway 1.1 is full", 8.0)]
     # Two processes of 100 MB, and 10 MB for each call of a replica.
     gateway = Part(workers=2, replicas=2, memory_mb=250.0)
     small = replace(STAR, gateway=gateway)
@@ -139,7 +146,7 @@ def test_what_is_full_or_too_small_breaks() -> None:
 @pytest.mark.parametrize(
     ("in_flight", "recovered_s"),
     [
-        ([4, 4, 40, 40, 4, 4, 4, 4, 4, 4], 0.0),  # before it was over
+        ([4, 40, 40, 4, 4, 4, 4, 4, 4, 4], 0.0),  # before it was over
         ([4, 4, 40, 40, 40, 40, 4, 4, 4, 4], 4.0),
         ([4, 4, 40, 40, 40, 4, 4, 40, 4, 4], 8.0),  # it must stay so
         ([4, 4, 40, 40, 7, 7, 7, 7, 7, 7], 0.0),  # as few as before, and three

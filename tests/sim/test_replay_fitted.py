@@ -48,6 +48,7 @@ def test_one_segment_is_fitted() -> None:
 
 
 @pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("loss", [0.0, 0.01])
 @pytest.mark.parametrize("name", ["frost-2", "ecdsa-2"])
 def test_close_to_the_simulation(name: str, loss: float) -> None:

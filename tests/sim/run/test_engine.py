@@ -603,6 +603,12 @@ def test_a_party_goes_on_from_its_state_after_any_step(name: str) -> None:
     plain = virtual(s, network)
     for i in s.members:
         steps = sum(m.receiver == i for m in plain.messages)
+        for seeded in (True, False):  # that one party's secrets are is said of the whole run
+            parties = s.parties()
+            for party in parties:
+                party.reproducible = seeded and party.me == i
+            trace = virtual(s, network, parties=parties, faults=[Crash(i, 0, 0.0)])
+            assert trace.reproducible == seeded
         for crashes in (*([k] for k in range(steps + 1)), range(steps + 1)):
             trace = virtual(s, network, faults=[Crash(i, after, 0.0) for after in crashes])
             assert {m.fate for m in trace.messages} == {"delivered"}
