@@ -36,6 +36,19 @@ class Demand:
         most = max(self.seconds.values(), default=0.0)
         return 1 / most if most else math.inf
 
+    @property
+    def at_most(self) -> str:
+        """The same in words, of which so many calls are really possible."""
+        return f"{rounded_down(self.most_per_s):.3g} calls a second at most"
+
+
+def rounded_down(value: float) -> float:
+    """Return a positive value with three digits, not above it: bounds that are shown are kept."""
+    if not 0 < value < math.inf:
+        return value
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.floor(value / step) * step
+
 
 def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
     """What calls take, of which each number of an operation has its share.

@@ -147,8 +147,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.dry_run:
             asked = running.demand_of(plan.deployment, plan.workload, plan.costs)
-            most = f"{asked.most_per_s:.3g} calls a second at most"
-            _say(str(plan.deployment), f"  {most}: then the {asked.bottleneck} is full")
+            _say(str(plan.deployment), f"  {asked.at_most}: then the {asked.bottleneck} is full")
             return 0
         with _bar() as progress:
             found = plan.run(progress)

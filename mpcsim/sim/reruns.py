@@ -85,6 +85,9 @@ def _differences(old: Trace, new: Trace, timed: bool) -> Iterator[str]:
                 f"party {before.party}: {after.status} {after.text}, "
                 f"it was {before.status} {before.text}"
             )
+    ends = [[end.at_ms if timed else None for end in trace.endings] for trace in (new, old)]
+    if ends[0] != ends[1]:
+        yield f"{len(ends[0])} endings, there were {len(ends[1])}; or at other times"
     count = len(new.messages), len(old.messages)
     if count[0] != count[1]:
         yield f"{count[0]} messages, there were {count[1]}"

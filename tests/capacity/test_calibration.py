@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from mpcsim.ids import CLIENT
 from mpcsim.sim.replay import MessageGraph, Packet, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from tests.helpers.made_up_costs import made_up
+from tests.helpers.processes import until
 
 ADDRESSES = {
     "operator": "http://127.0.0.1:20001",
@@ -323,15 +323,12 @@ def test_ctrl_c_stops_all_of_it(tmp_path):
         [*command, "--operations", "validate share"], stderr=subprocess.PIPE
     ) as process:
         started = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        while process.poll() is None and len(children := started.read_text().split()) < 4:
-            time.sleep(0.1)
+        until(lambda: process.poll() is not None or len(started.read_text().split()) >= 4)
+        children = started.read_text().split()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
     assert process.returncode == 130
     assert not said
     assert not file.exists()
     # Whoever was just being started ends by itself, a moment later.
-    deadline = time.monotonic() + 30
-    while [number for number in children if Path("/proc", number).exists()]:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: not any(Path("/proc", number).exists() for number in children))

@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mpcsim import Network
-from mpcsim.capacity.costs import Costs, Scheduling, loopback
+from mpcsim.capacity.costs import Costs, Kind, Scheduling, loopback
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.kernel import records as kernel
@@ -120,18 +120,30 @@ def test_m_m_1() -> None:
     assert ran.column(kernel.FIXED + kernel.ROLES + 1).mean() == pytest.approx(1.0, rel=0.02)
 
 
-def test_m_d_1() -> None:
-    load = 0.8
-    ran = finish(made(at_the_node(constant(1.0)), poisson(load, 2 * CALLS, 2)))
-    within(ran.took, 1 + load / (2 * (1 - load)), 0.05)
-
-
-def test_m_m_c_with_threads_that_share_cores() -> None:
-    load, cores = 2.1, 3
-    deployment = Deployment(Network.star(1.0), Part(cores))
-    service = at_the_node(exponential(1.0), "free thread")
-    ran = finish(made(service, poisson(load, CALLS, 3), deployment=deployment))
-    within(ran.took, 1 + erlang_c(cores, load) / (cores - load), 0.05)
+@pytest.mark.parametrize(
+    ("kind", "times", "load", "calls", "seed", "expected", "widest"),
+    [
+        ("loop", constant(1.0), 0.8, 2 * CALLS, 2, 1 + 0.8 / (2 * (1 - 0.8)), 0.05),
+        # M/M/3: threads that share cores.
+        ("free thread", exponential(1.0), 2.1, CALLS, 3, 1 + erlang_c(3, 2.1) / (3 - 2.1), 0.05),
+        # M/G/1 with processor sharing: three cores are of no use to one interpreter.
+        ("thread", exponential(1.0), 0.7, CALLS, 6, 1 / (1 - 0.7), 0.08),
+    ],
+    ids=["M/D/1", "M/M/3", "M/G/1"],
+)
+def test_open_queues(
+    kind: Kind,
+    times: tuple[float, ...],
+    load: float,
+    calls: int,
+    seed: int,
+    expected: float,
+    widest: float,
+) -> None:
+    deployment = Deployment(Network.star(1.0), Part(3))
+    arrivals = poisson(load, calls, seed)
+    ran = finish(made(at_the_node(times, kind), arrivals, deployment=deployment))
+    within(ran.took, expected, widest)
 
 
 def scheduled(service: tuple[Operation, Costs], scheduling: Scheduling) -> tuple[Operation, Costs]:
@@ -200,38 +212,26 @@ def test_who_wakes_up_where(
         assert ran.rows[0, first + 3 : first + 5] == pytest.approx(ms, abs=0.01)
 
 
-def test_m_m_c_behind_a_limit() -> None:
-    load, inside = 2.1, 3
-    limit = Limit(("work",), at_once=inside, enters=ASKED, leaves=ASKED)
+@pytest.mark.parametrize("waiting", [math.inf, 0])
+def test_m_m_c_behind_a_limit(waiting: float) -> None:
+    """Whoever finds it full waits as Erlang's C says, or is turned away as Erlang's B does."""
+    load, inside, seed = (2.1, 3, 4) if waiting else (4.0, 5, 5)
+    limit = Limit(("work",), at_once=inside, waiting=waiting, enters=ASKED, leaves=ASKED)
     deployment = Deployment(Network.star(1.0), Part(16))
     service = at_the_node(exponential(1.0), "free thread")
-    ran = finish(made(service, poisson(load, CALLS, 4), deployment=deployment, limits=[limit]))
-    waits = erlang_c(inside, load)
-    within(ran.took, 1 + waits / (inside - load), 0.05)
-    within((ran.column(kernel.LIMIT) > 0).astype(float), waits, 0.05)
+    ran = finish(made(service, poisson(load, CALLS, seed), deployment=deployment, limits=[limit]))
     books = ran.drive.accounts()
-    assert books.limit_queued[0] == pytest.approx(ran.column(kernel.LIMIT).sum())
-    assert books.inside[0] == pytest.approx(load * books.at_ms, rel=0.02)
-
-
-def test_m_m_c_c_turns_as_many_away_as_erlang_says() -> None:
-    load, inside = 4.0, 5
-    limit = Limit(("work",), at_once=inside, waiting=0, enters=ASKED, leaves=ASKED)
-    deployment = Deployment(Network.star(1.0), Part(16))
-    service = at_the_node(exponential(1.0), "free thread")
-    ran = finish(made(service, poisson(load, CALLS, 5), deployment=deployment, limits=[limit]))
-    refused = ran.column(kernel.OUTCOME) == kernel.REFUSED
-    within(refused.astype(float), erlang_b(inside, load), 0.05)
-    assert ran.drive.accounts().limit_refused[0] == refused.sum()
-    assert not ran.took[refused].any()
-
-
-def test_threads_that_hold_the_interpreter_lock_are_one_queue() -> None:
-    """M/G/1 with processor sharing: two cores are of no use to one interpreter."""
-    load = 0.7
-    service = at_the_node(exponential(1.0), "thread")
-    ran = finish(made(service, poisson(load, CALLS, 6)))
-    within(ran.took, 1 / (1 - load), 0.08)
+    if waiting:
+        waits = erlang_c(inside, load)
+        within(ran.took, 1 + waits / (inside - load), 0.05)
+        within((ran.column(kernel.LIMIT) > 0).astype(float), waits, 0.05)
+        assert books.limit_queued[0] == pytest.approx(ran.column(kernel.LIMIT).sum())
+        assert books.inside[0] == pytest.approx(load * books.at_ms, rel=0.02)
+    else:
+        refused = ran.column(kernel.OUTCOME) == kernel.REFUSED
+        within(refused.astype(float), erlang_b(inside, load), 0.05)
+        assert books.limit_refused[0] == refused.sum()
+        assert not ran.took[refused].any()
 
 
 # ---------------------------------------------------------------------- a closed network

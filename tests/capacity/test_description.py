@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 from matplotlib.patches import Rectangle
@@ -12,7 +13,7 @@ from mpcsim.capacity.model import Part
 from mpcsim.capacity.picture import MACHINE
 from mpcsim.errors import UsageError
 from mpcsim.sim import Network
-from mpcsim.sim.figures import svg
+from mpcsim.sim.figures import Chart, svg
 from tests.helpers.pictures import ALLOWED, check_texts, hues, written
 
 FAR = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
@@ -30,6 +31,12 @@ DEPLOYMENTS = {
     ),
 }
 EVERY = pytest.mark.parametrize("name", DEPLOYMENTS)
+
+
+@cache
+def drawn(name: str) -> Chart:
+    """The picture of a deployment, drawn once: nobody changes it."""
+    return DEPLOYMENTS[name].plot()
 
 
 def test_who_is_on_which_machine() -> None:
@@ -77,7 +84,7 @@ def test_a_deployment_in_words() -> None:
 @pytest.mark.few(2)
 @EVERY
 def test_no_text_overlaps_another_or_leaves_the_picture(name: str) -> None:
-    figure = DEPLOYMENTS[name].plot()
+    figure = drawn(name)
     check_texts(figure)
     assert hues(figure) <= ALLOWED
     assert svg(figure) == svg(DEPLOYMENTS[name].plot())
@@ -86,7 +93,7 @@ def test_no_text_overlaps_another_or_leaves_the_picture(name: str) -> None:
 @pytest.mark.parametrize(("name", "boxes"), [("one machine", 1), ("far", 6), ("many", 3 + 2)])
 def test_every_machine_is_a_box_with_its_processes(name: str, boxes: int) -> None:
     """Of the eight nodes, one is drawn, with two behind it."""
-    figure = DEPLOYMENTS[name].plot()
+    figure = drawn(name)
     (axes,) = figure.axes
     machines = [
         patch
@@ -104,12 +111,12 @@ def test_every_machine_is_a_box_with_its_processes(name: str, boxes: int) -> Non
 
 
 def test_links_have_their_latency_and_processes_that_are_not_there_are_dashed() -> None:
-    figure = DEPLOYMENTS["workers"].plot()
+    figure = drawn("workers")
     assert {"17 ms\n7.6/29.5 Mbit/s\nloss 1.00%", "0.4 ms", "116 ms"} <= set(written(figure))
     dashed = [patch for patch in figure.axes[0].patches if patch.get_linestyle() == "--"]
     assert len(dashed) == 2
     assert any("Dashed" in text for text in written(figure))
-    assert not any("Dashed" in text for text in written(DEPLOYMENTS["far"].plot()))
+    assert not any("Dashed" in text for text in written(drawn("far")))
 
 
 def test_too_much_for_a_screen_is_refused() -> None:

@@ -1,7 +1,11 @@
-"""The meter: what a request costs, by what made it go on."""
+"""The meter: what a request costs, by what made it go on. Clocks go as far as work says."""
 
 import asyncio
 import json
+import threading
+import time
+from collections import Counter
+from types import SimpleNamespace
 
 import coincurve
 import pytest
@@ -15,16 +19,29 @@ REQUEST = {
     "path": "/sign",
     "headers": [(b"x-request-id", b"one")],
 }
+BODY = {"type": "http.response.body", "body": b""}
+NAMES = ("loop", "after", "later", "thread", "free", "loop_disk", "thread_disk")
+CURVES = ("loop_curve", "thread_curve")
+CPU: Counter[int] = Counter()
+"""What each thread has computed."""
+WAITED: Counter[int] = Counter()
+CLOCKS = SimpleNamespace(
+    thread_time_ns=lambda: CPU[threading.get_ident()],
+    perf_counter_ns=lambda: CPU[threading.get_ident()] + WAITED[threading.get_ident()],
+    monotonic=lambda: 0.0,
+)
 
 
-def busy(count: int = 20_000) -> int:
-    return sum(n * n for n in range(count))
+def busy(ns: int = 10) -> None:
+    CPU[threading.get_ident()] += ns
 
 
-def curves(count: int = 30) -> None:
-    point = coincurve.PublicKey.from_secret(bytes([1]) * 32)
-    for _ in range(count):
-        point.multiply(bytes([2]) * 32)
+def waits(ns: int) -> None:
+    WAITED[threading.get_ident()] += ns
+
+
+async def child():
+    busy()
 
 
 async def nothing(*_):
@@ -33,11 +50,12 @@ async def nothing(*_):
 
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
-    """Runs an application once; what the meter says of the request."""
+    """Runs an application once; what the meter says of the request, and is not 0."""
     monkeypatch.setenv(meter.VARIABLE, str(tmp_path))
     monkeypatch.setattr(meter, "ON", True)
     monkeypatch.setattr(meter.atexit, "register", lambda *_: None)
-    monkeypatch.setattr(meter, "_ENDED", [])
+    monkeypatch.setattr(meter, "_ENDED", [])  # of this process: nothing of other tests
+    monkeypatch.setattr(meter, "time", CLOCKS)
 
     def run(app):
         made = request_ids.RequestIds(meter.Metered(app))
@@ -52,133 +70,113 @@ def parts(tmp_path, monkeypatch):
         *_, last = (tmp_path / "1.jsonl").read_text().splitlines()
         call, path, _, found = json.loads(last)
         assert (call, path) == ("one", "/sign")
-        names = (
-            "loop",
-            "after",
-            "later",
-            "thread",
-            "free",
-            "loop_disk",
-            "thread_disk",
-            *CURVES,
-            "turns",
-        )
-        return [(what, dict(zip(names, spent, strict=True))) for what, *spent in found]
+        names = (*NAMES, *CURVES, "turns")
+        return [
+            (what, {n: ns for n, ns in zip(names, spent, strict=True) if ns})
+            for what, *spent in found
+        ]
 
     return run
 
 
-CURVES = ("loop_curve", "thread_curve")
+async def answered(scope, receive, send):
+    busy()
+    await asyncio.sleep(0)
+    meter.arrived("http://operator/sign")
+    busy()
+    await asyncio.create_task(child())
 
 
-def test_steps_count_for_what_made_them_go_on(parts):
-    async def app(scope, receive, send):
-        busy()
-        await asyncio.sleep(0)
-        meter.arrived("http://operator/sign")
-        busy()
-        await asyncio.create_task(child())
-
-    async def child():
-        busy()
-
-    request, answer = parts(app)
-    assert (request[0], answer[0]) == ("request", "http://operator/sign")
-    assert request[1]["loop"] > 0
-    assert answer[1]["loop"] > 1.5 * request[1]["loop"]  # twice as much
-    assert answer[1]["after"] == answer[1]["thread"] == 0
+async def turns(scope, receive, send):
+    busy(1)
+    await asyncio.create_task(child())
+    busy(2)
 
 
-BODY = {"type": "http.response.body", "body": b""}
+async def same_turn(scope, receive, send):
+    await asyncio.wait([asyncio.create_task(child()) for _ in range(3)])
+    busy(1)
 
 
-def test_turns_of_the_event_loop_are_told_apart(parts):
-    async def app(scope, receive, send):
-        busy()
-        await asyncio.create_task(child())
-        busy()
-
-    async def child():
-        busy()
-
-    ((_, spent),) = parts(app)
-    assert len(spent["turns"]) == 3
-    assert sum(spent["turns"]) == spent["loop"]
-    assert spent["later"] == 0
+async def sends(scope, receive, send):
+    await send(BODY)
+    busy(1)
+    await send(BODY)
+    busy(2)
+    await asyncio.sleep(0)
+    busy(3)
 
 
-def test_steps_in_the_same_turn_are_one(parts):
-    async def app(scope, receive, send):
-        children = [asyncio.create_task(child()) for _ in range(3)]
-        await asyncio.wait(children)
-
-    async def child():
-        busy()
-
-    ((_, spent),) = parts(app)
-    first, children, last = spent["turns"]
-    assert children > first + last
+async def sends_again(scope, receive, send):
+    busy(1)
+    await asyncio.sleep(0)
+    await send(BODY)
+    busy(2)
+    await asyncio.sleep(0)
+    await send(BODY)
+    busy(4)
 
 
-def test_what_comes_after_the_last_thing_that_was_sent_is_later(parts):
-    async def app(scope, receive, send):
-        await send(BODY)
-        busy()
-        await send(BODY)
-        busy(60_000)
-        await asyncio.sleep(0)
-        busy(60_000)
-
-    ((_, spent),) = parts(app)
-    assert len(spent["turns"]) == 1
-    assert spent["later"] > 3 * spent["loop"]  # six times, if clocks were exact
+async def threads(scope, receive, send):
+    busy(1)
+    await in_thread(lambda: busy(2))
+    busy(3)
+    await asyncio.sleep(0)
+    busy(4)
+    await asyncio.sleep(0)
+    meter.arrived("http://operator/sign")
+    busy(5)
 
 
-def test_threads_count_apart_and_the_loop_after_them(parts):
-    async def app(scope, receive, send):
-        busy()
-        await in_thread(busy)
-        busy()
-        meter.arrived("http://operator/sign")
-
-    (_, spent), (_, later) = parts(app)
-    assert spent["loop"] > 0
-    assert spent["thread"] > 0
-    assert later["loop"] > 0
-    assert spent["free"] == 0
+async def free_thread(scope, receive, send):
+    await asyncio.to_thread(meter.in_thread(busy, locks=False))
 
 
-def test_what_goes_on_in_the_loop_after_a_thread(parts):
-    async def app(scope, receive, send):
-        await in_thread(busy)
-        busy(200_000)
-        await asyncio.sleep(0)
-
-    ((_, spent),) = parts(app)
-    assert spent["after"] > spent["loop"]
-
-
-def test_threads_without_the_interpreter_lock(parts):
-    async def app(scope, receive, send):
-        await asyncio.to_thread(meter.in_thread(busy, locks=False))
-
-    ((_, spent),) = parts(app)
-    assert spent["free"] > 0 == spent["thread"]
-
-
-def test_the_disk_counts_where_it_is_waited_for(parts):
+async def disk(scope, receive, send):
     def stored():
         with meter.disk():
-            asyncio.run(asyncio.sleep(0.01))
+            busy(1)
+            waits(20)
 
-    async def app(scope, receive, send):
-        await in_thread(stored)
-        with meter.disk():
-            pass
+    await in_thread(stored)
+    with meter.disk():
+        waits(30)
 
-    ((_, spent),) = parts(app)
-    assert spent["thread_disk"] > 1e6
-    assert spent["loop_disk"] < spent["thread_disk"]
+
+@pytest.mark.parametrize(
+    ("app", "found"),
+    [
+        # A step counts for what has made it go on by its end.
+        (
+            answered,
+            [
+                ("request", {"loop": 10, "turns": [10]}),
+                ("http://operator/sign", {"loop": 20, "turns": [10, 10]}),
+            ],
+        ),
+        (turns, [("request", {"loop": 13, "turns": [1, 10, 2]})]),
+        (same_turn, [("request", {"loop": 31, "turns": [30, 1]})]),
+        (sends, [("request", {"loop": 1, "later": 5, "turns": [1]})]),
+        (sends_again, [("request", {"loop": 3, "later": 4, "turns": [3]})]),
+        (
+            threads,
+            [
+                ("request", {"loop": 1, "turns": [1], "thread": 2, "after": 7}),
+                ("http://operator/sign", {"loop": 5, "turns": [5]}),
+            ],
+        ),
+        (free_thread, [("request", {"free": 10})]),
+        (disk, [("request", {"loop_disk": 30, "thread_disk": 20, "thread": 1})]),
+    ],
+)
+def test_what_a_request_costs(parts, app, found):
+    assert parts(app) == found
+
+
+def curves() -> None:
+    point = coincurve.PublicKey.from_secret(bytes([1]) * 32)
+    for _ in range(30):
+        point.multiply(bytes([2]) * 32)
 
 
 def test_curve_arithmetic_is_told_apart_if_asked_for(parts, monkeypatch):
@@ -186,8 +184,9 @@ def test_curve_arithmetic_is_told_apart_if_asked_for(parts, monkeypatch):
         curves()
         await in_thread(curves)
 
+    monkeypatch.setattr(meter, "time", time)  # libraries know no other
     ((_, spent),) = parts(app)
-    assert spent["loop_curve"] == spent["thread_curve"] == 0
+    assert not spent.keys() & set(CURVES)
     monkeypatch.setattr(meter, "CURVES", True)
     try:
         ((_, spent),) = parts(app)

@@ -727,28 +727,27 @@ def test_bad_questions() -> None:
 # ---------------------------------------------------------------------- what cannot be replayed
 
 
-def test_samples() -> None:
-    for samples in (0, -1, 1.5):
-        with pytest.raises(UsageError, match="samples"):
-            graph("frost-2").replay(Network.star(), samples)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="10 samples"):
-        graph("frost-2").replay(Network.star(), 11, draws=DrawTable(10))
-
-
-def test_measured_compute() -> None:
-    with pytest.raises(UsageError, match="measured cannot be replayed"):
-        graph("frost-2").replay(Network.star(), 10, costs=Measured())
-    graph("frost-2").replay(Network.star(), 10, costs=Free())
-
-
-def test_undeclared_costs() -> None:
-    with pytest.raises(UsageError, match="no cost is declared"):
-        graph("frost-2").replay(Network.star(), 10, costs=Declared({}))
-
-
-def test_party_without_a_site() -> None:
-    with pytest.raises(UsageError, match="no site"):
-        graph("ecdsa-3").replay(Network.mesh((1, 2)), 10)
+@pytest.mark.parametrize(
+    ("name", "samples", "how", "said"),
+    [
+        ("frost-2", 0, {}, "samples"),
+        ("frost-2", -1, {}, "samples"),
+        ("frost-2", 1.5, {}, "samples"),
+        ("frost-2", 11, {"draws": DrawTable(10)}, "10 samples"),
+        ("frost-2", 10, {"draws": DrawTable(10)}, ""),
+        ("frost-2", 10, {"costs": Measured()}, "measured cannot be replayed"),
+        ("frost-2", 10, {"costs": Free()}, ""),
+        ("frost-2", 10, {"costs": Declared({})}, "no cost is declared"),
+        ("ecdsa-3", 10, {"network": Network.mesh((1, 2))}, "no site"),
+    ],
+)
+def test_what_can_be_replayed(name: str, samples: int, how: dict[str, Any], said: str) -> None:
+    how = {"network": Network.star(), **how}
+    if not said:
+        assert graph(name).replay(samples=samples, **how).samples == samples
+        return
+    with pytest.raises(UsageError, match=said):
+        graph(name).replay(samples=samples, **how)
 
 
 def test_too_few_cores() -> None:

@@ -67,6 +67,25 @@ def test_what_is_otherwise_is_said() -> None:
     assert "it was 0.1" in rerun(old).open[0]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[("round", 9), ("kind", "Other"), ("sender", 2), ("receiver", 2), ("size", 1)],
+        *[("fate", "lost"), ("sent_ms", 0.5), ("received_ms", None)],
+        *[("party", 2), ("status", "waiting"), ("text", "in vain"), ("at_ms", 0.5)],
+    ],
+)
+def test_every_message_and_ending_is_compared(field: str, value: object) -> None:
+    """Each field of the first message and of the first ending alone; and whether they are there."""
+    made = simulation().sign(signers=(1, 3)).trace
+    what = "messages" if hasattr(made.messages[0], field) else "endings"
+    first, *others = getattr(made, what)
+    assert getattr(first, field) != value
+    for changed in ([replace(first, **{field: value}), *others], others):
+        assert not rerun(replace(made, **{what: tuple(changed)})).same
+    assert not rerun(replace(made, finished_ms=0.5)).same
+
+
 def test_what_no_seed_decides_is_not_compared() -> None:
     sim = simulation(compute=Measured(), secrets_seed=None, contents=True)
     found = rerun(sim.sign().trace)

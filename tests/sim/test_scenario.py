@@ -174,13 +174,6 @@ def test_three_of_five_in_a_file() -> None:
     assert signed.elapsed_ms == pytest.approx(80, abs=1)
 
 
-def test_three_of_five_in_python() -> None:
-    sim = Simulation(Network.hub(5, 20))
-    sim.generate("ed25519", threshold=3)
-    assert sim.sign().ok
-    assert sim.sign(signers=(1, 3, 5)).ok
-
-
 def test_what_a_simulation_has_done_is_a_scenario() -> None:
     sim = Simulation(Network.star(5), seed=3, compute=Free(), secrets_seed="a")
     sim.generate("ed25519")

@@ -5,7 +5,6 @@ import math
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from coincurve import PublicKey
@@ -197,13 +196,6 @@ def test_a_failed_check_of_the_front_door() -> None:
     assert sim.sign().ok
 
 
-def test_text() -> None:
-    sim = simulation()
-    generated = sim.generate("ed25519")
-    assert str(generated).startswith("generate ed25519: completed valid after ")
-    assert str(generated).endswith(f", scope {generated.scope}")
-
-
 # ------------------------------------------------------------------ policies
 
 
@@ -381,12 +373,6 @@ def test_results_travel() -> None:
     assert again == result
     assert not any(isinstance(o, Aborted) for o in again.trace.outcomes.values())
     assert math.isfinite(again.elapsed_ms)
-
-
-def test_an_adversary_from_partial() -> None:
-    withheld = partial(Adversary, tamper=on("Commitments", lambda message: None))
-    sim = with_key("ed25519", corrupt={2: withheld})
-    assert sim.sign().trace.waiting[1].missing == {"Commitments": frozenset({2})}
 
 
 def test_an_operation_can_be_stepped_and_then_finished():

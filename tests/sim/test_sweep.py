@@ -369,6 +369,19 @@ def test_a_damaged_line_in_the_middle_is_not(journal: Path) -> None:
         here(GRID, product_point, repeats=2, resume=journal)
 
 
+def test_it_goes_on_after_any_point(journal: Path, expected) -> None:
+    here(GRID, product_point, repeats=2, resume=journal)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 1 + 12
+    for finished in range(13):
+        journal.write_bytes(b"".join(lines[: 1 + finished]))
+        rest = Inline()
+        table = quiet(GRID, product_point, repeats=2, executor=rest, resume=journal)
+        assert rest.count == 12 - finished
+        assert_frame_equal(table, expected)
+        assert sorted(journal.read_bytes().splitlines(keepends=True)[1:]) == sorted(lines[1:])
+
+
 @pytest.mark.parametrize("kept", [0, 5, 30])
 def test_interrupted_while_beginning(journal: Path, expected, kept: int) -> None:
     here(GRID, product_point, resume=journal)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.demand import rounded_down
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments.points import MINUTES, capacity_point
 from mpcsim.capacity.running import demand_of
@@ -50,9 +51,9 @@ class LoadCurve:
         return figures.load_curves({"": self})
 
     def __str__(self) -> str:
+        most = rounded_down(self.most_per_s)
         lines = [
-            f"knee at {self.knee_per_s:.3g} calls a second, most {self.most_per_s:.3g} "
-            f"({self.bottleneck})"
+            f"knee at {self.knee_per_s:.3g} calls a second, most {most:.3g} ({self.bottleneck})"
         ]
         for row in self.table.itertuples():
             bad = row.refused + row.timed_out + row.broken

@@ -112,7 +112,7 @@ def _too_bad(
 ) -> tuple[str, Run | None]:
     asked = demand_of(deployment, workload, costs)
     if isinstance(workload.arrivals, Steady) and workload.arrivals.per_s > asked.most_per_s:
-        return f"{asked.bottleneck}: {asked.most_per_s:.3g} calls a second at most", None
+        return f"{asked.bottleneck}: {asked.at_most}", None
     run = deployment.run(workload, minutes=minutes, seed=seed, costs=costs)
     if run.overload:
         return run.overload, run

@@ -70,7 +70,7 @@ def overload(run: RunRecord) -> str:
     return (
         f"{offered:g} calls a second come and {offered - grows:.3g} are answered: those under way "
         f"grow by {grows:.3g} a second, without bound; the bottleneck is the "
-        f"{run.demand.bottleneck}, {run.demand.most_per_s:.3g} calls a second at most"
+        f"{run.demand.bottleneck}, {run.demand.at_most}"
     )
 
 

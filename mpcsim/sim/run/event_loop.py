@@ -28,11 +28,14 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """
     result: Future[T] = Future()
     cancel: list[Callable[[], object]] = []
+    given_up = threading.Event()
 
     async def watched() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
             cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+            if given_up.is_set():  # before there was anything to cancel
+                task.cancel()
         return await work
 
     def target() -> None:
@@ -46,6 +49,7 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     try:
         return result.result()
     except BaseException:
+        given_up.set()
         for stop in cancel:
             with suppress(RuntimeError):  # the loop is closed: it was the session that failed
                 stop()

@@ -6,7 +6,6 @@ asserted, which a slow machine cannot break.
 
 import asyncio
 import gc
-import os
 import socket
 import threading
 import time
@@ -23,8 +22,8 @@ from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.protocol import Done, Output, Party, Waiting
-from mpcsim.protocols import dkg
 from mpcsim.sim.network.draws import TransferKey
+from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run import event_loop, realtime
@@ -37,9 +36,8 @@ from mpcsim.sim.run.faults import (
     delay,
     drop,
     duplicate,
-    partition,
 )
-from mpcsim.sim.run.realtime import RealRun, real_time, run_real_time
+from mpcsim.sim.run.realtime import real_time, run_real_time
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, Verdict
 
@@ -49,6 +47,11 @@ NETWORKS = {
     "direct": Network.mesh((1, 2, 3), 4.0),
     "gateway": Network.star(2.0, 4.0, 3.0, service_ms=1.5),
     "cold": Network.star(1.0, 1.0, 1.0).with_connection(cold=True),
+    "lossy": Network(
+        {"a": Site("a"), "b": Site("b")},
+        (Link("a", "b", Constant(4.0), mbit_per_s=20.0, loss=0.02),),
+        {PartyId(1): "a", PartyId(2): "b"},
+    ),
     "one site": Network(
         {"here": Site("here")}, (), {PartyId(1): "here", PartyId(2): "here"}, name="one site"
     ),
@@ -218,17 +221,6 @@ def test_work_is_one_thing_at_a_time_and_has_its_causes(secp: dict[PartyId, KeyS
 
 
 @pytest.mark.soak
-def test_three_parties_generate_a_key() -> None:
-    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
-    session_id = os.urandom(32)
-    parties = [dkg.party(agreed, i, session_id=session_id) for i in (1, 2, 3)]
-    trace = real_time(parties, Network.star(1.0, 1.0, 1.0))
-    assert trace.verdict is Verdict.VALID
-    assert len({o.result.record.to_bytes() for o in trace.outcomes.values()}) == 1
-    assert len(trace.messages) == 18
-
-
-@pytest.mark.soak
 def test_draws_may_come_from_elsewhere(ed: dict[PartyId, KeyShare]) -> None:
     asked: list[TransferKey] = []
 
@@ -246,59 +238,32 @@ def test_draws_may_come_from_elsewhere(ed: dict[PartyId, KeyShare]) -> None:
     }
 
 
-@pytest.mark.soak
-def test_lossy_and_slow_lines(secp: dict[PartyId, KeyShare]) -> None:
-    line = Link("a", "b", NETWORKS["direct"].links[0].latency, mbit_per_s=20.0, loss=0.02)
-    network = Network({"a": Site("a"), "b": Site("b")}, (line,), {PartyId(1): "a", PartyId(2): "b"})
-    trace = sign(secp, network, seed=3)
-    assert trace.verdict is Verdict.VALID
-    (respond, _) = (m for m in trace.messages if m.kind == "Respond")
-    assert respond.hops[0].transfer.transmission_ms > respond.size * 8 / 20_000
-
-
 # --------------------------------------------------------------------------- how it is driven
 
 
-@pytest.mark.soak
-def test_one_server_a_party_and_one_for_the_gateway(
-    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[realtime.Servers] = []
-
-    class Spied(realtime.Servers):
-        def __init__(self) -> None:
-            super().__init__()
-            opened.append(self)
-
-    monkeypatch.setattr(realtime, "Servers", Spied)
-    assert sign(ed, NETWORKS["gateway"]).verdict is Verdict.VALID
-    (servers,) = opened
-    assert list(servers.addresses) == [1, 2, "gateway"]
-    ports = [int(a.removeprefix("http://127.0.0.1:")) for a in servers.addresses.values()]
-    assert len(set(ports)) == 3
-    for port in ports:
-        with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def test_servers_refuse_what_is_not_for_them(
+def test_servers_take_messages_for_them_and_are_closed(
     ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[int] = []
-    original = RealRun._connect
+    ports: dict[object, int] = {}
 
-    async def connect(self: RealRun, stack: Any) -> None:
-        await original(self, stack)
-        for app in map(self._app, (1, "gateway")):
-            transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-                answers.append((await client.post("/messages/7", content=b"x")).status_code)
-                answers.append((await client.get("/messages/7")).status_code)
-                answers.append((await client.get("/ready")).status_code)
+    class Asked(realtime.Servers):
+        async def __aexit__(self, *error: object) -> None:
+            for end, address in self.addresses.items():
+                ports[end] = int(address.removeprefix("http://127.0.0.1:"))
+                async with httpx.AsyncClient(base_url=address, trust_env=False) as client:
+                    answers.append((await client.post("/messages/7", content=b"x")).status_code)
+                    answers.append((await client.get("/messages/7")).status_code)
+                    answers.append((await client.get("/ready")).status_code)
+            await super().__aexit__(*error)
 
-    monkeypatch.setattr(RealRun, "_connect", connect)
+    monkeypatch.setattr(realtime, "Servers", Asked)
     assert sign(ed, NETWORKS["gateway"]).verdict is Verdict.VALID
-    assert answers == [404, 405, 204] * 2
+    assert list(ports) == [1, 2, "gateway"]
+    assert answers == [404, 405, 204] * 3
+    for port in ports.values():
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def test_inside_a_running_loop(ed: dict[PartyId, KeyShare]) -> None:
@@ -339,21 +304,30 @@ def test_the_deadline_ends_a_run(ed: dict[PartyId, KeyShare], inside: bool) -> N
     assert trace.verdict is Verdict.STALLED
     assert trace.finished_ms == 100.0
     assert [e.status for e in trace.endings] == ["waiting"] * 2
-    assert set(trace.waiting) == {1, 2}
-    assert [m.received_ms for m in trace.messages] == [None, None]
-    assert [m.hops[0].transfer.propagation_ms for m in trace.messages] == [60_000.0] * 2
+    # On a busy machine a party may not have begun by then.
+    assert len(trace.messages) <= 2
+    for message in trace.messages:
+        assert message.received_ms is None
+        assert message.hops[0].transfer.propagation_ms == 60_000.0
 
 
+@pytest.mark.parametrize("begun", [False, True], ids=["at once", "under way"])
 def test_an_interrupt_ends_a_run_in_a_thread(
-    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
+    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch, begun: bool
 ) -> None:
+    sending = threading.Event()
+
     class Interrupted(event_loop.Future):  # type: ignore[type-arg]
         def result(self, timeout: float | None = None) -> Any:
-            time.sleep(0.3)
+            assert not begun or sending.wait(60)
             raise KeyboardInterrupt
 
+    def draws(key: TransferKey, direction: Direction) -> Draws:
+        sending.set()
+        return Draws(60_000.0, 60_000.0)
+
     async def notebook() -> Trace:
-        return sign(ed, FAR, deadline_s=1e6)
+        return sign(ed, FAR, deadline_s=1e6, draws=draws)
 
     monkeypatch.setattr(event_loop, "Future", Interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -420,15 +394,9 @@ def test_an_abort_and_its_notice(secp: dict[PartyId, KeyShare]) -> None:
 
 
 @pytest.mark.soak
-def test_a_refused_result_is_invalid(ed: dict[PartyId, KeyShare]) -> None:
-    trace = real_time(signers(ed)[0], NETWORKS["direct"], validate=lambda results: False)
-    assert trace.verdict is Verdict.INVALID
-
-
-@pytest.mark.soak
 def test_a_slow_site_stretches_its_work(ed: dict[PartyId, KeyShare]) -> None:
     def slowly(party: Party[Any, Any], sender: int, data: bytes) -> list[Output[Any]]:
-        time.sleep(0.005)
+        time.sleep(0.005)  # its work takes so long at least
         return party.receive(sender, data)
 
     (one, two), _ = signers(ed)
@@ -495,13 +463,6 @@ def test_copies_come_after_their_original(ed: dict[PartyId, KeyShare]) -> None:
         assert five.received_ms >= original.received_ms + 5
         assert nine.received_ms > five.received_ms
         assert nine.hops == original.hops
-
-
-@pytest.mark.soak
-def test_a_partition(ed: dict[PartyId, KeyShare]) -> None:
-    trace = sign(ed, NETWORKS["direct"], faults=[partition([1], [2])])
-    assert trace.verdict is Verdict.STALLED
-    assert [m.fate for m in trace.messages] == ["dropped"] * 2
 
 
 def test_crashes_need_virtual_time(ed: dict[PartyId, KeyShare]) -> None:
