@@ -131,6 +131,7 @@ def test_what_breaks_first(changed: dict[str, object], said: str) -> None:
     assert f"What breaks first: {said}" in run(**changed).first_to_break
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("share", "said"),
     [(1.0, "too many keys are made"), (0.0, "calls are refused because their keys are in use")],
@@ -148,6 +149,7 @@ def test_refusals_are_told_apart_by_who_refuses(
     assert found.first_to_break.startswith(f"What breaks first: {said}")
 
 
+@pytest.mark.soak
 def test_the_first_tenth_of_a_run_is_no_part_of_its_percentiles() -> None:
     """A flood of two seconds begins a minute; whoever asks about all of it is told all of it."""
     rates = (1.5 * MOST, *[0.1 * MOST] * 29)  # two seconds each

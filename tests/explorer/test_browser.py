@@ -141,6 +141,7 @@ def test_messages_by_keyboard(page):
     assert page.run("return document.activeElement.className") == "mx"
 
 
+@pytest.mark.soak
 def test_editing_a_field_shows_the_abort(page):
     page.message("3>1 Respond").click()
     page.click("[data-path='R_i']")

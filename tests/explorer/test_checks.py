@@ -87,12 +87,14 @@ def caught(explorer: Explorer, edit, expected):
     return view
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("case", ECDSA, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
 def test_ecdsa(wallet, case):
     explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     caught(explorer, case[:5], case[5:])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", PRESIGN, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
 def test_presign(wallet, case):
     explorer = Explorer.live(wallet, "presign", count=2, signers=(1, 3))

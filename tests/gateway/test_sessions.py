@@ -466,6 +466,7 @@ async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, g
     assert not gateway.gateway.sessions._unclosed
 
 
+@pytest.mark.soak
 @pytest.mark.options(link_timeout_s=0.1)
 async def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(
     monkeypatch, gateway, client

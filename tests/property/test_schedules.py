@@ -132,6 +132,7 @@ def test_any_order_with_duplicates_and_restarts(session, data):
     assert_honest_run(session, run)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("make", SECP256K1)
 @examples(4)
 @given(data=st.data())

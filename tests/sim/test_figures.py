@@ -279,7 +279,7 @@ def test_a_partys_colour_depends_on_the_party_alone() -> None:
     assert len({head("three-party signature", party) for party in (1, 2, 3)}) == 3
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @EVERY
 def test_parties_have_their_colours_in_every_chart(name: str) -> None:
     found = trace(name)
@@ -295,7 +295,7 @@ def test_parties_have_their_colours_in_every_chart(name: str) -> None:
         assert to_hex(label.get_color()).upper() == party_colour(int(text.split()[1])).line
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @EVERY
 @pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
 def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(

@@ -123,6 +123,7 @@ def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_o
     assert embedded.client.run(flow, owner.sign)["status"] == "included"
 
 
+@pytest.mark.soak
 def test_a_users_budget_ends_before_the_deposit():
     service = setup.embedded(rng=SeededRng("a chain of limits"))
     service._budget = Budget(10**16, service.chain.timestamp)  # a hundredth of a coin
