@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 CHECKS, SURVIVORS = HERE / "checks.json", HERE / "survivors.json"
 STATE, REPORT = lines.FOLDER / "state.jsonl", lines.FOLDER / "report.md"
 COUNT = 300
-BUDGET_S = 8.0
+BUDGET_S = 20.0
 """Tests that take longer together are not run against one mutant."""
 ANEW = 20
 """Tests that a mutant must survive once more, imported anew."""

@@ -39,7 +39,7 @@ class Lines:
     def tests(self, path: str, lines: Iterable[int] | None = None) -> list[str]:
         """The tests that run one of the lines, or any of the file.
 
-        First the quick ones, as long as not too many are of the same file.
+        First the quick ones beside the code, as long as not too many are of the same file.
         """
         by_line = self._contexts(path)
         found = {test for line in lines or by_line for test in by_line.get(line, ())}
@@ -48,7 +48,7 @@ class Lines:
         for seconds, test in sorted((self.seconds[test], test) for test in found):
             file = test.partition("::")[0]
             of_file[file] += 1
-            ranked.append(((seconds + 0.02) * of_file[file], test))
+            ranked.append((_distance(path, file) * (seconds + 0.02) * of_file[file], test))
         return [test for _, test in sorted(ranked)]
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
@@ -56,6 +56,13 @@ class Lines:
             line: {test for test in contexts if test in self.seconds}
             for line, contexts in self._data.contexts_by_lineno(path).items()
         }
+
+
+def _distance(path: str, file: str) -> int:
+    """How far a file of tests is from the module, by their names."""
+    folders, module = path.removesuffix(".py").split("/")[:-1], Path(path).stem
+    beside = len(set(folders[1:] or folders) & set(file.split("/")))
+    return 1 if module in Path(file).stem else 4 if beside else 16
 
 
 def _load() -> dict[str, Any]:
