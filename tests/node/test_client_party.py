@@ -14,6 +14,7 @@ import pytest
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
+from mpcsim.error_codes import Code
 from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.protocol import Done, Party, Send, Waiting
@@ -416,6 +417,7 @@ def test_a_suspension_that_the_gateway_does_not_know_of_yet_is_told():
 def test_texts(aborted, text):
     error = SessionAborted(aborted, None)
     assert error.message == f"MPC session aborted in round 3 (aggregate): {text}"
+    assert error.code is (Code.SUSPENDED if text.endswith("recover the key") else Code.ABORTED)
 
 
 def test_a_peer_that_aborts_is_quoted():

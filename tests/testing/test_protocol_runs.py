@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mpcsim.errors import Aborted, UsageError
-from mpcsim.protocol import Done
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
+from mpcsim.protocol import Done, Waiting
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
 from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import protocol_checks as checks
@@ -60,6 +60,19 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
     assert not run.silence
     assert set(run.outcomes) == set(scenario.members)
     assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
+
+
+@pytest.mark.parametrize("gave_up", [{}, {2: "MALFORMED_MESSAGE"}])
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_prepared_party_may_wait_for_those_that_gave_up_and_for_nobody_else(gave_up, ended):
+    waiting = Waiting(5, "finish", {"Confirm": frozenset({2})}, gave_up=gave_up)
+    aborted = Aborted(Reason.MALFORMED_MESSAGE, InRound(4, "confirm"))
+    outcomes = {1: waiting, 2: aborted if ended else Done(None)}
+    if gave_up and ended:
+        checks.no_hang(outcomes, (), False)
+    else:
+        with pytest.raises(checks.no_hang.Broken, match="party 1 waits for ever"):
+            checks.no_hang(outcomes, (), False)
 
 
 # ---------------------------------------------------------------------- planted mistakes

@@ -178,7 +178,8 @@ def test_unknown_schemes_are_refused():
     ):
         with pytest.raises(UsageError, match="unknown multiplication scheme"):
             mta_scheme(name)
-    assert mta_scheme("ot/80/4").identifier == "ot/80/4"
+    for name in ("ot/80/4", "ot/40", "ot/256"):
+        assert mta_scheme(name).identifier == name
     for name in ("ot/80/3", "ot/80/8"):
         with pytest.raises(UsageError, match=r"k = [38]; 1, 2 or 4"):
             mta_scheme(name)
