@@ -49,7 +49,6 @@ class Recording:
             source=[str(ROOT / "mpcsim"), str(ROOT / "node")],
         )  # fmt: skip
         self.coverage.set_option("run:relative_files", True)
-        self.coverage.load()
         self.coverage.start()
 
     @pytest.hookimpl(wrapper=True)
