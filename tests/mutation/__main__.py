@@ -93,7 +93,7 @@ class Tester:
             verdict, killer = self._run([hint], mutant.name)
             if verdict != "survived":
                 return verdict, killer, 1
-        tests = self.lines.tests(mutant.path, mutant.lines)
+        tests = self.lines.tests(mutant.path, mutant.lines, mutant.branch)
         if not (tests or mutant.late):
             tests = self.lines.tests(mutant.path)
         if not tests:

@@ -37,19 +37,22 @@ class Lines:
         self.seconds = _load()["seconds"]
         self._contexts = cache(self._contexts_of)
 
-    def tests(self, path: str, lines: Iterable[int] | None = None) -> list[str]:
+    def tests(self, path: str, lines: Sequence[int] = (), branch: Sequence[int] = ()) -> list[str]:
         """The tests that run one of the lines, or any of the file.
 
-        First the quick ones beside the code, as long as not too many are of the same file.
+        First the quick ones beside the code and those that take a branch, as long as not too many
+        are of the same file.
         """
         by_line = self._contexts(path)
         found = {test for line in lines or by_line for test in by_line.get(line, ())}
+        taken = {test for line in branch for test in by_line.get(line, ())}
         of_file: dict[str, int] = defaultdict(int)
         ranked = []
         for seconds, test in sorted((self.seconds[test], test) for test in found):
             file = test.partition("::")[0]
             of_file[file] += 1
-            ranked.append((_distance(path, file) * (seconds + 0.02) * of_file[file], test))
+            cost = _distance(path, file) * (seconds + 0.02) * of_file[file]
+            ranked.append((cost / 16 if test in taken else cost, test))
         return [test for _, test in sorted(ranked)]
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:

@@ -140,6 +140,8 @@ class Mutant:
     operator: str
     lines: Sequence[int]
     """That a test runs if it can notice; of a check, those at which it refuses."""
+    branch: Sequence[int]
+    """Lines that are run only if the condition holds that is changed."""
     late: bool
     """The change is in a function's body: to be made without importing anew."""
     apply: Callable[[], None] = field(compare=False, repr=False)
@@ -207,13 +209,13 @@ def found(path: str, tree: ast.Module, *, checks_only: bool = False) -> Iterator
         for site in sites.find(tree, _makers()):
             for i, name in enumerate(site.names()):
                 yield Mutant(
-                    named(name), path, CHECK, site.lines, True, lambda s=site, i=i: s.remove(i)
+                    named(name), path, CHECK, site.lines, (), True, lambda s=site, i=i: s.remove(i)
                 )
     for variant in () if checks_only else operators.find(tree):
         place = variant.place
         name = f"{place.function or '<module>'}: {variant.operator} {variant.change}"
         yield Mutant(
-            named(name), path, variant.operator, variant.lines, place.late,
+            named(name), path, variant.operator, variant.lines, place.branch, place.late,
             lambda v=variant: v.place.put(v.new),
         )  # fmt: skip
 

@@ -50,6 +50,8 @@ class Place:
     """It runs when its function is called, not while the module is imported."""
     assigned: str
     """The constant that it is a part of, if it is."""
+    branch: Sequence[int]
+    """Lines that are run if the condition holds that it is a part of."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ class Variant:
         """Lines of which a test runs one, if it can notice."""
         test = getattr(self.new, "test", None)
         if isinstance(self.new, ast.If) and isinstance(test, ast.Constant) and not test.value:
-            first = self.new.body[0]
-            return range(first.lineno, (first.end_lineno or first.lineno) + 1)
+            return _lines(self.new.body[0])
         return self.place.lines
 
 
@@ -78,7 +79,7 @@ def find(tree: ast.Module) -> Iterator[Variant]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             uses[node.id].append(node.lineno)
-    for place in _places(tree, "", False, range(0)):
+    for place in _places(tree, "", False, range(0), "", ()):
         if not place.late:
             place.lines = [*place.lines, *uses[place.assigned]]
         for operator, change, new in _variants(place.node):
@@ -122,8 +123,17 @@ SKIPPED_FIELDS = frozenset(
 )
 
 
+def _lines(node: Any) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
 def _places(
-    node: ast.AST, function: str, late: bool, lines: range, assigned: str = ""
+    node: ast.AST,
+    function: str,
+    late: bool,
+    lines: Sequence[int],
+    assigned: str,
+    branch: Sequence[int],
 ) -> Iterator[Place]:
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         function = f"{function}.{node.name}".lstrip(".")
@@ -143,15 +153,19 @@ def _places(
                 else:
                     setattr(node, name, new)
 
-            here = lines
+            here, constant, then = lines, assigned, branch
             if isinstance(child, ast.stmt | ast.ExceptHandler | ast.expr):
-                here = range(child.lineno, (child.end_lineno or child.lineno) + 1)
+                here = _lines(child)
+            if isinstance(child, ast.stmt):
+                then = ()
+            if isinstance(node, ast.If | ast.While) and name == "test":
+                then = _lines(node.body[0])
             if isinstance(child, ast.Assign | ast.AnnAssign):
                 target = child.targets[0] if isinstance(child, ast.Assign) else child.target
-                assigned = target.id if isinstance(target, ast.Name) else ""
+                constant = target.id if isinstance(target, ast.Name) else ""
             if here:
-                yield Place(child, function, here, put, inside, assigned)
-            yield from _places(child, function, inside, here, assigned)
+                yield Place(child, function, here, put, inside, constant, then)
+            yield from _places(child, function, inside, here, constant, then)
 
 
 def _variants(node: ast.AST) -> Iterator[tuple[str, str, Any]]:
@@ -232,8 +246,9 @@ def _calls(node: ast.AST) -> Variants:
         if name in NAMES:
             yield "any/all, min/max", node, _with(node, func=ast.Name(NAMES[name], ast.Load()))
         if name in ("sorted", "reversed") and node.args:
-            list_ = ast.Call(ast.Name("list", ast.Load()), node.args[:1], [])
-            yield "order", node, list_
+            back = ast.Call(ast.Name("reversed", ast.Load()), [node], [])
+            order = back if name == "sorted" else node.args[0]
+            yield "order", node, ast.Call(ast.Name("list", ast.Load()), [order], [])
     for i, keyword in enumerate(node.keywords):
         if keyword.arg not in UNSEEN:
             yield "keyword dropped", node, _with(node, keywords=_without(node.keywords, i))
