@@ -126,6 +126,7 @@ def _recorded(files: Sequence[str]) -> dict[str, float]:
         for each in running:
             each.wait()
         data = CoverageData(str(FOLDER / "lines.coverage"))
+        data.read()  # or what is there would be erased
         for part in parts[: len(running)]:
             recorded = CoverageData(str(part / "lines.coverage"))
             recorded.read()
