@@ -204,6 +204,17 @@ def test_the_end_of_the_line_is_seen_though_answers_were_not_read():
 # ---------------------------------------------------------------------- calls
 
 
+def test_what_is_done_to_calls_is_logged(caplog):
+    with controlled() as (_, line):
+        line.put(cut=True)
+        line.put(delay_ms=2.5)
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == [
+        "control: nothing gets in or out",
+        "control: every request takes 2.5 ms longer",
+    ]
+
+
 def test_nothing_happens_to_calls_by_itself():
     app = App()
 
