@@ -146,6 +146,14 @@ def test_what_makes_no_sense_is_said(name, told, why):
     assert why in str(refused.value)
 
 
+def test_bounds_are_taken_and_what_is_beyond_is_not():
+    for times in (0, 1000):
+        assert find("expire").given({"times": times}) == {"times": times}
+    for times in (-1, 1001):
+        with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
+            find("expire").given({"times": times})
+
+
 def test_no_endpoint_answers_what_it_never_does():
     check_answer("generate", "429")
     with pytest.raises(UsageError, match="wallet never answers 429; it can be made to: 401, 500"):

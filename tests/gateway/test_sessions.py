@@ -422,6 +422,14 @@ async def test_of_parallel_recoveries_exactly_one_succeeds(gateway, client):
     assert nothing_open(gateway)
 
 
+async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    await client.recover("secp256k1")
+    assert nothing_open(gateway)
+    assert await refusal(client.exchange(party.session_id, messages)) == (410, GONE)
+
+
 # ---------------------------------------------------------------------- links that fail
 
 

@@ -84,6 +84,8 @@ def test_what_takes_too_long_is_not_waited_for(monkeypatch):
         "other": "no answer within 0.05 s",
         "it": None,
     }
+    assert not readiness.State(found).ready
+    assert readiness.State({"it": None}).ready
 
 
 def test_what_fails_is_told_without_its_text(caplog):

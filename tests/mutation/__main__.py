@@ -105,7 +105,7 @@ class Tester:
         chosen, spent = [], 0.0
         for test in tests:
             spent += self.lines.seconds[test]
-            if spent > self.budget_s * (CHECK_FACTOR if mutant.operator == CHECK else 1):
+            if chosen and spent > self.budget_s * (CHECK_FACTOR if mutant.operator == CHECK else 1):
                 break
             chosen.append(test)
         return *self._run(chosen, mutant.name), len(chosen)

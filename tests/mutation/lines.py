@@ -65,7 +65,7 @@ class Lines:
 def _distance(path: str, file: str) -> int:
     """How far a file of tests is from the module, by their names."""
     folders, module = path.removesuffix(".py").split("/")[:-1], Path(path).stem
-    beside = len(set(folders[1:] or folders) & set(file.split("/")))
+    beside = any(folder in file for folder in folders[1:] or folders)
     return 1 if module in Path(file).stem else 4 if beside else 16
 
 

@@ -296,7 +296,12 @@ def test_key_id_in_the_query(layer, query, message):
             "Upstream returned 503 Service Unavailable: no way",
         ),
         (
-            Upstream(500, "Internal Server Error", "x" * 500),
+            Upstream(500, "Internal Server Error", "x" * 400),
+            500,
+            "Upstream returned 500 Internal Server Error: " + "x" * 400,
+        ),
+        (
+            Upstream(500, "Internal Server Error", "x" * 401),
             500,
             "Upstream returned 500 Internal Server Error: " + "x" * 400 + "...",
         ),
