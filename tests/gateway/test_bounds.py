@@ -3,8 +3,10 @@
 import math
 from dataclasses import replace
 from functools import partial
+from unittest.mock import AsyncMock
 
 import pytest
+from starlette.requests import Request
 
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway import streaming
@@ -14,6 +16,8 @@ from mpcsim.gateway.waves import MAX_SAID, MAX_WAVES
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
+from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.http import Incoming
 from mpcsim.service import GatewayOptions
 from tests.gateway.test_http import LOGIN, SIGN_UP, basic
 from tests.gateway.test_sessions import refusal
@@ -54,6 +58,21 @@ async def test_bodies_are_limited_whether_they_say_their_length_or_not(
         assert (await post(content=b"x", headers=wrong)).status_code == 413
     for content in (b"x" * limit, in_pieces(b"x" * (limit - 1), b"x")):
         assert (await post(content=content, headers=headers)).status_code == 400
+
+
+async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
+    def incoming(*chunks):
+        pieces = [{"type": "http.request", "body": c, "more_body": True} for c in chunks]
+        receive = AsyncMock(side_effect=[*pieces, {"type": "http.request"}])
+        return Incoming(Request({"type": "http", "headers": []}, receive), limit=5)
+
+    fits, over = incoming(b"abc", b"de"), incoming(b"abc", b"def")
+    assert [await fits.more() for _ in range(3)] == [b"abc", b"de", b""]
+    assert (bytes(fits.so_far), fits.complete) == (b"abcde", True)
+    assert await over.more() == b"abc"
+    for _ in range(2):
+        with pytest.raises(Refused, match="body of more than 5 bytes"):
+            await over.more()
 
 
 @pytest.mark.parametrize(

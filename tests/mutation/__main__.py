@@ -2,7 +2,8 @@
 
 Every check must have a test that fails without it (`checks.json` remembers which), and of the other
 mutants each room must kill the share that is its bar. A survivor with a reason is in
-`survivors.json`: "equivalent: ..." leaves the score, "accepted: ..." counts as surviving.
+`survivors.json`: "equivalent: ..." leaves the score, "accepted: ..." counts as surviving, and
+"test: ..." names the one to be tried first, where the record does not know that it runs the line.
 
 A run goes on where the last one stopped, as long as product and tests are what they were. State
 and report are in `build/mutation`. Exit code: 0, or 1 if a room is below its bar or a check has no
@@ -213,6 +214,8 @@ def main() -> int:
     hints, tree = load(CHECKS), lines.tree()
     rows = {} if options.only else known()
     hints |= {name: row["by"] for name, row in rows.items() if row["by"]}
+    hints |= load(SURVIVORS)  # "test: ...", where there is one that the record does not know of
+    hints = {name: hint.removeprefix("test: ") for name, hint in hints.items()}
     rows = {n: row for n, row in rows.items() if row["tree"] == tree and row["room"] in rooms}
     tester = Tester(["tests"], options.tests_s)
     for i, mutant in enumerate(chosen):
