@@ -592,19 +592,28 @@ class _Thread(ABC):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there, and wait for it; an interrupt cancels it."""
         running: list[asyncio.Task[Any] | None] = []
+        interrupted = threading.Event()
+        begun: Future[T] | None = None
 
         async def watched() -> T:
             running.append(asyncio.current_task())
+            if interrupted.is_set():
+                work.close()
+                raise asyncio.CancelledError
             return await work
 
-        begun = self.begin(watched())
         try:
+            begun = self.begin(watched())
             return begun.result()
         except BaseException:
-            if not begun.done():
+            # It may have come while the work was handed over: then the work sees for itself, since
+            # it looks after it has said that it runs, and this looks in the other order.
+            interrupted.set()
+            if begun is None or not begun.done():
                 for task in filter(None, running):
                     self.loop.call_soon_threadsafe(task.cancel)
-                wait([begun])
+                if begun is not None:
+                    wait([begun])
             raise
 
 

@@ -6,8 +6,10 @@ import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import httpx
@@ -516,11 +518,14 @@ def test_an_interrupt_cancels_the_call(clock: str) -> None:
 
         async def long() -> None:
             while sys._current_frames()[main].f_code.co_name != "wait":
-                await asyncio.sleep(0)  # only a thread that waits for the call is interrupted in it
-            signal.pthread_kill(main, signal.SIGINT)
+                await asyncio.to_thread(time.sleep, 0.001)  # only who waits is interrupted in it
             try:
-                while True:  # as long as it takes the main thread to hear of it
-                    await asyncio.sleep(0)
+                for tries in count():
+                    # A signal that comes just before a lock is waited for is heard with the next.
+                    if tries % 1000 == 0:
+                        signal.pthread_kill(main, signal.SIGINT)
+                    # In a thread: a virtual loop ends whatever only turns in circles.
+                    await asyncio.to_thread(time.sleep, 0.001)
             except asyncio.CancelledError:
                 cancelled.set()
                 raise
