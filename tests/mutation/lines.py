@@ -35,6 +35,9 @@ class Lines:
         self._data = CoverageData(str(FOLDER / "lines.coverage"))
         self._data.read()
         self.seconds = _load()["seconds"]
+        self._tests = {test: [test] for test in self.seconds}
+        for test in self.seconds:
+            self._tests.setdefault(test.partition("::")[0], []).append(test)
         self._contexts = cache(self._contexts_of)
 
     def tests(self, path: str, lines: Sequence[int] = (), branch: Sequence[int] = ()) -> list[str]:
@@ -57,7 +60,7 @@ class Lines:
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
         return {
-            line: {test for test in contexts if test in self.seconds}
+            line: {test for context in contexts for test in self._tests.get(context, ())}
             for line, contexts in self._data.contexts_by_lineno(path).items()
         }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,7 @@ class Recording:
         from coverage import Coverage
 
         self.folder = folder
+        self.test = ""
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
         self.coverage = Coverage(
@@ -52,8 +54,22 @@ class Recording:
         self.coverage.start()
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Iterator[None]:
+        """What several tests have in common is run by all tests of the file."""
+        if fixturedef.scope == "function":
+            return (yield)
+        self.coverage.switch_context(self.test.partition("::")[0])
+        try:
+            return (yield)
+        finally:
+            self.coverage.switch_context(self.test)
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.coverage.switch_context(item.nodeid)
+        self.test = item.nodeid
+        self.coverage.switch_context(self.test)
         try:
             return (yield)
         finally:

@@ -12,7 +12,7 @@ from mpcsim.kernels import DEFAULT
 from mpcsim.mta.base import direction_sid
 from mpcsim.mta.ot import OtMta, OtReply
 from mpcsim.mta.schemes import mta_scheme
-from mpcsim.params import OtParameters
+from mpcsim.params import LIKE_SILENCE, STANDARD, OtParameters
 from mpcsim.primitives import ot_base
 from mpcsim.primitives.ot_base import bit
 from mpcsim.rng import SeededRng
@@ -178,6 +178,7 @@ def test_unknown_schemes_are_refused():
     ):
         with pytest.raises(UsageError, match="unknown multiplication scheme"):
             mta_scheme(name)
+    assert (STANDARD.xi, LIKE_SILENCE.xi) == (416, 512)
     for name in ("ot/80/4", "ot/40", "ot/256"):
         assert mta_scheme(name).identifier == name
     for name in ("ot/80/3", "ot/80/8"):
