@@ -225,6 +225,7 @@ async def test_keys_addresses_and_key_tokens_are_the_users_own(gateway, client):
         ("secp256r1", "0x00", "Invalid curve"),
         ("ed25519", "", "Invalid public_key"),
         ("ed25519", "0xzz", "Invalid public_key"),
+        ("ed25519", "0x 58" + "66" * 31, "Invalid public_key"),  # but for the space
         ("ed25519", "0x" + "ff" * 32, "Invalid public_key"),
         ("secp256k1", "0x" + "02" * 32, "Invalid public_key"),
     ],

@@ -120,7 +120,7 @@ def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, st
         return Holdings.of([held("ab" * 32, user_id, curve, state)]).to_bytes()
 
     start(work, holdings=holdings, standing=lie)
-    assert "key of user" in caplog.text
+    assert f"{curve} key of user" in caplog.text
 
 
 class Transport:

@@ -245,8 +245,10 @@ def test_using_it_up_is_remembered_beyond_the_object():
     del use
     assert Use.of(b"\5" * 32, 1).spent
     assert not Use.of(b"\5" * 32, 2).spent
-    for n in range(REMEMBERED):
+    for n in range(REMEMBERED - 1):
         Use.of(n.to_bytes(32, "big"), 9).spend()
+    assert Use.of(b"\5" * 32, 1).spent
+    Use.of(b"\6" * 32, 9).spend()
     assert not Use.of(b"\5" * 32, 1).spent
 
 
