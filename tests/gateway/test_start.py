@@ -120,7 +120,9 @@ def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, st
         return Holdings.of([held("ab" * 32, user_id, curve, state)]).to_bytes()
 
     start(work, holdings=holdings, standing=lie)
-    assert f"{curve} key of user" in caplog.text
+    assert "key of user" in caplog.text
+    own = [r.getMessage() for r in caplog.records if r.name == "mpcsim.gateway.activation"]
+    assert all(line.startswith(f"{curve} key of user ") for line in own)
 
 
 class Transport:
