@@ -122,7 +122,7 @@ def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, st
     start(work, holdings=holdings, standing=lie)
     assert "key of user" in caplog.text
     own = [r.getMessage() for r in caplog.records if r.name == "mpcsim.gateway.activation"]
-    assert all(line.startswith(f"{curve} key of user ") for line in own)
+    assert all(line.startswith(("ed25519 key of user ", f"{curve} key of user ")) for line in own)
 
 
 class Transport:
