@@ -21,6 +21,7 @@ from node.sessions import Caller
 
 AUDIENCE: Final = "node"
 MOST_WAITING: Final = 250
+"""Requests that may wait for newer keys, unless somebody says otherwise."""
 REFETCH_AFTER_S: Final = 0.25
 """Tokens that name an unknown key make the node ask the gateway for its keys at most this often;
 until then they wait, since the key may be new."""

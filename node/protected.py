@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope
 from mpcsim import strict_json
 from mpcsim.error_codes import Code, of_framework
 from mpcsim.errors import InvalidEncoding
+from mpcsim.rpc.http import media_type
 from mpcsim.strict_json import DuplicateMember
 from node.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
@@ -88,8 +89,7 @@ async def read_body(request: Request) -> bytes:
     Raises:
         ApiError: 415, 413, or 400 for a caller who is gone.
     """
-    kind = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
-    if kind != JSON:
+    if media_type(request) != JSON:
         raise ApiError(415, f"The content type must be {JSON}")
     received = bytearray()
     try:

@@ -11,8 +11,8 @@ from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.workload import Workload
 from mpcsim.sim import compile as simulator
 
-CALLS_S = 2.0
-"""Long enough for a few calls, seconds."""
+SECONDS = 2.0
+"""Long enough for a few calls."""
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     simulator.main()
     workload = Workload(Steady(2.0))
     for exactness in ("recorded", "real"):
-        Deployment().run(workload, hours=CALLS_S / 3600, exactness=exactness)
+        Deployment().run(workload, seconds=SECONDS, exactness=exactness)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.service.data_folder import PART, open_beside
+from mpcsim.service.data_folder import open_beside, remove_unfinished
 
 FILE: Final = "control.json"
 
@@ -33,8 +33,7 @@ def written(data: Path, access: Access) -> Iterator[None]:
     path = data / FILE
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in data.glob(f".{FILE}.*{PART}"):  # by a service that was killed
-            left.unlink()
+        remove_unfinished(path)
         opened, new = open_beside(path)
         with open(opened, "w") as file:
             json.dump(asdict(access), file)

@@ -50,7 +50,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_user,
 )
-from mpcsim.rpc.http import HANDLERS, App, Incoming, Outgoing, read_body
+from mpcsim.rpc.http import HANDLERS, App, Incoming, Outgoing, media_type, read_body
 from mpcsim.rpc.idempotency import MEANT_BY, Name
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.tokens import (
@@ -376,11 +376,6 @@ def _key(key: RegisteredKey) -> dict[str, str]:
 def _check_binary(request: Request) -> None:
     if request.headers.get("content-type") != wire.MEDIA_TYPE:
         raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
-
-
-def media_type(request: Request) -> str:
-    """Return the media type of a request's body without its parameters, in lower case."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _form(body: bytes) -> dict[str, str]:

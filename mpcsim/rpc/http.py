@@ -40,6 +40,11 @@ class App(Starlette):
         return RequestIds(meter.Metered(app) if meter.ON else app, self.book)
 
 
+def media_type(request: Request) -> str:
+    """Return the media type of a request's body without its parameters, in lower case."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def read_body(request: Request, limit: int) -> bytes:
     """A request's body, as far as it is allowed to go."""
     _declared(request, limit)

@@ -32,10 +32,10 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rpc.database import LAYOUT, REGISTRY, StoreFailed
 from mpcsim.service.data_folder import (
-    PART,
     claimed,
     deployments,
     open_beside,
+    remove_unfinished,
     store_file,
     sync,
 )
@@ -192,8 +192,7 @@ def put_back(
                 f"{file} is of another deployment than what is in {data / role}: put back files "
                 "that belong together"
             )
-        for left in store.parent.glob(f".{store.name}.*{PART}*"):  # by a restore that was killed
-            left.unlink()
+        remove_unfinished(store)  # by a restore that was killed
         opened, new = open_beside(store)
         try:
             _prepare(file, opened, new, found, now, other_restored_too)

@@ -339,6 +339,18 @@ def write_link(data: Path, role: str, party: PartyId, secret: LinkSecret) -> Non
     sync(path.parent)
 
 
+def remove_unfinished(path: Path) -> None:
+    """Delete what was being written for a file when its process was killed, if anything was.
+
+    Only for files in a data folder, whose names that begin with a point are all ours.
+
+    Raises:
+        OSError: it cannot be deleted.
+    """
+    for left in path.parent.glob(f".{path.name}.*{PART}*"):
+        left.unlink()
+
+
 def open_beside(path: Path) -> tuple[int, Path]:
     """Make a file beside another one, to be given its name when it is whole.
 

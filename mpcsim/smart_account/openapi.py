@@ -10,6 +10,7 @@ from typing import Any, Final
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import (
     BadRequest,
+    BudgetSpent,
     ChainTimeout,
     ChainUnavailable,
     Inconsistent,
@@ -110,7 +111,7 @@ _SUMMARIES: Final[Mapping[Endpoint, tuple[str, str]]] = {
 
 _ERRORS: Final[Mapping[Endpoint, tuple[type[SmartAccountError], ...]]] = {
     Endpoint.GAS: (Refused,),
-    Endpoint.SPONSOR: (Refused,),
+    Endpoint.SPONSOR: (Refused, BudgetSpent),
     Endpoint.DIGEST: (UnknownOperation, Inconsistent),
     Endpoint.SEND: (UnknownOperation, Inconsistent, Refused),
     Endpoint.RECEIPT: (UnknownOperation,),

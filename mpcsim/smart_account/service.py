@@ -221,8 +221,9 @@ class SmartAccountService:
     ) -> Reply:
         priced = gas.estimate(self.chain, self.deployment.entry_point, operation, given)
         if endpoint is Endpoint.SPONSOR:
-            self._budget.spend(user_id, limits.most_cost(priced))
             priced = self._sponsor.sign(priced)
+            # Before the signature leaves, and not if the chain has failed meanwhile.
+            self._budget.spend(user_id, limits.most_cost(priced))
         priced = replace(priced, signature=b"")
         result = self._hash(priced)
         with self._lock:

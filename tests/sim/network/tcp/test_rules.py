@@ -43,7 +43,7 @@ def test_a_warm_connection_knows_how_much_its_round_trips_deviate(deviation_ms: 
     assert took_ms - without_ms == pytest.approx(2 * (4 * deviation_ms - 200), abs=2 * LONG_TICK)
 
 
-def by_round_trip(second_loss: bool) -> list[int]:
+def by_round_trip() -> list[int]:
     """Segments that arrive in each round trip of 400 ms, after one loss of 100 and one of 70."""
     loss = 0.0005
     line = Line(
@@ -54,9 +54,8 @@ def by_round_trip(second_loss: bool) -> list[int]:
     )
     of = {data(k) for k in range(100)} | {data(0, 1)}
     line(0.0, 100 * FULL, key=losing.key(data(0), of=of, loss=loss))
-    if second_loss:
-        of = {data(k) for k in range(70)} | {data(0, 1)}
-        line(line.now + 300, 70 * FULL, key=losing.key(data(0), of=of, loss=loss))
+    of = {data(k) for k in range(70)} | {data(0, 1)}
+    line(line.now + 300, 70 * FULL, key=losing.key(data(0), of=of, loss=loss))
     trips = [0] * 100
     of = {data(k) for k in range(1500)}
     for at, segments in line.flights(line.now + 300, 1500, key=losing.key(of=of, loss=loss)):
@@ -67,7 +66,7 @@ def by_round_trip(second_loss: bool) -> list[int]:
 def test_cubic_gives_room_to_others_when_it_loses_before_its_last_maximum() -> None:
     """Fast convergence (RFC 9438, 4.7): W_max = W (1 + beta) / 2 = 59, not 70. From 0.7 x 70 = 49
     it is reached after K = cbrt((59 - 49) / 0.4) = 2.9 s; 70 would make it some 68 by then."""
-    trips = by_round_trip(second_loss=True)
+    trips = by_round_trip()
     assert trips[0] == pytest.approx(49, abs=2)
     at_k = int(2.9 / 0.4)
     assert trips[at_k] == pytest.approx(59, abs=2)
