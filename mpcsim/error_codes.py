@@ -16,6 +16,7 @@ RETRY_AFTER: Final = "Retry-After"
 Statuses = tuple[int, ...]
 
 _NO: Final = "no"
+_UNSUPPORTED: Final = (404, 405, 413, 415, 431, 501, 505)
 _WAIT: Final = "yes, after `Retry-After`"
 
 
@@ -50,8 +51,9 @@ class Code(Enum):
         "Something is missing, malformed or does not fit the rest; the text names it.",
     )
     UNSUPPORTED = (
-        *("unsupported", (404, 405, 413, 415, 431), (404, 405, 413, 415, 431), _NO),
-        "There is no such path or method, or the body or header is too long or of another type.",
+        *("unsupported", _UNSUPPORTED, _UNSUPPORTED, _NO),
+        "There is no such path or method, the body or header is too long or of another type, or "
+        "this is another version or transfer encoding of HTTP.",
     )
     UNAUTHORIZED = (
         *("unauthorized", (401,), (401, 403), "with a new token"),
@@ -184,9 +186,11 @@ _BY_STATUS: Final = {
     424: Code.UPSTREAM_DOWN,
     429: Code.LIMITED,
     431: Code.UNSUPPORTED,
+    501: Code.UNSUPPORTED,
     502: Code.UPSTREAM_DOWN,
     503: Code.UPSTREAM_DOWN,
     504: Code.UPSTREAM_LATE,
+    505: Code.UNSUPPORTED,
 }
 
 

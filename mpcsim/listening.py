@@ -39,6 +39,12 @@ OTHER_FILES: Final = 256
 MOST_DROPPED_BYTES: Final = 1 << 20
 """Bytes that a client may go on sending after it was refused; then the connection is cut."""
 VERSIONS: Final = (b"1.0", b"1.1")
+BROKEN: Final = {
+    HTTPStatus.BAD_REQUEST: "The request is not as HTTP/1.1 has it (RFC 9112)",
+    HTTPStatus.NOT_IMPLEMENTED: "The only transfer encoding is chunked",
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: "The versions of HTTP are 1.0 and 1.1",
+}
+"""Texts for what h11 refuses; its own might show a header's value."""
 LOG_EVERY_S: Final = 10.0
 """At most one line about the same limit in this time."""
 
@@ -383,6 +389,7 @@ class HttpConnection(H11Protocol):
             msg = f"The header has more than {self._among.limits.header_bytes} bytes"
         else:
             self._among.note(Limit.BROKEN, self)
+            msg = BROKEN.get(status, msg)
         self._refuse(status, msg)
 
     # ------------------------------------------------------------------ the queues'

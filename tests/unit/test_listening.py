@@ -411,6 +411,23 @@ def test_many_requests_at_once_are_answered_in_order(server):
     assert not server.closed
 
 
+@pytest.mark.parametrize(
+    ("request_text", "status", "code", "says"),
+    [
+        (b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", 505, "unsupported", "1.0 and 1.1"),
+        (upload("Transfer-Encoding: gzip, chunked"), 501, "unsupported", "is chunked"),
+        (b"GET / HTTP/1.1\r\nSecret: hush\r\n\r\n", 400, "bad-request", "RFC 9112"),
+    ],
+)
+def test_broken_requests_are_told_what_is_wrong(server, request_text, status, code, says):
+    """And no value of a header, which may be a token."""
+    connection = server.connect().send(request_text)
+    assert f"x-error-code: {code}\r\n".encode() in connection.got
+    said = connection.error(status)
+    assert says in said
+    assert "hush" not in said
+
+
 def test_an_empty_line_after_a_request_does_not_cost_its_answer(server):
     connection = server.connect().send(ask() + b"\r\n")
     assert connection.status() == 200
