@@ -380,7 +380,7 @@ def test_the_gateway_says_no_to_what_is_no_http_in_json(served):
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"application/json" in head
-    assert json.loads(body) == {"error": "Invalid HTTP request received."}
+    assert json.loads(body) == {"error": "The request is not as HTTP/1.1 has it (RFC 9112)"}
 
 
 @pytest.mark.soak
