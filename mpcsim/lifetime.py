@@ -1,20 +1,23 @@
 """When a process ends: as soon as it is told to, and never later than whoever started it.
 
-``python -m mpcsim.lifetime MODULE ARGUMENT...`` runs a module that ends with its standard input.
-Whoever starts it holds the other end of that pipe; the operating system closes it when the holder
-is gone, however it went.
+``python -m mpcsim.lifetime MODULE ARGUMENT...`` runs a module that ends with its standard input,
+and ``python -m mpcsim.lifetime --program NICE BYTES COMMAND...`` any other program. Whoever starts
+it holds the other end of that pipe; the operating system closes it when the holder is gone, however
+it went.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import runpy
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -75,12 +78,48 @@ def ending_with_its_starter(module: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "mpcsim.lifetime", module, *arguments)
 
 
+_PROGRAM: Final = "--program"
+
+
+def program_ending_with_its_starter(
+    command: Sequence[str], nice: int, memory_bytes: int
+) -> tuple[str, ...]:
+    """Return a command that runs another until its standard input, a pipe, is closed.
+
+    Args:
+        nice: how far the program stands back for others.
+        memory_bytes: most memory that it may hold (Linux; elsewhere it is not bounded).
+    """
+    module = (sys.executable, "-m", "mpcsim.lifetime")
+    return (*module, _PROGRAM, str(nice), str(memory_bytes), *command)
+
+
 def _until_input_ends() -> None:
     while os.read(0, 1024):
         pass
 
 
+def _run(nice: int, memory_bytes: int, command: Sequence[str]) -> int:
+    """Run a program until it ends or standard input does; its exit status."""
+    # Ctrl-C at a terminal reaches the whole group; the starter decides when this one ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(nice)
+    with suppress(ValueError, OSError):  # not a limit of this system's
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    signal.signal(signal.SIGTERM, lambda *_: program.kill())
+
+    def watch() -> None:
+        _until_input_ends()
+        program.kill()
+
+    threading.Thread(target=watch, daemon=True).start()
+    return program.wait()
+
+
 if __name__ == "__main__":
-    end_after(_until_input_ends)
     del sys.argv[0]
+    if sys.argv[0] == _PROGRAM:
+        sys.exit(_run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    end_after(_until_input_ends)
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -19,7 +19,7 @@ from mpcsim.gateway.app import TOKEN_LIFETIME_S
 from mpcsim.gateway.limits import Rate
 from mpcsim.gateway.links import LINK_TIMEOUT_S
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.gateway.smart_accounts import MakeService, over_rpc
+from mpcsim.gateway.smart_accounts import MakeService, in_own_process, over_rpc
 from mpcsim.ids import MPC_NODES
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.logs import LogSettings, configure_logs
@@ -224,8 +224,9 @@ def _rate(text: str) -> Rate:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _chain() -> MakeService | None:
-    """The chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to pay.
+def _chain() -> MakeService:
+    """Return the chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to
+    pay, or else one of the gateway's own.
 
     Raises:
         UsageError: only one of the two is set, or the key is none.
@@ -233,4 +234,4 @@ def _chain() -> MakeService | None:
     url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
     if bool(url) != bool(key):
         raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
-    return over_rpc(url, key) if url and key else None
+    return over_rpc(url, key) if url and key else in_own_process()

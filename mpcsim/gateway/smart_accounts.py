@@ -68,6 +68,13 @@ class SmartAccounts:
                     self._make, self._making = service.renewed, None
         return self.service().answer(endpoint, request, user_id)
 
+    def close(self) -> None:
+        """End the service's chain, if it was ever asked for."""
+        with self._lock:
+            making = self._making
+        if making is not None and making.done() and making.exception() is None:
+            making.result().chain.close()
+
     def _current(self) -> Future[SmartAccountService]:
         with self._lock:
             making = self._making
@@ -123,8 +130,19 @@ def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
         raise ChainUnavailable(str(error)) from None
 
 
+def in_own_process() -> MakeService:
+    """Return what makes a chain in a process of its own; it is gone when the gateway ends."""
+
+    def make() -> SmartAccountService:
+        from mpcsim.smart_account import setup
+
+        return setup.in_own_process()
+
+    return make
+
+
 def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:
-    """A chain of the gateway's own, in memory: it is gone when the process ends."""
+    """Return what makes a chain in this process, for services that run in one."""
 
     def make() -> SmartAccountService:
         from mpcsim.smart_account import setup

@@ -179,6 +179,7 @@ def open_gateway(
         registry.forget_signing_keys()
         keys = TokenKeys(registry, "gateway", now)
         accounts = SmartAccounts(options.smart_accounts or embedded(_part(rng, "chain"), now))
+        opened.callback(accounts.close)
         app = create_app(
             gateway,
             keys,

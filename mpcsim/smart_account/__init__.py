@@ -1,8 +1,9 @@
 """Smart accounts: the ERC-4337 flow (EntryPoint v0.6) on a real EVM.
 
-``service`` does what the endpoints promise, over a ``chain``: ``embedded``, an EVM in this
-process, or ``jsonrpc``, any node. ``client`` runs the six steps of an operation; ``http`` makes
-routes of the service. The contracts are the published ones (``install``, ``deployment``).
+``service`` does what the endpoints promise, over a ``chain``: ``embedded``, an EVM in this process,
+``anvil``, a node in a process of its own, or ``jsonrpc``, any node. ``client`` runs the six steps
+of an operation; ``http`` makes routes of the service. The contracts are the published ones
+(``install``, ``deployment``).
 
 To look at it: ``anatomy`` takes a digest apart, ``tables`` and ``figures`` show what happened.
 """

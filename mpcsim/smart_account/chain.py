@@ -1,4 +1,4 @@
-"""What the flow needs of an EVM chain; ``embedded`` and ``jsonrpc`` provide it."""
+"""What the flow needs of an EVM chain; ``embedded``, ``anvil`` and ``jsonrpc`` provide it."""
 
 from __future__ import annotations
 
@@ -102,6 +102,10 @@ class Chain(Protocol):
 
     @property
     def chain_id(self) -> int: ...
+
+    def close(self) -> None:
+        """Give up what the chain holds. It is not used afterwards."""
+        ...
 
     def call(
         self,

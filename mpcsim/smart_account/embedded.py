@@ -1,5 +1,8 @@
 """A chain in this process: py-evm, one block a transaction, nothing on disk.
 
+For notebooks, tests and services in one process: a run repeats bit by bit, and what its callers
+compute and store is bounded by nothing. A served gateway has its chain beside it (``anvil``).
+
 py-evm was measured against pyrevm (revm's Python binding). revm simulates an operation that deploys
 its account in 0.3 ms, py-evm in 12 to 16; but the binding never ends a transaction: what was once
 touched stays warm and keeps its first value as "original" (validating that operation comes to
@@ -118,6 +121,9 @@ class EmbeddedChain:
         self._receipts: dict[bytes, TransactionReceipt] = {}
         self._logs: list[Log] = []
         self._stamp()
+
+    def close(self) -> None:
+        """Nothing outlives the object."""
 
     def _stamp(self) -> None:
         """Date the block in the making."""

@@ -55,6 +55,13 @@ class BudgetSpent(SmartAccountError):
         """Seconds until the next day's budget."""
 
 
+class TooManyRequests(SmartAccountError):
+    """As many requests of this user are being answered, or wait for it, as may."""
+
+    status = 429
+    error_code = Code.LIMITED
+
+
 class ChainUnavailable(SmartAccountError):
     """The chain's node cannot be reached, or answers with an error of its own."""
 

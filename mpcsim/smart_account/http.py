@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -14,7 +16,12 @@ from mpcsim import strict_json
 from mpcsim.error_codes import Code
 from mpcsim.errors import InvalidEncoding
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import BadRequest, BudgetSpent, SmartAccountError
+from mpcsim.smart_account.errors import (
+    BadRequest,
+    BudgetSpent,
+    SmartAccountError,
+    TooManyRequests,
+)
 from mpcsim.smart_account.fields import MAX_BYTES
 from mpcsim.smart_account.service import Reply
 from mpcsim.strict_json import DuplicateMember
@@ -45,28 +52,79 @@ class TooLarge(SmartAccountError):
     error_code = Code.UNSUPPORTED
 
 
+AT_A_TIME_OF_USER: Final = 2
+"""Requests of one user that are answered at a time; others of this user wait for them."""
+REQUESTS_OF_USER: Final = 16
+"""Requests of one user that are answered or wait; more are refused."""
+THREADS: Final = 32
+"""Worker threads, besides those of the rest of the process."""
+RETRY_AFTER_S: Final = 1
+
+
+class UserPlaces:
+    """Places of each user's requests, so that no user holds up the others. For one event loop."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @asynccontextmanager
+    async def place(self, user_id: str) -> AsyncIterator[None]:
+        """Hold a place in the block; wait for it first, in the order of coming.
+
+        Raises:
+            TooManyRequests: so many of this user wait already.
+        """
+        semaphore, count = self._of.get(user_id) or (asyncio.Semaphore(AT_A_TIME_OF_USER), 0)
+        if count >= REQUESTS_OF_USER:
+            raise TooManyRequests(
+                f"{count} requests of this user are being answered or wait; try again"
+            )
+        self._of[user_id] = semaphore, count + 1
+        try:
+            async with semaphore:
+                yield
+        finally:
+            count = self._of[user_id][1] - 1
+            if count:
+                self._of[user_id] = semaphore, count
+            else:
+                del self._of[user_id]
+
+
 def routes(answer: Answer, authorize: Authorize) -> list[Route]:
     """One route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
     """
-    return [_route(endpoint, answer, authorize) for endpoint in Endpoint]
+    places, threads = UserPlaces(), ThreadPoolExecutor(THREADS, "smart accounts")
+    return [_route(endpoint, answer, authorize, places, threads) for endpoint in Endpoint]
 
 
-def _route(endpoint: Endpoint, answer: Answer, authorize: Authorize) -> Route:
+def _route(
+    endpoint: Endpoint,
+    answer: Answer,
+    authorize: Authorize,
+    places: UserPlaces,
+    threads: ThreadPoolExecutor,
+) -> Route:
     async def handle(request: Request) -> Response:
         caller = authorize(request)
         try:
             members = await _members(request) if endpoint.method == "POST" else {}
             members |= request.path_params
-            reply = await run_in_threadpool(answer, endpoint, members, caller.user_id)
+            async with places.place(caller.user_id):
+                reply = await asyncio.get_running_loop().run_in_executor(
+                    threads, answer, endpoint, members, caller.user_id
+                )
         except SmartAccountError as refused:
             # The chain's own words may hold half of a surrogate pair: UTF-8 has none.
             text = str(refused).encode(errors="backslashreplace").decode()
             headers = refused.error_code.headers()
             if isinstance(refused, BudgetSpent):
                 headers["Retry-After"] = str(refused.wait_s)
+            elif isinstance(refused, TooManyRequests):
+                headers["Retry-After"] = str(RETRY_AFTER_S)
             return JSONResponse({"error": text}, refused.status, headers)
         return JSONResponse(reply)
 

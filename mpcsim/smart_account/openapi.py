@@ -16,6 +16,7 @@ from mpcsim.smart_account.errors import (
     Inconsistent,
     Refused,
     SmartAccountError,
+    TooManyRequests,
     UnknownOperation,
 )
 from mpcsim.smart_account.fields import (
@@ -158,10 +159,11 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         reference = {"$ref": f"#/components/schemas/{_request_name(endpoint)}"}
         found["requestBody"] = {"required": True, "content": _json(reference)}
         errors.append(TooLarge)
-    errors += [ChainUnavailable, ChainTimeout]
-    for kind in errors:
-        found["responses"][str(kind.status)] = {
-            "description": f"{HTTPStatus(kind.status).phrase}. {_in_words(kind)}",
+    errors += [TooManyRequests, ChainUnavailable, ChainTimeout]
+    for status in dict.fromkeys(kind.status for kind in errors):
+        reasons = " ".join(_in_words(kind) for kind in errors if kind.status == status)
+        found["responses"][str(status)] = {
+            "description": f"{HTTPStatus(status).phrase}. {reasons}",
             "content": _json({"$ref": "#/components/schemas/Error"}),
         }
     return found

@@ -1,4 +1,4 @@
-"""Ready-made services: over a chain of their own, or over somebody's node."""
+"""Ready-made services: over a chain in this process, one in its own process, or somebody's node."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
 from mpcsim.rng import Rng, SystemRng
+from mpcsim.smart_account.anvil import AnvilChain
 from mpcsim.smart_account.chain import DEFAULT_CHAIN_ID
 from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT
 from mpcsim.smart_account.embedded import EmbeddedChain
@@ -18,7 +19,7 @@ from mpcsim.smart_account.jsonrpc import JsonRpcChain
 from mpcsim.smart_account.service import SmartAccountService
 
 BUNDLER_BALANCE: Final = 10**24
-"""A million coins, in wei: the bundler of an embedded chain is also its faucet."""
+"""A million coins, in wei: the bundler of a chain of our own is also its faucet."""
 
 EMBEDDED_DEPOSIT: Final = 1_000 * 10**18
 
@@ -40,6 +41,23 @@ def embedded(
     return SmartAccountService(
         chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, now=chain.timestamp
     )
+
+
+def in_own_process(*, rng: Rng | None = None) -> SmartAccountService:
+    """Return a service over an empty chain in a process of its own (see ``anvil``).
+
+    Raises:
+        UsageError: the contracts or anvil are not installed.
+        ChainUnavailable: the process does not start.
+    """
+    rng = rng or SystemRng()
+    bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
+    chain = AnvilChain({bundler.address: BUNDLER_BALANCE})
+    try:
+        return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT)
+    except BaseException:
+        chain.close()
+        raise
 
 
 def over_rpc(

@@ -15,7 +15,8 @@ from eth_typing import ChecksumAddress
 from mpcsim.smart_account.chain import Chain, Check, TransactionReceipt
 from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable, Refused
 
-POLL_S: Final = 0.25
+POLL_S: Final = (0.005, 0.25)
+"""First and longest pause between two looks for a receipt; each is twice the one before."""
 PATIENCE_S: Final = 60.0
 
 TURN_S: Final = 30.0
@@ -95,10 +96,12 @@ class TransactionSender:
             Refused: it is in a block, and reverted.
             ChainUnavailable: no block holds it after ``PATIENCE_S``.
         """
-        for _ in range(int(PATIENCE_S / POLL_S)):
+        waited_s, (pause_s, longest_s) = 0.0, POLL_S
+        while waited_s < PATIENCE_S:
             receipt = self.chain.receipt(transaction_hash)
             if receipt is None:
-                self._sleep(POLL_S)
+                self._sleep(pause_s)
+                waited_s, pause_s = waited_s + pause_s, min(2 * pause_s, longest_s)
             elif receipt.success:
                 return receipt
             else:

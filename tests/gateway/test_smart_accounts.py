@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -21,6 +23,7 @@ from mpcsim.smart_account.client import HttpTransport, RequestRefused, SmartAcco
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import ChainTimeout
 from mpcsim.smart_account.fields import UNPRICED
+from mpcsim.smart_account.http import AT_A_TIME_OF_USER, REQUESTS_OF_USER
 from mpcsim.smart_account.service import SmartAccountService
 from mpcsim.system import free_port
 from mpcsim.vault import Argon2Cost
@@ -119,12 +122,11 @@ def test_a_bundlers_key_that_is_none(key):
 
 
 @contextmanager
-def on_node(url: str) -> Iterator[httpx.Client]:
-    """A client of a gateway whose chain is that node's."""
+def on_node(url: str) -> Iterator[LocalService]:
+    """A service whose chain is that node's."""
     chain = over_rpc(url, ANVIL_KEY.hex())
     with LocalService(smart_accounts=chain, clock="real") as service:
-        yield service.gateway_user("alice")
-        service.gateway.smart_accounts.service().chain.close()
+        yield service
 
 
 def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Response:
@@ -153,7 +155,8 @@ def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("first", fast_few((e for e in Endpoint if e is not Endpoint.EXECUTE), 3))
 def test_a_chain_that_lost_its_contracts_gets_them_again(first):
-    with anvil() as url, on_node(url) as client:
+    with anvil() as url, on_node(url) as service:
+        client = service.gateway_user("alice")
         flow_client, owner = SmartAccountClient(HttpTransport(client)), Payer()
         flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
         while "signature" not in flow.fields:
@@ -189,7 +192,7 @@ def test_a_node_that_comes_back_as_another_chain():
     port = free_port()
     with ExitStack() as gateway:
         with anvil(port=port) as url:
-            client = gateway.enter_context(on_node(url))
+            client = gateway.enter_context(on_node(url)).gateway_user("alice")
             assert [operation(client)["nonce"] for _ in range(2)] == ["0x0", "0x1"]
         answer = ask(client, Endpoint.NONCE, address=RECIPIENT)
         assert (answer.status_code, list(answer.json())) == (502, ["error"])
@@ -245,19 +248,25 @@ class Door:
 
 
 @pytest.mark.soak
-def test_queries_do_not_wait_for_each_other():
-    with anvil() as node, Door(node) as door, on_node(door.url) as client:
-        assert ask(client, Endpoint.NONCE, address=RECIPIENT).status_code == 200
+def test_a_users_queries_wait_for_each_other_and_for_nobody_elses():
+    with anvil() as node, Door(node) as door, on_node(door.url) as service:
+        users = [service.gateway_user(name) for name in ("alice", "bob")]
+        assert ask(users[0], Endpoint.NONCE, address=RECIPIENT).status_code == 200
         door.opened.clear()
-        with ThreadPoolExecutor(5) as pool:
+        with ThreadPoolExecutor(2 * (REQUESTS_OF_USER + 1)) as pool:
             asked = [
-                pool.submit(ask, client, endpoint, address=RECIPIENT)
-                for endpoint in [Endpoint.NONCE, Endpoint.ADDRESS, Endpoint.INFO] * 2
-            ][:5]
-            at_once = sum(door.waiting.acquire(timeout=5) for _ in asked)
+                pool.submit(ask, user, Endpoint.NONCE, address=RECIPIENT)
+                for user in users
+                for _ in range(REQUESTS_OF_USER + 1)
+            ]
+            at_once = sum(door.waiting.acquire(timeout=2) for _ in range(2 * AT_A_TIME_OF_USER + 1))
+            refused = [each.result() for each in islice(as_completed(asked), len(users))]
             door.opened.set()
-        assert at_once == 5
-        assert {answer.result().status_code for answer in asked} == {200}
+        assert at_once == 2 * AT_A_TIME_OF_USER
+        assert {answer.status_code for answer in refused} == {429}
+        assert refused[0].headers["Retry-After"] == "1"
+        statuses = Counter(answer.result().status_code for answer in asked)
+        assert statuses == {200: 2 * REQUESTS_OF_USER, 429: 2}
 
 
 def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
@@ -269,7 +278,8 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
         raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
 
     with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
-        client, accounts = service.gateway_user("alice"), service.gateway.smart_accounts
+        clients = [service.gateway_user(f"user {n}") for n in range(4)]
+        accounts = service.gateway.smart_accounts
         current, came = accounts._current, threading.Semaphore(0)
 
         def noted() -> Any:  # says who waits for the service that is being made
@@ -278,7 +288,7 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
             return found
 
         accounts._current = noted  # type: ignore[method-assign]
-        asked = [pool.submit(ask, client, Endpoint.NONCE, address=RECIPIENT) for _ in range(4)]
+        asked = [pool.submit(ask, each, Endpoint.NONCE, address=RECIPIENT) for each in clients]
         assert tried.acquire(timeout=30)
         assert all(came.acquire(timeout=30) for _ in asked)
         failing.set()
@@ -288,5 +298,5 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
             "the chain's node did not answer eth_chainId: ReadTimeout"
         }
         assert not tried.acquire(blocking=False)
-        assert ask(client, Endpoint.NONCE, address=RECIPIENT).status_code == 504
+        assert ask(clients[0], Endpoint.NONCE, address=RECIPIENT).status_code == 504
         assert tried.acquire(blocking=False), "a later request tries again"

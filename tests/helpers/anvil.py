@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from mpcsim.smart_account import contracts
+from mpcsim.errors import UsageError
+from mpcsim.smart_account.anvil import executable
 from mpcsim.smart_account.errors import ChainUnavailable
 from mpcsim.smart_account.jsonrpc import JsonRpcChain
 from mpcsim.system import free_port
@@ -16,14 +17,24 @@ from mpcsim.system import free_port
 ANVIL_KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 
 
+def _installed() -> str | None:
+    try:
+        return str(executable())
+    except UsageError:
+        return None
+
+
+ANVIL = _installed()
+needs_anvil = pytest.mark.skipif(ANVIL is None, reason="anvil is not installed for this platform")
+
+
 @contextmanager
 def anvil(*arguments: str, port: int | None = None) -> Iterator[str]:
     """A node with an empty chain; its address."""
-    found = sorted((contracts.INSTALLED / "node_modules/@foundry-rs").glob("anvil-*/bin/anvil"))
-    if not found:
+    if ANVIL is None:
         pytest.skip("anvil is not installed: no npm package of it for this platform")
     port = port or free_port()
-    command = [str(found[0]), "--port", str(port), "--hardfork", "cancun", "--silent", *arguments]
+    command = [ANVIL, "--port", str(port), "--hardfork", "cancun", "--silent", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
