@@ -289,11 +289,8 @@ class Optional:
 
 @dataclass(frozen=True)
 class Added:
-    """A value or None, in front of fields that begin with a zero byte, as a text's length does.
-
-    For what stored encodings did not have once: None takes no room, so that they are read, and
-    written again, as they were.
-    """
+    """A value or None, in front of fields that begin with a zero byte, as a text's length does:
+    None takes no room."""
 
     element: Codec
 

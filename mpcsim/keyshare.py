@@ -65,8 +65,7 @@ class PublicKeyRecord(Message):
     """Everything public about a key. Needed to take part in a resharing without an old share."""
 
     chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
-    """With it everybody derives the key's children (``primitives.bip32``). None on ed25519, and of
-    keys that were made before keys had one."""
+    """With it everybody derives the key's children (``primitives.bip32``). None on ed25519."""
     curve_name: Annotated[str, Text(16)]
     threshold: Annotated[int, U16]
     """t: holders needed to sign."""
@@ -392,7 +391,7 @@ def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
 def _check_consistency(record: PublicKeyRecord, group: Group) -> None:
     if record.curve_name != group.name:
         raise InvalidEncoding("curve name inside and outside the record differ")
-    if record.chain_code is not None and group is not SECP256K1:
+    if (record.chain_code is None) == (group is SECP256K1):
         raise InvalidEncoding("chain code and curve do not fit")
     holders, X = record.holders, record.public_shares
     if not 2 <= record.threshold <= len(holders):

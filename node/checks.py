@@ -71,7 +71,7 @@ def check_cost(store: SecretStore, highest: Argon2Cost) -> None:
 
 
 def check_identities(store: SecretStore, known: Mapping[PartyId, bytes]) -> None:
-    """A store is for the MPC nodes with which its key was made. One of version 1 names none.
+    """A store is for the MPC nodes with which its key was made.
 
     Raises:
         BadRequest: one of them is another than is known here.
@@ -94,9 +94,9 @@ class SealedShare:
 
     @property
     def fits(self) -> bool:
-        """Whether the secret store is of this key, and has what authenticates requests."""
+        """Whether the secret store is of this key."""
         store = self.secret_store
-        return (store.key_id, store.curve) == (self.key_id, self.curve) and bool(store.auth_keys)
+        return (store.key_id, store.curve) == (self.key_id, self.curve)
 
     @classmethod
     def parse(cls, stored: StoredShare) -> Self:

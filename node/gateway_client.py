@@ -20,7 +20,7 @@ from mpcsim.primitives.bip32 import Path, path_text
 from mpcsim.rpc import wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.entries import Call
-from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, CONFLICT, UNAUTHORIZED, UNPROCESSABLE
+from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, UNAUTHORIZED, UNPROCESSABLE
 from mpcsim.rpc.idempotency import Name
 from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
 from mpcsim.rpc.transport import (
@@ -439,9 +439,6 @@ def _refusal(reply: Reply, making: bool) -> ApiError:
             return Limited(text, after)
     if reply.status == UNPROCESSABLE:  # at the end of the path is no key
         return BadRequest(text)
-    if making and reply.status == CONFLICT and reply.code is None:
-        # A gateway of an earlier version: which of the above it is stands in its text alone.
-        return Conflict(text, code, after)
     party = said.get("party")
     kind = AnotherBoot if reply.status == ANOTHER_BOOT else Upstream
     return kind(

@@ -132,7 +132,7 @@ class Presigner:
             )
         if not sealed.fits:
             await self._vaults.opened_share(caller, sealed, signer, timing)  # it says what is wrong
-            raise BadRequest("Invalid secret_store: it is too old; recover the key")
+            raise BadRequest("Invalid secret_store: it is of another key")
         made: list[str] = []
         while len(made) < count:
             try:

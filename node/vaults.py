@@ -124,7 +124,7 @@ class Vaults:
         async def ask(nodes: Nodes) -> VaultOpened:
             check_identities(store, identities(nodes))
             proofs = {}
-            for party in store.auth_keys.keys() & set(parties):
+            for party in parties:
                 use = VaultUse.opening(epoch, user_id, nodes[party].boot, reply_key.public)
                 proofs[party] = UseProof(use.boot, use.mac(store.auth_keys[party]))
             halves = {party: store.halves[party] for party in parties}

@@ -270,8 +270,7 @@ class Activation:
     async def signed(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None
     ) -> bytes:
-        """A present key's ``SignedRecord``; if an earlier version has made the key, the MPC nodes
-        sign it now.
+        """A present key's ``SignedRecord``; if the registry's is damaged, that of the MPC nodes.
 
         Args:
             key_id: of the shares it must be about; by default, of those that are in force.

@@ -15,7 +15,7 @@ that they have voted for it: neither is believed about the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mpcsim.errors import InvalidEncoding
@@ -24,7 +24,7 @@ from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import LinkFailed, NodeFailed, Refused, unintelligible
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Standing
 from mpcsim.rpc.statements import Abort, Held, RecordError, SignedRecord, signed_by
 
 
@@ -102,7 +102,7 @@ class Decision:
         self.failures: list[Refused] = []
         """What the nodes have refused, and which have not answered, in the order of asking."""
         self.record: SignedRecord | None = None
-        """What is in force; None: nothing, or shares of an earlier version."""
+        """What is in force; None: nothing."""
         if registered is not None and registered.record is not None:
             self._learn(SignedRecord.from_bytes(registered.record), None)
 
@@ -112,8 +112,7 @@ class Decision:
         """What to ask next; nothing twice."""
         steps = [self._votes, self._activations]
         if not self._made:
-            steps = [self._votes, self._looks, self._aborts, self._drops]
-            steps += [self._endorsements, self._activations]
+            steps = [self._votes, self._looks, self._aborts, self._drops, self._activations]
         for step in steps:
             todo = [r for r in step() if (r.party, r.scope) not in self._asked]
             if todo:
@@ -132,20 +131,12 @@ class Decision:
         for party in MPC_NODES:
             yield Request(party, self._scope("standing"), Ask(self._user_id, self._curve))
 
-    def _endorsements(self) -> Iterator[Request]:
-        """Of shares that an earlier version has put in force."""
-        for epoch in self._of_an_earlier_version():
-            body = Endorse(self._user_id, self._curve, epoch)
-            for party in MPC_NODES:
-                yield Request(party, self._scope("endorse", epoch), body)
-
     def _activations(self) -> Iterator[Request]:
         if self.record is None:
             return
         epoch = self.record.record.epoch
         for party, known in self._known.items():
-            active = known.active
-            done = active and active.epoch == epoch and _complete(active.record)
+            done = known.active is not None and known.active.epoch == epoch
             if not done and (self._made or any(h.epoch == epoch for h in known.shares())):
                 yield Request(party, self._scope("activate", epoch), self.record)
 
@@ -154,16 +145,12 @@ class Decision:
         for nothing that neither of them holds."""
         if not self._aborting:
             return
-        both = all(known.standing for known in self._known.values())
         for epoch in self._open():
             just_made = self._vote is not None and self._vote.key_id == epoch
             votes = [k.votes[epoch] for k in self._known.values() if epoch in k.votes]
             body = End(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
             for party, known in self._known.items():
-                # An earlier version's vote is not signed; the other node may act on it already.
-                unsigned = known.voted is not None and known.voted.epoch == epoch
-                concerned = (votes or just_made or unsigned) and epoch not in known.votes
-                if known.standing and concerned and (both or not unsigned):
+                if known.standing and (votes or just_made) and epoch not in known.votes:
                     yield Request(party, self._scope("abort", epoch), body)
 
     def _drops(self) -> Iterator[Request]:
@@ -199,13 +186,13 @@ class Decision:
     def _take_in(self, request: Request, known: _Known, answer: bytes) -> None:
         party = request.party
         match request.body:
-            case wire.Activate() | Endorse():
+            case wire.Activate():
                 self._learn(SignedRecord.from_bytes(answer), party)
             case Ask():
                 self.stands(party, Standing.from_bytes(answer))
             case End(abort=abort):
                 ended = Ended.from_bytes(answer)
-                if ended.held is not None and ended.held.record is not None:
+                if ended.held is not None:
                     self._learn(ended.held.record, party)
                 identity = self._identities.get(party, b"")
                 genuine = ended.signature and signed_by(identity, abort, ended.signature)
@@ -220,8 +207,7 @@ class Decision:
         known = self._known[party]
         known.standing = standing
         for held in known.shares():
-            if held.record is not None:
-                self._learn(held.record, party)
+            self._learn(held.record, party)
 
     def _learn(self, signed: SignedRecord, by: PartyId | None) -> None:
         """A record, with whatever votes are genuine.
@@ -281,12 +267,9 @@ class Decision:
     def _open(self) -> list[bytes]:
         """Epochs that may come into force or not, in the order in which they are found."""
         found = [known.voted.epoch for known in self._known.values() if known.voted]
-        settled = self._in_force_before()
         if self._vote is not None:
-            # Nobody's word counts against it: no earlier version has put it in force.
             found.insert(0, self._vote.key_id)
-            settled.discard(self._vote.key_id)
-        return [e for e in dict.fromkeys(found) if e not in settled and not self._decided(e)]
+        return [epoch for epoch in dict.fromkeys(found) if not self._decided(epoch)]
 
     def _decided(self, epoch: bytes) -> bool:
         if self.record is not None and self.record.record.epoch == epoch:
@@ -294,29 +277,6 @@ class Decision:
         known = self._known.values()
         # Only one of the two may lie.
         return any(epoch in k.aborts for k in known) or all(epoch in k.denied for k in known)
-
-    def _of_an_earlier_version(self) -> Iterable[bytes]:
-        """The epoch that both nodes hold and neither has signed for, if the earlier version had put
-        it in force: at one of them at least, or in the registry."""
-        one, other = (known.shares() for known in self._known.values())
-        mine = {held.epoch: held for held in one if not _complete(held.record)}
-        both = [held for held in other if held.epoch in mine and not _complete(held.record)]
-        for held in both:
-            if held.epoch in self._in_force_before() and self._follows(held):
-                yield held.epoch
-
-    def _in_force_before(self) -> set[bytes]:
-        """Epochs of which a node or the registry says, without votes, that they are in force."""
-        found = {known.active.epoch for known in self._known.values() if known.active}
-        if self._registered is not None and self._registered.record is None:
-            found.add(bytes.fromhex(self._registered.key_id))
-        return found
-
-    def _follows(self, held: Held) -> bool:
-        registered = self._registered
-        if registered is None or registered.key_id == held.epoch.hex():
-            return registered is None or registered.public_key == held.public_key
-        return self._newer(held.public_key, held.number)
 
     @property
     def unanswered(self) -> LinkFailed | None:
@@ -339,7 +299,6 @@ class Decision:
     def fits(self) -> bool:
         """Whether both nodes hold the shares that are in force."""
         if self.record is None:
-            # Nothing is in force; shares of an earlier version have a record by now.
             return self._registered is None and not any(k.active for k in self._known.values())
         epoch = self.record.record.epoch
         return all(
@@ -351,7 +310,3 @@ class Decision:
     def alone(self) -> bool:
         """Whether a node has voted for what is neither in force nor aborted."""
         return any(k.voted and not self._decided(k.voted.epoch) for k in self._known.values())
-
-
-def _complete(record: SignedRecord | None) -> bool:
-    return record is not None and set(record.signatures) == set(MPC_NODES)

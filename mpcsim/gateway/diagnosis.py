@@ -201,7 +201,7 @@ def _strangers(case: Case, heard: Mapping[PartyId, Heard]) -> list[PartyId]:
         dict(held.record.record.identities)
         for said in heard.values()
         for held in (said.testimony.active, said.testimony.voted)
-        if held is not None and held.record is not None
+        if held is not None
     ]
     return [
         party
@@ -294,7 +294,7 @@ def _shares(
     if wanted is None:
         settled = not any(said.testimony.active for said in heard.values())
     else:
-        settled = states <= {ACTIVE} and _signed(wanted, decision, heard)
+        settled = states <= {ACTIVE} and _signed(wanted, decision)
     if settled:
         if both and decision.alone:
             yield _alone(heard, wanted)
@@ -325,14 +325,9 @@ def _state(said: Heard, wanted: RegisteredKey | None) -> str | None:
     return None
 
 
-def _signed(wanted: RegisteredKey, decision: Decision, heard: Mapping[PartyId, Heard]) -> bool:
-    """Whether shares that the nodes hold are in force by both signatures, or by an earlier version,
-    which made them without."""
-    if decision.record is not None:
-        return decision.record.record.key_id == wanted.key_id
-    return not wanted.damaged and not any(
-        held.record for said in heard.values() if (held := said.testimony.active)
-    )
+def _signed(wanted: RegisteredKey, decision: Decision) -> bool:
+    """Whether shares are in force by both signatures."""
+    return decision.record is not None and decision.record.record.key_id == wanted.key_id
 
 
 def _alone(heard: Mapping[PartyId, Heard], wanted: RegisteredKey | None) -> Trouble:

@@ -7,16 +7,13 @@ but files are lost, and restored from backups of different days. What is found a
     What is wrong           How it is seen                          What happens
     ======================= ======================================= ================================
     damaged, truncated      SQLite's own check                      no start
-    of another deployment   another deployment's name in it; in one no start
-                            without a name: no user of the others
+    of another deployment   another deployment's name in it         no start
     another store's file    another role in it                      no start
     missing or empty        no users or shares, while others have   ERROR; the keys without shares
                             some                                    cannot be used; none is made if
                                                                     one MPC node's file alone is it
     registry older, users   a newer record of the key that both MPC WARNING; **the registry follows
-    known to it             nodes have signed, at both of them; or  the record**; the key works
-                            shares of an earlier version, of more
-                            recoveries or of a key it lacks, at both
+    known to it             nodes have signed, at both of them      the record**; the key works
     both others older, key  a vote of one MPC node alone            WARNING; the voted share stays
     just made; or a session                                         until the key is next generated
     that was cut off                                                or recovered

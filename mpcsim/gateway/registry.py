@@ -84,15 +84,9 @@ CREATE TABLE IF NOT EXISTS named_calls (
     PRIMARY KEY (user_id, name)
 );
 CREATE INDEX IF NOT EXISTS named_calls_at_key ON named_calls (key_id);
-DROP TABLE IF EXISTS attempts;
-DROP TABLE IF EXISTS intended;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS earlier_signing_keys (jwk TEXT NOT NULL, ends_at INTEGER NOT NULL);
 """
-_ADDED: Final = [
-    ("keys", "recoveries", "INTEGER NOT NULL DEFAULT 0"),
-    ("keys", "record", "BLOB"),
-]
 _KEY_COLUMNS: Final = "user_id, curve, key_id, public_key, created_at, recoveries, record"
 
 
@@ -137,8 +131,7 @@ class RegisteredKey:
     recoveries: int = field(default=0, compare=False)
     """So far; the MPC nodes count them, too, which tells a newer store from an older one."""
     record: bytes | None = field(default=None, compare=False, repr=False)
-    """``SignedRecord.to_bytes``; None: the key was made by an earlier version, or the record has
-    been damaged."""
+    """``SignedRecord.to_bytes``; None: the record has been damaged."""
     damaged: bool = field(default=False, compare=False)
     """Whether it has."""
 
@@ -227,7 +220,7 @@ class Registry:
         self._rng = rng or SystemRng()
         self._now = now
         try:
-            self._database = Database(path, _SCHEMA, _ADDED)
+            self._database = Database(path, _SCHEMA)
             self._make_secrets()
         except StoreFailed as error:
             raise UsageError(f"registry {error}") from error
@@ -512,8 +505,8 @@ class Registry:
         lifetime_s, ends_at = self._token_lives()
         if not lifetime_s and not at_once:
             raise UsageError(
-                "no gateway of this version has been started with this registry, so it is not known"
-                " how long tokens live: start it once, or end them all (--now)"
+                "no gateway has been started with this registry, so it is not known how long tokens"
+                " live: start it once, or end them all (--now)"
             )
         now = self._now()
         end = None if at_once else math.ceil(max(now + lifetime_s, ends_at)) + SPARE_S
@@ -555,18 +548,16 @@ class Registry:
     # ------------------------------------------------------------------ inside
 
     def _make_secrets(self) -> None:
-        """At the first start, all of them or none; later, what earlier versions did not have."""
+        """At the first start, all of them or none."""
         with self._database.transaction() as cursor:
-            known = {name for (name,) in cursor.execute("SELECT name FROM secrets")}
-            secrets = {}
-            if not known:
-                secrets = {
-                    "signing_key": make_signing_key(self._rng),
-                    "api_key": self._rng.bytes(16).hex(),
-                    "api_secret": self._rng.bytes(32).hex(),
-                }
-            if "suspension_key" not in known:
-                secrets["suspension_key"] = self._rng.bytes(32).hex()
+            if cursor.execute("SELECT 1 FROM secrets").fetchone():
+                return
+            secrets = {
+                "signing_key": make_signing_key(self._rng),
+                "api_key": self._rng.bytes(16).hex(),
+                "api_secret": self._rng.bytes(32).hex(),
+                "suspension_key": self._rng.bytes(32).hex(),
+            }
             cursor.executemany("INSERT INTO secrets VALUES (?, ?)", secrets.items())
 
     def _secret(self, name: str, read: Callable[[str], T]) -> T:

@@ -48,8 +48,6 @@ class Kind(Enum):
     """A generation or recovery; ``key_id`` is the key to be recovered."""
     MADE = "made"
     RECOVERED = "recovered"
-    ENDORSED = "endorsed"
-    """Both MPC nodes have signed the record of a key made by an earlier version."""
     RETIRED = "retired"
     """Shares that were replaced, or voted for and never in force: they are gone."""
     SUSPENDED = "suspended"
@@ -60,7 +58,7 @@ class Kind(Enum):
     """The store was put back from a backup: what had been written down since is not in this log."""
 
 
-SEES_PEER: Final = frozenset({Kind.MADE, Kind.RECOVERED, Kind.ENDORSED})
+SEES_PEER: Final = frozenset({Kind.MADE, Kind.RECOVERED})
 """Events whose outcome is the other log's head."""
 
 

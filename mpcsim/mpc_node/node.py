@@ -10,7 +10,7 @@ signatures (``voting``).
 What its sessions keep to:
 
 * A half is opened, and a signing session begun, for whoever has the client's share or its secret
-  store (``vault.use``); an old key's half for others, too. This is seen before anything is done.
+  store (``vault.use``). This is seen before anything is done.
 * One signing session a key at a time. A second one is refused and the first goes on; this also
   keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
 * One recovery a key at a time.
@@ -92,7 +92,7 @@ from mpcsim.rpc.grants import Grant, GrantReader, Keyring, Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.rpc.mail import opened
-from mpcsim.rpc.standing import PAGE, Ask, Drop, End, Endorse, Holdings, ListHoldings
+from mpcsim.rpc.standing import PAGE, Ask, Drop, End, Holdings, ListHoldings
 from mpcsim.rpc.statements import (
     Attest,
     SealKeyStatement,
@@ -204,7 +204,6 @@ class MpcNode:
             "suspend": self._suspend,
             "close": self._close,
             "vote": self._vote,
-            "endorse": self._endorse,
             "activate": self._activate,
             "standing": self._standing,
             "abort": self._abort,
@@ -356,18 +355,16 @@ class MpcNode:
         whole, using = bool(body.whole), body.using
         with self._lock:
             stored = self._usable(grant.user_id, body.key_id.hex())
-            if proof := body.proof:
-                use = VaultUse.opening(
-                    body.key_id,
-                    grant.user_id,
-                    proof.boot,
-                    body.reply_key,
-                    presignatures=body.count,
-                    using=using.encode(NO_CONTEXT) if using else b"",
-                )
-                self._check_authentic(stored, use, proof.mac)
-            elif not stored.legacy or body.count or using:
-                raise Refused(BAD_REQUEST, "a secret_store of version 1 is not this key's")
+            proof = body.proof or wire.UseProof(self._hello.boot, b"")
+            use = VaultUse.opening(
+                body.key_id,
+                grant.user_id,
+                proof.boot,
+                body.reply_key,
+                presignatures=body.count,
+                using=using.encode(NO_CONTEXT) if using else b"",
+            )
+            self._check_authentic(stored, use, proof.mac)
             if whole and (body.count or using):
                 raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
             allowance: bytes | None = None
@@ -819,11 +816,6 @@ class MpcNode:
                 raise Refused(CONFLICT, f"the {ROLES[self.me]} is not done")
             with self._on_record(made.user_id, made.curve, session.session_id, made.key_id):
                 return self._voting.vote(made.key_id)
-
-    def _endorse(self, grant: Grant, data: bytes) -> wire.Body:
-        body = Endorse.from_bytes(data)
-        grant.check(Scope("endorse", body.user_id, body.epoch))
-        return self._voting.endorse(body)
 
     def _activate(self, grant: Grant, data: bytes) -> None:
         body = SignedRecord.from_bytes(data)

@@ -48,7 +48,6 @@ CREATE TABLE IF NOT EXISTS shares (
     recoveries      INTEGER NOT NULL DEFAULT 0,
     predecessor     TEXT,
     record          BLOB,
-    legacy          INTEGER NOT NULL DEFAULT 1,
     suspended_there INTEGER NOT NULL DEFAULT 0,
     unmerged        INTEGER NOT NULL DEFAULT 0
 );
@@ -74,19 +73,13 @@ CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
 """
     + events.SCHEMA
 )
-_ADDED: Final = [
-    ("shares", "recoveries", "INTEGER NOT NULL DEFAULT 0"),
-    ("shares", "predecessor", "TEXT"),
-    ("shares", "record", "BLOB"),
-    ("shares", "legacy", "INTEGER NOT NULL DEFAULT 1"),
-    ("shares", "suspended_there", "INTEGER NOT NULL DEFAULT 0"),
-    ("shares", "unmerged", "INTEGER NOT NULL DEFAULT 0"),
-]
 _COLUMNS = (
     "key_id, user_id, curve, public_key, share, state, suspended, recoveries, predecessor, record,"
-    " legacy, suspended_there, unmerged"
+    " suspended_there, unmerged"
 )
 _K = TypeVar("_K", SealKey, Identity)
+_KEY_PAIR_BYTES: Final = 64
+"""Of a secret half and its public half."""
 
 _SEAL_KEY_LOST: Final = (
     "without its own one no secret_store made so far opens; put back a backup of this store. If "
@@ -169,8 +162,6 @@ class StoredShare:
     """The ``key_id`` whose shares it replaces."""
     record: bytes | None = field(default=None, repr=False)
     """``SignedRecord.to_bytes``: with this node's vote once voted, with both once active."""
-    legacy: int = 0
-    """1: made by a version without records, and without what a vault needs to be asked with."""
     suspended_there: int = 0
     """1: the other node has once said that it is suspended there."""
     unmerged: int = 0
@@ -192,8 +183,7 @@ class ShareStore:
         self._log = EventLog(now)
         self._path = path
         try:
-            self._database = Database(path, _SCHEMA, _ADDED)
-            self._adopt()
+            self._database = Database(path, _SCHEMA)
         except StoreFailed as error:
             raise UsageError(f"share store {error}") from error
 
@@ -209,10 +199,6 @@ class ShareStore:
     def join(self, deployment: Deployment) -> None:
         """Make the store part of a deployment."""
         self._database.join(deployment)
-
-    def user_ids(self) -> frozenset[str]:
-        """The users of whom shares are here."""
-        return frozenset(i for (i,) in self._database.rows("SELECT DISTINCT user_id FROM shares"))
 
     def holdings(self, after: str, limit: int) -> list[Holding]:
         """Shares that are here, whatever their state, in the order of their key_ids.
@@ -303,17 +289,15 @@ class ShareStore:
         what, path = name.replace("_", " "), self._path
         with self._database.transaction() as cursor:
             row = cursor.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
-            if row is not None and not isinstance(row[0], bytes):
-                raise KeyLost(path, f"its {what} is another", lost)
-            if row is None and cursor.execute(since).fetchone():
-                raise KeyLost(path, f"it has no {what}", lost)
-            key = kind.fresh(rng) if row is None else kind(bytes(row[0][:32]))
-            if row is None or len(row[0]) == 32:  # earlier versions kept the secret half alone
-                cursor.execute(
-                    "INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, key.secret + key.public)
-                )
-            elif key.public != row[0][32:]:
-                raise KeyLost(path, f"its {what} is another", lost)
+            if row is None:
+                if cursor.execute(since).fetchone():
+                    raise KeyLost(path, f"it has no {what}", lost)
+                key = kind.fresh(rng)
+                cursor.execute("INSERT INTO secrets VALUES (?, ?)", (name, key.secret + key.public))
+                return key
+        kept = row[0] if isinstance(row[0], bytes) else b""
+        if len(kept) != _KEY_PAIR_BYTES or (key := kind(kept[:32])).public != kept[32:]:
+            raise KeyLost(path, f"its {what} is another", lost)
         return key
 
     def peer_identity(self) -> bytes | None:
@@ -431,48 +415,18 @@ class ShareStore:
                 return share.record
             if share is None or share.state == ACTIVE:
                 raise OutOfStep("there is no such share to vote for")
-            vote = self._sign(cursor, share, sign)
-            cursor.execute("UPDATE shares SET state = 'voted' WHERE key_id = ?", (key_id,))
-        return vote
-
-    def endorse(self, key_id: str, sign: Callable[[StoredShare, LogHead], bytes]) -> bytes:
-        """Vote for a share of an earlier version that is in force, or that it left undecided.
-
-        Returns:
-            The ``SignedRecord`` with this vote alone, or with both once it is in force.
-
-        Raises:
-            OutOfStep: there is no such share. ``Forgotten``: it was left undecided, and may have
-                been aborted before the store was put back.
-        """
-        with self._database.transaction() as cursor:
-            share = self._row(cursor, key_id)
-            if share is None or not share.legacy or share.state == PREPARED:
-                raise OutOfStep("there is no such share of an earlier version")
-            if share.state == VOTED and share.record is None and _forgetful(cursor, key_id):
-                raise Forgotten("it may have been aborted before its store was put back")
-            return share.record or self._sign(cursor, share, sign)
-
-    def _sign(
-        self,
-        cursor: sqlite3.Cursor,
-        share: StoredShare,
-        sign: Callable[[StoredShare, LogHead], bytes],
-    ) -> bytes:
-        """Sign for a share, if nothing is in the way."""
-        at = share.user_id, share.curve
-        other = cursor.execute(
-            "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'voted'"
-            " AND key_id != ?",
-            (*at, share.key_id),
-        ).fetchone()
-        if other:
-            raise OutOfStep(f"another vote is outstanding: for {other[0]}")
-        if share.state != ACTIVE:
+            at = share.user_id, share.curve
+            other = cursor.execute(
+                "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'voted'", at
+            ).fetchone()
+            if other:
+                raise OutOfStep(f"another vote is outstanding: for {other[0]}")
             _check_follows(cursor, share)
-        _sign_once(cursor, share.key_id, *at, "vote")
-        vote = sign(share, events.head(cursor))
-        cursor.execute("UPDATE shares SET record = ? WHERE key_id = ?", (vote, share.key_id))
+            _sign_once(cursor, key_id, *at, "vote")
+            vote = sign(share, events.head(cursor))
+            cursor.execute(
+                "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
+            )
         return vote
 
     def activate(self, key_id: str, record: bytes, other: LogHead, session: str = "") -> list[str]:
@@ -496,17 +450,14 @@ class ShareStore:
                 raise OutOfStep("this share has not been voted for")
             at = share.user_id, share.curve
             gone: list[tuple[str, str]] = []
-            if share.state != ACTIVE or (share.legacy and share.record != record):
-                if share.state == ACTIVE:
-                    kind = Kind.ENDORSED
-                else:
-                    kind = Kind.RECOVERED if share.predecessor else Kind.MADE
-                    _check_follows(cursor, share)
-                    gone = cursor.execute(
-                        "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
-                        " RETURNING key_id, state",
-                        (*at, key_id),
-                    ).fetchall()
+            if share.state != ACTIVE:
+                kind = Kind.RECOVERED if share.predecessor else Kind.MADE
+                _check_follows(cursor, share)
+                gone = cursor.execute(
+                    "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
+                    " RETURNING key_id, state",
+                    (*at, key_id),
+                ).fetchall()
                 cursor.execute(
                     "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
                     (record, key_id),
@@ -548,7 +499,7 @@ class ShareStore:
             share = self._row(cursor, key_id)
             if share is not None and (share.user_id, share.curve) != (user_id, curve):
                 share = None  # of a session that was another user's at the other node
-            if share is not None and (share.record is not None or share.state == ACTIVE):
+            if share is not None and share.state != PREPARED:
                 return share
             signed = _signed(cursor, key_id, user_id, curve)
             if share is None and signed is None and not voted_for:
@@ -700,16 +651,6 @@ class ShareStore:
         return [Event(*row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
 
     # ------------------------------------------------------------------ inside
-
-    def _adopt(self) -> None:
-        """Shares that an earlier version had voted for replace what was active then."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE shares SET predecessor = (SELECT old.key_id FROM shares AS old"
-                " WHERE old.user_id = shares.user_id AND old.curve = shares.curve"
-                " AND old.state = 'active')"
-                " WHERE legacy AND state = 'voted' AND record IS NULL"
-            )
 
     @staticmethod
     def _rows(cursor: sqlite3.Cursor, user_id: str, curve: str) -> list[StoredShare]:

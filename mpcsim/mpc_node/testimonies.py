@@ -18,8 +18,8 @@ share that is in force. What is not served is safe, and waits for a newer backup
 Until then the node still says what it holds (``standing``, ``holdings``, ``testify``), takes what
 makes it stricter (``suspend``, ``hear``), and signs for, or acts on, what needs no memory, so that
 what was interrupted comes to its end: ``activate`` and ``drop`` go by the signatures that are
-brought, ``endorse`` signs for shares that an earlier version had put in force. A vote takes a
-session, and none outlives a start: so no epoch is voted for whose abort has been forgotten.
+brought. A vote takes a session, and none outlives a start: so no epoch is voted for whose abort has
+been forgotten.
 
 The other way round there is a choice. Asked for an abort of an epoch that it does not know, with
 the other node's vote for it, it may be one that it has itself voted for and forgotten:
@@ -68,7 +68,6 @@ from mpcsim.rpc.errors import BAD_REQUEST, Refused, another_boot, not_merged
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
 from mpcsim.rpc.statements import (
     MAX_EPOCHS,
-    Held,
     RecordError,
     SignedTestimony,
     Testify,
@@ -164,11 +163,10 @@ class Testimonies:
 
     def _in_force(self, said: Testimony) -> InForce | None:
         """What the other holds in force, if this node has voted for it, too."""
-        held: Held | None = said.active
-        if held is None or held.record is None:
+        if said.active is None:
             return None
         try:
-            record = held.record.check(self._voting.identities())
+            record = said.active.record.check(self._voting.identities())
         except RecordError:
             return None
         at = record.user_id, record.curve_name

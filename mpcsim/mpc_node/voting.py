@@ -28,7 +28,7 @@ from mpcsim.rpc.errors import (
     not_merged,
     store_failed,
 )
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse, Standing
+from mpcsim.rpc.standing import Ask, Drop, End, Ended, Standing
 from mpcsim.rpc.statements import (
     Abort,
     Held,
@@ -76,19 +76,6 @@ class Voting:
             sign = self._signing(self._store.find(key_id))
             return self._signed(self._store.vote(key_id, sign))
 
-    def endorse(self, body: Endorse) -> SignedRecord:
-        """This node's vote for shares made by an earlier version.
-
-        Raises:
-            Refused: there are no such shares.
-        """
-        key_id = body.epoch.hex()
-        with self._in_step():
-            found = self._store.find(key_id)
-            if found is None or (found.user_id, found.curve) != (body.user_id, body.curve_name):
-                raise OutOfStep("there is no such share of an earlier version")
-            return self._signed(self._store.endorse(key_id, self._signing(found)))
-
     def _signing(self, found: StoredShare | None) -> Callable[[StoredShare, LogHead], bytes]:
         """What signs a vote in the store's transaction, where nothing else may be waited for: what
         it takes besides is known before."""
@@ -98,7 +85,7 @@ class Voting:
         public_shares = shares_hash(public.to_bytes())
 
         def sign(share: StoredShare, head: LogHead) -> bytes:
-            replaced = None if share.legacy else share.predecessor
+            replaced = share.predecessor
             record = KeyRecord(
                 share.user_id,
                 share.curve,
@@ -196,7 +183,9 @@ class Voting:
         try:
             epoch = bytes.fromhex(share.key_id)
         except ValueError:
-            raise self._damaged() from None
+            record = None
+        if record is None:
+            raise self._damaged()
         return Held(epoch, share.public_key, share.recoveries, record)
 
     def _record(self, share: StoredShare) -> SignedRecord | None:

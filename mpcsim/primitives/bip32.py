@@ -166,7 +166,7 @@ def extended_key(curve_name: str, public_key: Point, chain_code: bytes | None) -
     """
     check_curve(curve_name)
     if chain_code is None:
-        raise UsageError("this key has no chain code: it was made before keys had one")
+        raise UsageError("this key has no chain code")
     return ExtendedKey(public_key, chain_code)
 
 

@@ -9,7 +9,7 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -34,8 +34,7 @@ SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
 LAYOUT: Final = 1
-"""Of all stores, in SQLite's ``user_version``; 0 in those of versions that did not write it. A
-change that earlier versions cannot read raises it: they refuse what they do not know."""
+"""Of all stores, in SQLite's ``user_version``. Any other is refused."""
 
 REGISTRY: Final = "gateway"
 """The role of the gateway's store, beside those of the MPC nodes."""
@@ -54,7 +53,7 @@ class StoreTrouble(Enum):
     LOCKED = "another process keeps it locked"
     READ_ONLY = "it may not be written to"
     DAMAGED = "it is damaged, or not a store of this kind; put a whole one in its place"
-    NEWER = "it was written by a newer version of mpcsim, which alone can read it"
+    OTHER_VERSION = "it was written by another version of mpcsim, which alone can read it"
     OUT_OF_REACH = "it cannot be opened, read or written"
 
 
@@ -100,13 +99,8 @@ class Database:
     In a file, reading sees what is committed, also inside a transaction.
     """
 
-    def __init__(
-        self, path: Path | str, schema: str, added: Iterable[tuple[str, str, str]] = ()
-    ) -> None:
+    def __init__(self, path: Path | str, schema: str) -> None:
         """Open or create the file (readable by its owner only) and the tables.
-
-        Args:
-            added: columns that tables of earlier versions lack: table, name, declaration.
 
         Raises:
             StoreFailed: it cannot be opened or made, is damaged, or is something else.
@@ -122,12 +116,12 @@ class Database:
         """Whether what was to be forgotten may still be in the log of writes."""
         try:
             with self._explaining(opening=True):
-                self._open(schema, added, in_memory)
+                self._open(schema, in_memory)
         except BaseException:
             self._writer.close()
             raise
 
-    def _open(self, schema: str, added: Iterable[tuple[str, str, str]], in_memory: bool) -> None:
+    def _open(self, schema: str, in_memory: bool) -> None:
         self._writer.execute("PRAGMA journal_mode = WAL")
         # A commit that has returned survives a power cut, not only a killed process.
         self._writer.execute("PRAGMA synchronous = FULL")
@@ -138,15 +132,13 @@ class Database:
         if self._writer.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise self.damaged()
         (layout,) = self._writer.execute("PRAGMA user_version").fetchone()
-        if layout > LAYOUT:
-            raise StoreFailed(self._path, StoreTrouble.NEWER)
-        self._writer.executescript(_DEPLOYMENT + schema)
-        for table, name, declaration in added:
-            columns = self._writer.execute(f"SELECT name FROM pragma_table_info('{table}')")
-            if (name,) not in columns.fetchall():
-                self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {name} {declaration}")
-        if layout < LAYOUT:
+        if layout not in (0, LAYOUT):
+            raise StoreFailed(self._path, StoreTrouble.OTHER_VERSION)
+        if layout == 0:  # a new file; before its tables, so that a crash leaves no others
+            if self._writer.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise self.damaged()
             self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
+        self._writer.executescript(_DEPLOYMENT + schema)
         self._empty_log()  # a process that was killed may have left what it had deleted
         # What is in memory belongs to its connection.
         self._reader = self._writer if in_memory else _connect(self._path)

@@ -1,15 +1,15 @@
 """What the gateway and an MPC node say to each other about which shares are in force.
 
-``standing`` asks what there is, ``vote`` and ``endorse`` for a signature under a key record,
-``abort`` for one that there never will be such a signature; ``activate`` and ``drop`` bring what
-follows from the other node's signature. All of them may be asked twice.
+``standing`` asks what there is, ``vote`` for a signature under a key record, ``abort`` for one that
+there never will be such a signature; ``activate`` and ``drop`` bring what follows from the other
+node's signature. All of them may be asked twice.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
-from mpcsim.encoding import BYTES32, U32, Bytes, Fixed, Nested, Optional, Seq, Text, wire
+from mpcsim.encoding import U32, Bytes, Fixed, Nested, Optional, Seq, Text, wire
 from mpcsim.rpc.holdings import Holding
 from mpcsim.rpc.statements import Abort, Held, SignedRecord
 from mpcsim.rpc.wire import SIGNATURE_BYTES, Body
@@ -32,16 +32,6 @@ class Standing(Body):
 
     active: Annotated[Held | None, Optional(Nested(Held))]
     voted: Annotated[Held | None, Optional(Nested(Held))]
-
-
-@wire
-class Endorse(Body):
-    """``endorse``: vote for shares that an earlier version has made. The reply is as to ``vote``: a
-    ``SignedRecord`` with this node's vote."""
-
-    user_id: Annotated[str, Text(64)]
-    curve_name: Annotated[str, Text(16)]
-    epoch: Annotated[bytes, BYTES32]
 
 
 @wire

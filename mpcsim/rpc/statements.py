@@ -31,7 +31,7 @@ from mpcsim.encoding import (
     Text,
     wire,
 )
-from mpcsim.errors import MpcError
+from mpcsim.errors import InvalidEncoding, MpcError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import ExtendedKey, extended_key
@@ -79,8 +79,7 @@ class KeyRecord(Body):
     epoch: Annotated[bytes, BYTES32]
     """The ``key_id``: names this generation of shares."""
     predecessor: Annotated[bytes | None, Optional(BYTES32)]
-    """The epoch that these shares replace; None where the key was generated, or the shares were
-    made by a version without records."""
+    """The epoch that these shares replace; None where the key was generated."""
     number: Annotated[int, U32]
     """Epochs of the key before this one."""
     shares: Annotated[bytes, BYTES32]
@@ -199,9 +198,12 @@ class Held(Body):
     public_key: Annotated[bytes, Bytes(64)]
     number: Annotated[int, U32]
     """Epochs of the key before this one."""
-    record: Annotated[SignedRecord | None, Optional(Nested(SignedRecord))]
-    """With this node's vote once it has voted, and with both once the share is in force. None: the
-    share was made by an earlier version, and no record of it has been signed."""
+    record: Annotated[SignedRecord, Optional(Nested(SignedRecord))]
+    """With this node's vote once it has voted, and with both once the share is in force."""
+
+    def __post_init__(self) -> None:
+        if self.record is None:
+            raise InvalidEncoding("a share that is held has a record")
 
 
 @wire

@@ -116,7 +116,7 @@ class OpenVault(Body):
     """X25519 public key, made for this request: the halves are encrypted to it."""
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
     proofs: Annotated[Mapping[PartyId, UseProof], PerParty(Nested(UseProof))]
-    """For each MPC node; none for a store of version 1."""
+    """For each MPC node that opens its half."""
     whole: Annotated[int, U8] = 0
     """1: one MPC node opens the whole; then there is one "half", which is that."""
 

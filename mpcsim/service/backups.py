@@ -125,8 +125,8 @@ def _copied(store: Path, role: str, new: Path, taken: str) -> Backup:
             if row is None or row[1] != role:
                 raise UsageError(f"{store}: no {role} has kept its data in it")
             layout = _layout(copy)
-            if layout > LAYOUT:
-                raise UsageError(f"{store}: it was written by a newer version of mpcsim")
+            if layout != LAYOUT:
+                raise UsageError(f"{store}: it was written by another version of mpcsim")
             found = Backup(role, row[0], taken, layout, _digest(copy))
             copy.executescript(f"BEGIN; {_SCHEMA}")
             copy.execute("INSERT INTO backup VALUES (?, ?, ?, ?, ?)", astuple(found))
@@ -150,9 +150,9 @@ def look_at(file: Path) -> Backup:
                 if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'backup'").fetchone():
                     raise UsageError(f"{file} is no backup: mpcsim backup makes one")
                 found = Backup(*copy.execute("SELECT * FROM backup").fetchone())
-                if found.layout > LAYOUT:
+                if found.layout != LAYOUT:
                     raise UsageError(
-                        f"{file} was made by a newer version of mpcsim, which alone can read it"
+                        f"{file} was made by another version of mpcsim, which alone can read it"
                     )
                 whole = (found.layout, found.digest) == (_layout(copy), _digest(copy))
             except (sqlite3.Error, TypeError):
@@ -178,8 +178,8 @@ def put_back(
         other_restored_too: of an MPC node: as for ``ShareStore.put_back``.
 
     Raises:
-        UsageError: the file is no backup, damaged, of another service, deployment or a newer
-            version; the service runs; or the disk fails. The store is as it was.
+        UsageError: the file is no backup, damaged, of another service, deployment or version;
+            the service runs; or the disk fails. The store is as it was.
     """
     found = look_at(file)
     if found.role != role:

@@ -42,9 +42,6 @@ LOCK_FILE: Final = "lock"
 PART: Final = ".part"
 """Ending of a file that is being written, and has its own name only when it is whole."""
 ID_BYTES: Final = 16
-_SUFFIXES: Final = ("-wal", "-shm", "")
-"""Of what SQLite keeps of a database, itself last: while it is there, the others have not all
-moved."""
 
 
 @dataclass(frozen=True)
@@ -160,20 +157,17 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
     """Make what a gateway and MPC nodes that are about to start need to have in common: folders,
     and links. If anything is to be made, nobody may run on these folders meanwhile.
 
-    Stores of earlier versions, which lay in the data folder itself, move to their places.
-
     Raises:
         UsageError: a folder cannot be used or is in use, or what is there does not belong together;
-            nothing has changed but the places of stores.
+            nothing has changed.
     """
     parties = tuple(parties)
     roles = [REGISTRY, *(ROLES[party] for party in parties)]
     with ExitStack() as claims, _saying_what_failed(data):
-        if not _unmoved(data) and all(len(_links(data, party)) == 2 for party in parties):
+        if all(len(_links(data, party)) == 2 for party in parties):
             return
         for role in roles:
             claims.enter_context(claimed(data / role))
-        _move(data, claims)
         ids = {found.deployment for party in MPC_NODES for found in _links(data, party)}
         if len(ids) > 1:
             raise UsageError(
@@ -224,40 +218,8 @@ def _lock(claim: int, folder: Path) -> None:
         os.write(claim, f"{os.getpid()}\n".encode())
 
 
-# ---------------------------------------------------------------------- stores of earlier versions
-
-
-def _move(data: Path, claims: ExitStack) -> None:
-    """Move stores out of the data folder itself; what was interrupted is gone on with."""
-    if not (found := _unmoved(data)):
-        return
-    claims.enter_context(claimed(data))  # as gateways of earlier versions do
-    for role in found:
-        if store_file(data, role).exists():
-            raise UsageError(
-                f"{data / file_of(role)} and {store_file(data, role)}: remove the one that is not "
-                "to be used"
-            )
-    for role in found:
-        old, new = data / file_of(role), store_file(data, role)
-        new.parent.mkdir(mode=0o700, exist_ok=True)
-        for suffix in _SUFFIXES:
-            with suppress(FileNotFoundError):
-                os.rename(f"{old}{suffix}", f"{new}{suffix}")
-            # Never the database before its log is safely there.
-            sync(new.parent)
-            sync(data)
-    LOG.info("moved in %s: %s", data, ", ".join(f"{file_of(r)} to {r}/" for r in found))
-
-
-def _unmoved(data: Path) -> list[str]:
-    """Whose stores are in the data folder itself."""
-    roles = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
-    return [role for role in roles if (data / file_of(role)).exists()]
-
-
 def _deployment(data: Path, roles: Iterable[str], rng: Rng) -> str:
-    """The deployment that stores made before there were links are part of; a new one if none are.
+    """The deployment that stores which are there are part of; a new one if none are.
 
     Raises:
         UsageError: they are of different ones.

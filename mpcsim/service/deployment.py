@@ -16,7 +16,6 @@ class Store(Protocol):
 
     def deployment(self) -> Deployment | None: ...
     def join(self, deployment: Deployment) -> None: ...
-    def user_ids(self) -> frozenset[str]: ...
 
 
 def belong(store: Store, role: str, deployment: str) -> None:
@@ -48,15 +47,10 @@ def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> s
         UsageError: they are not; nothing has changed.
     """
     known = {role: _deployment(store, role) for role, store in stores.items()}
-    users = {} if all(known.values()) else {r: store.user_ids() for r, store in stores.items()}
     alien: dict[str, list[str]] = defaultdict(list)
     for one, other in combinations(stores, 2):
         mine, theirs = known[one], known[other]
-        if mine and theirs:
-            apart = mine.id != theirs.id
-        else:  # made by an earlier version, or new
-            apart = bool(users[one] and users[other]) and not users[one] & users[other]
-        if apart:
+        if mine and theirs and mine.id != theirs.id:
             alien[one].append(other)
             alien[other].append(one)
     if alien:

@@ -94,13 +94,6 @@ database can put a vault of its own making in place of another: anyone can seal.
 the authentication keys of its epoch, and the share inside must still fit the MPC nodes' shares
 before anything can be signed.
 
-A ``secret_store`` of version 1 has neither authentication keys nor identities, and its password is
-taken as it was spelt; since then it is in Unicode's normal form C. It opens for keys that are as
-old as it is, and for no others; recovering the key makes a new one. Until then, whoever has a token
-and the store, or the gateway whenever the caller opens it, can have its halves opened to a reply
-key of its own; and whoever is in the MPC nodes' place towards the node that serves the caller is
-not noticed. Signing takes a proof even so: it is made with the share.
-
 Secrets are kept in bytearrays and overwritten where this package can: Python and the bindings make
 immutable copies of their own (of the share and the derived keys, for instance), which stay in
 memory until that is used again.
@@ -125,7 +118,6 @@ from mpcsim.vault.strings import (
     HALF_BYTES,
     INTERACTIVE,
     MAX_SHARE_BYTES,
-    OLD_VERSION,
     VERSION,
     Argon2Cost,
     EncryptedShare,
@@ -140,7 +132,6 @@ __all__ = [
     "HALF_BYTES",
     "INTERACTIVE",
     "MAX_SHARE_BYTES",
-    "OLD_VERSION",
     "VERSION",
     "Argon2Cost",
     "EncryptedShare",

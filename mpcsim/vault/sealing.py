@@ -26,7 +26,6 @@ from mpcsim.vault.strings import (
     KEY_BYTES,
     MAX_SHARE_BYTES,
     NONCE_BYTES,
-    OLD_VERSION,
     SALT_BYTES,
     SHARE_VERSION,
     Argon2Cost,
@@ -42,24 +41,21 @@ def new_salt(rng: Rng) -> bytes:
     return rng.bytes(SALT_BYTES)
 
 
-def password_key(password: str, salt: bytes, cost: Argon2Cost, *, exact: bool = False) -> bytearray:
+def password_key(password: str, salt: bytes, cost: Argon2Cost) -> bytearray:
     """pw_key = Argon2id(password, salt), 32 bytes, of the password's UTF-8.
+
+    In Unicode's normal form C (UAX #15): keyboards differ in how they spell a letter.
 
     Slow on purpose and without the interpreter lock: call it in a thread. The caller wipes the
     result.
-
-    Args:
-        exact: as the password is spelt, which is how ``OLD_VERSION`` had it. Otherwise in
-            Unicode's normal form C (UAX #15): keyboards differ in how they spell a letter.
 
     Raises:
         UsageError: salt of the wrong size.
     """
     if len(salt) != SALT_BYTES:
         raise UsageError(f"salt of {len(salt)} bytes, expected {SALT_BYTES}")
-    spelt = password if exact else unicodedata.normalize("NFC", password)
     # A lone surrogate is no UTF-8; the error it would raise quotes the whole password.
-    data = spelt.encode("utf-8", "surrogatepass")
+    data = unicodedata.normalize("NFC", password).encode("utf-8", "surrogatepass")
     algorithm = crypto_pwhash_ALG_ARGON2ID13
     memory = cost.memory_kib * 1024
     return bytearray(crypto_pwhash_alg(KEY_BYTES, data, salt, cost.operations, memory, algorithm))
@@ -157,7 +153,7 @@ def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
         WrongKey: the store was altered; no password is tried on it.
     """
     share_key(store, key)
-    candidate = password_key(password, store.salt, store.cost, exact=store.version == OLD_VERSION)
+    candidate = password_key(password, store.salt, store.cost)
     try:
         return hmac.compare_digest(memoryview(key.secret)[:KEY_BYTES], candidate)
     finally:

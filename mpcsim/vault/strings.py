@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 import pybase64
 from nacl.bindings import (
@@ -38,8 +38,6 @@ VERSION: Final = 2
 """First byte of a ``secret_store``, before base64."""
 WHOLE_VERSION: Final = 3
 """Of a ``secret_store`` that either MPC node opens alone."""
-OLD_VERSION: Final = 1
-"""Of a ``secret_store`` that authenticates no request and names no identity."""
 SHARE_VERSION: Final = 1
 """First byte of an ``encrypted_share``, before base64."""
 
@@ -109,20 +107,6 @@ class _KeyId:
 
 
 @dataclass(frozen=True)
-class _SinceVersion2:
-    """A mapping at the end, where version 1 has nothing: there it is empty."""
-
-    element: Fixed
-
-    def write(self, value: Mapping[PartyId, bytes], context: WireContext) -> bytes:
-        return PerParty(self.element).write(value, context) if value else b""
-
-    def read(self, reader: Reader, context: WireContext) -> Mapping[PartyId, Any]:
-        at_end = reader.position == len(reader.data)
-        return {} if at_end else PerParty(self.element).read(reader, context)
-
-
-@dataclass(frozen=True)
 class _Whole:
     """Whether a store is of ``WHOLE_VERSION``: a byte at the end, which others do not have."""
 
@@ -153,11 +137,9 @@ class SecretStore(Message):
     """Second output of the key derivation: shows that the joined halves belong to this store."""
     halves: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(SEALED_BYTES))]
     """The sealed half of each MPC node."""
-    auth_keys: Annotated[Mapping[PartyId, bytes], _SinceVersion2(BYTES32)]
+    auth_keys: Annotated[Mapping[PartyId, bytes], PerParty(BYTES32)]
     """What requests to each MPC node are authenticated with (``KeyShare.auth_key``). Secret."""
-    identities: Annotated[
-        Mapping[PartyId, bytes], _SinceVersion2(Fixed(crypto_sign_PUBLICKEYBYTES))
-    ]
+    identities: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(crypto_sign_PUBLICKEYBYTES))]
     """The MPC nodes with which the key was made: public keys of theirs."""
     whole: Annotated[bool, _Whole()] = False
     """Vault policy ``signer``: in place of a half, the whole is sealed to each MPC node."""
@@ -166,18 +148,15 @@ class SecretStore(Message):
         known_curve(self.curve)
         if set(self.halves) != set(MPC_NODES):
             raise UsageError("one half for each MPC node expected")
-        if self.version != OLD_VERSION:
-            if set(self.auth_keys) != set(MPC_NODES):
-                raise UsageError("one authentication key for each MPC node expected")
-            if set(self.identities) != set(MPC_NODES):
-                raise UsageError("one identity for each MPC node expected")
+        if set(self.auth_keys) != set(MPC_NODES):
+            raise UsageError("one authentication key for each MPC node expected")
+        if set(self.identities) != set(MPC_NODES):
+            raise UsageError("one identity for each MPC node expected")
 
     @property
     def version(self) -> int:
-        """``VERSION``, ``WHOLE_VERSION`` or ``OLD_VERSION``."""
-        if self.whole:
-            return WHOLE_VERSION
-        return VERSION if self.auth_keys or self.identities else OLD_VERSION
+        """``VERSION`` or ``WHOLE_VERSION``."""
+        return WHOLE_VERSION if self.whole else VERSION
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
@@ -190,9 +169,7 @@ class SecretStore(Message):
         Raises:
             MalformedVault: not a secret store, or its Argon2id cost is beyond what is accepted.
         """
-        data = as_bytes(
-            text, "secret_store", _MAX_STORE_BYTES, (OLD_VERSION, VERSION, WHOLE_VERSION)
-        )
+        data = as_bytes(text, "secret_store", _MAX_STORE_BYTES, (VERSION, WHOLE_VERSION))
         try:
             store = cls.decode(data[1:], NO_CONTEXT)
         except (InvalidEncoding, UsageError) as error:

@@ -14,7 +14,6 @@ from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, timed_out
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.holdings import ACTIVE, VOTED
 from mpcsim.rpc.standing import Ask, End, Ended, Standing
 from mpcsim.rpc.statements import Abort, Held
 from tests.helpers.voting import (
@@ -29,7 +28,6 @@ from tests.helpers.voting import (
     epoch,
     first_key,
     forged,
-    left_by_an_earlier_version,
     vote_of,
 )
 
@@ -210,17 +208,6 @@ def test_an_epoch_that_neither_node_has_made_is_refused_and_nothing_is_signed_fo
             assert world.settled() is None
 
 
-def test_nobody_signs_an_abort_on_a_nodes_word_that_it_has_voted():
-    """It might be of an epoch that is made later."""
-    with World() as world:
-        first_key(world)
-        claimed = Held(epoch("new"), b"public key", 1, None)
-        lying(world, {"standing": lambda _: Standing(None, claimed).to_bytes()})
-        world.decide()
-        signed = world.stores[INSTITUTION]._database.rows("SELECT key_id FROM signed")
-        assert signed == [(epoch("first").hex(),)]
-
-
 # ---------------------------------------------------------------------- what is not believed
 
 
@@ -321,14 +308,13 @@ def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_h
     with World() as world:
         first_key(world)
         world.prepare("new", "first")
-        claimed = Held(epoch("new"), b"public key", 1, None)
+        claimed = Held(epoch("new"), b"public key", 1, vote_of(OPERATOR, "new", number=1))
         refuse = lambda _: Refused(409, "no")  # noqa: E731
         lying(
             world,
             {
                 "vote": refuse,
                 "abort": refuse,
-                "endorse": refuse,
                 "standing": lambda _: Standing(claimed, None).to_bytes(),
             },
         )
@@ -395,66 +381,3 @@ def test_a_registered_record_counts_only_under_the_identities_of_both_nodes(chan
     assert Decision(USER, CURVE, PUBLIC, registered).record == record
     others = {**PUBLIC, changed: Identity(bytes(32)).public}
     assert Decision(USER, CURVE, others, registered).record is None
-
-
-# ---------------------------------------------------------------------- earlier versions
-
-
-def registered_before(name, recoveries=0):
-    return RegisteredKey(USER, CURVE, epoch(name).hex(), b"public key", "", recoveries)
-
-
-@sweep(11)
-@pytest.mark.parametrize("registered", [None, registered_before("first")])
-def test_keys_of_an_earlier_version_are_endorsed(registered, every):
-    for outcomes in with_faults(2, 6, every):
-        with World(registered=registered) as world:
-            left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
-            world.decide(None, outcomes)
-            assert world.settled() == epoch("first")
-            assert world.registered.record is not None
-            world.prepare("new", "first")
-            world.decide("new")
-            assert world.settled() == epoch("new")
-
-
-@pytest.mark.parametrize(
-    ("states", "registered", "in_force"),
-    [
-        ((ACTIVE, VOTED), "new", "new"),
-        ((VOTED, ACTIVE), "new", "new"),
-        ((VOTED, ACTIVE), "first", "new"),
-        ((VOTED, VOTED), "new", "new"),
-        ((VOTED, VOTED), "first", "first"),
-        ((None, VOTED), "first", "first"),
-    ],
-)
-@sweep(3)
-def test_what_an_earlier_version_left_undecided_comes_to_its_end(
-    states, registered, in_force, every
-):
-    recoveries = 1 if registered == "new" else 0
-    for outcomes in with_faults(1, 8, every):
-        with World(registered=registered_before(registered, recoveries)) as world:
-            before = tuple(None if state == ACTIVE else ACTIVE for state in states)
-            left_by_an_earlier_version(world, "first", before)
-            left_by_an_earlier_version(world, "new", states, 1)
-            world.decide(None, outcomes)
-            assert world.settled() == epoch(in_force)
-
-
-def test_an_earlier_versions_registry_that_is_newer_than_both_nodes_is_not_led_back():
-    with World(registered=registered_before("new", 1)) as world:
-        left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
-        decision = world.decide()
-        assert decision.record is None
-        assert not decision.fits
-
-
-def test_shares_of_another_key_than_the_registered_one_are_not_endorsed():
-    other = replace(registered_before("first"), public_key=b"other")
-    with World(registered=other) as world:
-        left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
-        assert world.decide().record is None
-        for store in world.stores.values():
-            assert store.find(epoch("first").hex()).record is None

@@ -239,7 +239,7 @@ async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client):
 
 
 async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch, gateway, client):
-    """An earlier version has made it, and the registry does not take what both nodes sign now."""
+    """It is damaged, and the registry does not take what both nodes have signed."""
     await give_key(gateway, client, "ed25519")
     registry, user_id = gateway.gateway.registry, await client.user_id()
     with registry._database.transaction() as cursor:
@@ -301,8 +301,8 @@ async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, c
             if party == INSTITUTION:
                 cursor.execute(
                     "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
-                    " recoveries, predecessor, legacy) SELECT ?, user_id, curve, public_key,"
-                    " share, 'voted', recoveries + 1, key_id, 0 FROM shares",
+                    " recoveries, predecessor, record) SELECT ?, user_id, curve, public_key,"
+                    " share, 'voted', recoveries + 1, key_id, record FROM shares",
                     newer[:1],
                 )
     status, text = await refusal(client.recover("ed25519"))

@@ -564,19 +564,3 @@ def test_a_crash_at_any_instant_of_the_first_start(file):
             assert found == made or not user_is_there
             outcomes.add((found == made, user_is_there))
     assert outcomes == {(False, False), (True, False), (True, True)}
-
-
-def test_a_registry_of_an_earlier_version_gets_what_it_lacks(file):
-    with closing(Registry(file)) as registry:
-        credentials = registry.credentials()
-        with registry._database.transaction() as cursor:
-            cursor.execute("DELETE FROM secrets WHERE name = 'suspension_key'")
-            cursor.execute("DROP TABLE suspensions")
-    made = []
-    for _ in range(2):
-        with closing(Registry(file)) as registry:
-            assert registry.credentials() == credentials
-            assert registry.notices() == []
-            made.append(registry.suspension_key())
-    assert len(made[0]) == 32
-    assert made[0] == made[1]

@@ -18,6 +18,7 @@ from mpcsim.rpc.statements import Held
 from mpcsim.rpc.transport import Reply
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client
+from tests.helpers.voting import vote_of
 
 
 def start(work, **lies):
@@ -97,9 +98,10 @@ def standing(active, voted=None):
     return lambda user_id, body: Standing(active, voted).to_bytes()
 
 
+HELD = Held(b"\xab" * 32, b"\2" * 32, 0, vote_of(OPERATOR, "another"))
 OTHERWISE = {
-    "in force now": standing(Held(b"\xab" * 32, b"\2" * 32, 0, None)),
-    "voted for now": standing(None, Held(b"\xab" * 32, b"\2" * 32, 0, None)),
+    "in force now": standing(HELD),
+    "voted for now": standing(None, HELD),
     "nothing now": standing(None),
     "it refuses": refuse,
 }

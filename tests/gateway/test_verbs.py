@@ -169,7 +169,7 @@ async def test_what_is_no_body_of_the_verb_is_malformed(verb, body, client):
 
 
 @pytest.mark.parametrize(
-    "verb", ["vote", "close", "standing", "abort", "drop", "endorse", "holdings", "OPEN", ""]
+    "verb", ["vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""]
 )
 async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, client):
     body = Ask(await client.user_id(), "ed25519")

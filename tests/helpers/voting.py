@@ -14,7 +14,7 @@ from mpcsim.mpc_node.voting import Voting
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, timed_out
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Drop, End, Endorse
+from mpcsim.rpc.standing import Ask, Drop, End
 from mpcsim.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
 
 USER, CURVE = "user", "ed25519"
@@ -95,8 +95,6 @@ class World:
                 node.activate(body)
             case "standing", Ask():
                 return node.standing(body).to_bytes()
-            case "endorse", Endorse():
-                return node.endorse(body).to_bytes()
             case "abort", End():
                 return node.abort(body).to_bytes()
             case "drop", Drop():
@@ -216,17 +214,3 @@ def forged(world, name):
         )
         for party in MPC_NODES
     }
-
-
-def left_by_an_earlier_version(world, name, states, recoveries=0):
-    for store, state in zip(world.stores.values(), states, strict=True):
-        if state is not None:
-            row = (epoch(name).hex(), USER, CURVE, b"public key", b"share", state, recoveries)
-            with store._database.transaction() as cursor:
-                cursor.execute(
-                    "INSERT INTO shares (key_id, user_id, curve, public_key, share, state,"
-                    " recoveries) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    row,
-                )
-            store._adopt()
-    world.follows.setdefault(epoch(name), epoch("first") if recoveries else None)

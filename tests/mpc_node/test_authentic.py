@@ -1,15 +1,12 @@
 """Requests to use a key that do not come from whoever holds the client's share of it."""
 
 import os
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node import node as mpc_node
-from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.vault import (
@@ -238,16 +235,13 @@ async def test_halves_that_a_stranger_has_sealed_are_not_looked_at(gateway, clie
 
 @pytest.mark.parametrize("party", MPC_NODES)
 @with_gateway()
-async def test_without_a_proof_a_vault_of_a_newer_key_does_not_open(gateway, client, party):
-    """As with a store of version 1."""
+async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, party):
     share = await give_key(gateway, client, "ed25519")
     store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
     honest = client.opening(share, store.halves)
     for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
-        response = await client.post("open", replace(honest, proofs=proofs))
-        assert response.status_code == 400
-        error = "a secret_store of version 1 is not this key's"
-        assert response.json() == {"error": error}
+        asked = OPERATOR if not proofs else party
+        await refused(gateway, client, "open", replace(honest, proofs=proofs), party=asked)
 
 
 @with_gateway()
@@ -317,50 +311,3 @@ async def test_a_client_that_cheats_is_still_blamed(gateway, client):
         await client.sign(share, wrap=cheating(malformed))
     ((*_, why),) = shares_of(gateway)[OPERATOR]
     assert why is not None
-
-
-# ---------------------------------------------------------------------- epochs from before
-
-
-def old_rows(gateway, legacy=1):
-    """Make every share one that an earlier version has made."""
-    for link in gateway.links.values():
-        with link.node._store._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET legacy = ?", (legacy,))
-
-
-@with_gateway()
-async def test_an_old_key_opens_without_a_proof_and_with_a_right_one(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-    honest = client.opening(share, store.halves)
-    old_rows(gateway)
-    for proofs in ({}, honest.proofs):
-        await client.ask("open", replace(honest, proofs=proofs))
-    wrong = {j: replace(proof, mac=bytes(32)) for j, proof in honest.proofs.items()}
-    response = await client.post("open", replace(honest, proofs=wrong))
-    assert response.status_code == 400
-
-
-@with_gateway()
-async def test_a_recovered_old_key_is_a_new_one(gateway, client):
-    await give_key(gateway, client, "ed25519")
-    old_rows(gateway)
-    share = await client.recover("ed25519")
-    for link in gateway.links.values():
-        assert not link.node._store.find(share.record.epoch.hex()).legacy
-
-
-def test_the_shares_of_an_earlier_version_are_old(tmp_path):
-    path = tmp_path / "operator.sqlite"
-    with closing(ShareStore(path)) as store:
-        store.seal_key(SystemRng())
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("ALTER TABLE shares DROP COLUMN legacy")
-        database.execute(
-            "INSERT INTO shares (key_id, user_id, curve, public_key, share, state)"
-            " VALUES ('k', 'u', 'ed25519', x'00', x'00', 'active')"
-        )
-        database.commit()
-    with closing(ShareStore(path)) as store:
-        assert store.find("k").legacy == 1

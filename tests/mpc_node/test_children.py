@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, OPERATOR
-from mpcsim.keyshare import KeyShare
-from mpcsim.mpc_node.node import MpcNode
 from mpcsim.primitives.bip32 import HARDENED
 from mpcsim.rpc.errors import Refused
-from tests.helpers.gateway import Stuck, ask_node, give_key, run_with, with_gateway
+from tests.helpers.gateway import Stuck, ask_node, give_key, with_gateway
 from tests.helpers.tiers import fast_few
 
 
@@ -53,33 +50,6 @@ async def test_a_path_that_leads_nowhere(gateway, client, curve, path, words):
     response = await client.post("sign", request)
     assert (response.status_code, response.json()) == (422, {"error": str(refused)})
     await client.check_works(share)
-
-
-def test_a_key_of_before_there_were_chain_codes(monkeypatch):
-    """It signs as it did, and has no children."""
-
-    def old(share: KeyShare) -> KeyShare:
-        return replace(share, record=replace(share.record, chain_code=None))
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        user_id = await client.user_id()
-        decode = MpcNode._decode
-        monkeypatch.setattr(MpcNode, "_decode", lambda node, stored: old(decode(node, stored)))
-        for link in gateway.links.values():
-            link.node._decoded.clear()
-        mine = old(share)
-        await client.check_works(mine)
-        with pytest.raises(UsageError, match="made before keys had one"):
-            client.begin_sign(mine, path=(0,))
-        _, refused = refusals(mine, client, gateway, user_id, (0,))
-        assert refused.status == 422
-        assert str(refused) == (
-            "Invalid path: this key has no chain code: it was made before keys had one"
-        )
-        await client.check_works(mine)
-
-    run_with(work)
 
 
 @with_gateway()

@@ -11,8 +11,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused
-from mpcsim.rpc.holdings import ACTIVE, PREPARED
-from mpcsim.rpc.standing import Ask, Drop, End, Ended, Endorse
+from mpcsim.rpc.standing import Ask, Drop, End, Ended
 from mpcsim.rpc.statements import Abort, KeyRecord, LogHead
 from tests.helpers.adversary import on
 from tests.helpers.gateway import Client, ask_node, cheating, feed, give_key, open_with, sends
@@ -25,7 +24,6 @@ from tests.helpers.voting import (
     epoch,
     first_key,
     forged,
-    left_by_an_earlier_version,
     vote_of,
 )
 
@@ -178,28 +176,6 @@ def test_votes_and_aborts_are_of_the_right_user_and_curve():
                     ):
                         world.handle(party, verb, body)
         assert world.settled() == epoch("new")
-
-
-@pytest.mark.parametrize(
-    ("name", "user", "curve"),
-    [("another", USER, CURVE), ("first", "another", CURVE), ("first", USER, "secp256k1")],
-)
-def test_a_node_endorses_what_it_has_for_its_own_user_and_curve(name, user, curve):
-    with World() as world:
-        left_by_an_earlier_version(world, "first", (ACTIVE, ACTIVE))
-        for party in MPC_NODES:
-            with pytest.raises(Refused, match="there is no such share of an earlier version"):
-                world.handle(party, "endorse", Endorse(user, curve, epoch(name)))
-
-
-def test_shares_with_records_are_not_endorsed():
-    with World() as world:
-        first_key(world)
-        left_by_an_earlier_version(world, "new", (PREPARED, PREPARED))
-        for name in ("first", "new"):
-            for party in MPC_NODES:
-                with pytest.raises(Refused, match="there is no such share of an earlier version"):
-                    world.handle(party, "endorse", Endorse(USER, CURVE, epoch(name)))
 
 
 # ---------------------------------------------------------------------- a client that cheats

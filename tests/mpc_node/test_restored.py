@@ -18,8 +18,8 @@ from mpcsim.mpc_node.store import Forgotten, Heard, InForce, Open, ShareStore, S
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused, Unmerged
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Endorse, ListHoldings
+from mpcsim.rpc.holdings import ACTIVE, PREPARED
+from mpcsim.rpc.standing import Ask, ListHoldings
 from mpcsim.rpc.statements import Attest, SignedRecord, SignedTestimony, Testify, signed_by
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
@@ -103,8 +103,6 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
             ask_node(link, verb, user_id, body)
         ask_node(link, "holdings", "", ListHoldings(""))
         ask_node(link, "attest", "", Attest())
-        with pytest.raises(Refused, match="no such share of an earlier version"):
-            ask_node(link, "endorse", user_id, Endorse(user_id, "ed25519", epoch))
         assert shares_of(gateway) == before
         assert unmerged(gateway, party)
         await client.ask("suspend", await client.suspension(share, 5 - party))
@@ -282,15 +280,6 @@ def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, si
         with pytest.raises(Forgotten, match="may have voted for this epoch"):
             store.abort("u", "ed25519", "x", **ended)
         assert store.aborted("u", "ed25519", 9) == []
-
-
-def test_a_share_left_undecided_by_an_earlier_version_is_not_endorsed_any_more(store):
-    with store._database.transaction() as cursor:  # as only such a version has written it
-        old = "UPDATE shares SET legacy = 1, record = NULL, state = ? WHERE key_id = 'a'"
-        cursor.execute(old, (VOTED,))
-    store.put_back("yesterday", both=False)
-    with pytest.raises(Forgotten, match="may have been aborted"):
-        store.endorse("a", lambda share, head: b"one vote")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

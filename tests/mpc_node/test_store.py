@@ -229,7 +229,6 @@ LIFE = [
     lambda store: store.abort("u", "ed25519", "y", voted_for=True, replaces=None),
     lambda store: store.put_back("the day before", both=True),
     lambda store: store.activate("c", b"both votes", EMPTY),
-    lambda store: store.endorse("c", lambda share, head: b"one vote"),
     lambda store: store.note(Kind.REFUSED, "u", "ed25519", "c", "session", "no"),
     lambda store: lose_seal_key(store),
     lambda store: store.replace_seal_key(SeededRng(3)),
@@ -269,76 +268,6 @@ def test_a_store_that_is_closed_after_each_step_goes_on_as_if_it_had_not_been(tm
     for column in ("suspended", "recoveries", "predecessor", "record", "suspended_there"):
         values = {getattr(share, column) for each in said[1::4] for share in each[0]}
         assert len(values) > 1, f"{column} is as it was from the start, all the time"
-
-
-# ---------------------------------------------------------------------- stores made before
-
-
-OLD_SCHEMA = """
-CREATE TABLE deployment (id TEXT NOT NULL, role TEXT NOT NULL);
-CREATE TABLE shares (
-    key_id     TEXT PRIMARY KEY,
-    user_id    TEXT NOT NULL,
-    curve      TEXT NOT NULL,
-    public_key BLOB NOT NULL,
-    share      BLOB NOT NULL,
-    state      TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
-    suspended  TEXT,
-    recoveries INTEGER NOT NULL DEFAULT 0
-);
-CREATE UNIQUE INDEX one_active ON shares (user_id, curve) WHERE state = 'active';
-CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
-"""
-
-
-def made_before(path, *rows):
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript(OLD_SCHEMA)
-        for key_id, state, recoveries in rows:
-            database.execute(
-                "INSERT INTO shares VALUES (?, 'u', 'ed25519', x'01', x'02', ?, NULL, ?)",
-                (key_id, state, recoveries),
-            )
-        database.commit()
-
-
-def test_shares_of_an_earlier_version_are_endorsed_where_they_are_in_force(tmp_path):
-    made_before(tmp_path / "db", ("a", ACTIVE, 3))
-    for _ in range(2):
-        with closing(ShareStore(tmp_path / "db")) as store:
-            assert store.active("u", "ed25519").legacy
-            assert store.endorse("a", lambda share, head: b"one vote") == b"one vote"
-    with closing(ShareStore(tmp_path / "db")) as store:
-        store.activate("a", b"both votes", EMPTY)
-        store.activate("a", b"both votes", EMPTY)
-        assert store.endorse("a", None) == b"both votes"
-        assert [event.event for event in store.events()] == ["endorsed"]
-        assert store.active("u", "ed25519").legacy, "for good: its vault is of the old kind"
-        store.prepare(stored("b", "a"))
-        vote(store, "b")
-        store.activate("b", b"both votes", EMPTY)
-        assert states(store) == {"b": ACTIVE}
-        assert not store.active("u", "ed25519").legacy
-        with pytest.raises(OutOfStep, match="of an earlier version"):
-            store.endorse("b", None)
-
-
-@pytest.mark.parametrize("decided", [False, True])
-def test_shares_that_an_earlier_version_left_undecided(tmp_path, decided):
-    """It had voted without a signature: it can still sign either way, but not both."""
-    made_before(tmp_path / "db", ("a", ACTIVE, 0), ("b", VOTED, 1), ("c", PREPARED, 1))
-    with closing(ShareStore(tmp_path / "db")) as store:
-        store.drop_orphans()
-        if decided:
-            store.endorse("b", lambda share, head: b"one vote")
-            assert store.abort("u", "ed25519", "b").key_id == "b"
-            store.activate("b", b"both votes", EMPTY)
-            assert states(store) == {"b": ACTIVE}
-        else:
-            assert store.abort("u", "ed25519", "b") is None
-            assert states(store) == {"a": ACTIVE}
-        with pytest.raises(OutOfStep, match="of an earlier version"):
-            store.endorse("c", None)
 
 
 # ---------------------------------------------------------------------- nothing is left behind

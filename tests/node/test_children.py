@@ -11,7 +11,6 @@ from eth_keys.datatypes import PublicKey as EthereumKey
 from slip10 import SLIP10
 
 from mpcsim.primitives.bip32 import HARDENED, Path, parse_path
-from mpcsim.protocols.dkg import DkgSetup
 from node.errors import ApiError, BadRequest, NotFound
 from node.models import KeyShareRecord
 from node.settings import Settings
@@ -189,30 +188,6 @@ async def refusal(call: Any, kind: type[ApiError] = BadRequest) -> str:
     with pytest.raises(kind) as refused:
         await call
     return refused.value.message
-
-
-@pytest.mark.parametrize("early", fast_few([True, False], 1))
-def test_a_key_of_before_there_were_chain_codes(monkeypatch: Any, early: bool) -> None:
-    """It does what it did; where its children are asked for, it is said that there are none."""
-    monkeypatch.setattr(DkgSetup, "makes_chain_code", False)
-    says = "Invalid path: this key has no chain code: it was made before keys had one"
-
-    async def work(house: House) -> None:
-        record = await house.generate("secp256k1")
-        for path in [(0,), (0, 7)]:
-            assert await refusal(house.sign(record, path=path)) == says
-            assert await refusal(look(house, record, path)) == says
-            assert await refusal(house.wallet.wallet_info(house.caller(), path)) == says
-        assert await refusal(look(house, record, ())) == says
-        signature = await house.sign(record, bytes.fromhex(HASH))
-        assert recovered_key(signature) == record.public_key
-        assert (await look(house, record, None)).public_key == record.public_key
-        assert (await house.wallet.wallet_info(house.caller())).wallets
-        record = await house.recover("secp256k1")
-        signature = await house.sign(record, bytes.fromhex(HASH))
-        assert recovered_key(signature) == record.public_key
-
-    use(work, Settings(early_requests=early))
 
 
 @pytest.mark.parametrize("early", [True, False])

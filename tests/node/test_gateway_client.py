@@ -164,15 +164,6 @@ def test_without_a_code_that_is_known_the_status_has_to_do(status: int, code: Co
         assert refusal(status, {"error": "why"}, code=said).code is code
 
 
-def test_an_earlier_gateway_names_no_codes() -> None:
-    error = refusal(409, {"error": "ed25519 key already exists for this user"}, generate)
-    assert type(error) is Conflict
-    assert (error.status, error.message) == (409, "ed25519 key already exists for this user")
-    assert error.headers == {HEADER: "conflict"}
-    error = refusal(409, {"error": "a signing session for this key is in progress"}, sign)
-    assert type(error) is Upstream
-
-
 def test_when_to_retry_is_a_number_of_seconds() -> None:
     for after in ("", "soon", "-1", "1.5", "1234567", "7\r\nx: y"):
         error = refusal(409, {"error": "why"}, code="conflict", after=after)

@@ -27,7 +27,6 @@ from node.models import KeyShareRecord
 from node.presigning import Presigner
 from node.settings import Settings
 from node.timing import Timing
-from tests.node.test_vault import from_before, older
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
 
 HASH = bytes(range(32))
@@ -637,18 +636,6 @@ def test_a_gateway_that_says_nothing_of_an_allowance() -> None:
         house.transport.hook = on("sign", stripped)
         said = await failing(ApiError, house.presign(record))
         assert said == "The MPC nodes do not agree on the presignatures"
-
-    anew(test)
-
-
-def test_a_vault_of_an_earlier_version() -> None:
-    """It opens for keys that are as old, but authenticates nothing."""
-
-    async def test(house: House) -> None:
-        record = await older(house, await house.generate("secp256k1"), PASSWORD)
-        from_before(house)
-        said = await failing(BadRequest, house.presign(record))
-        assert said == "Invalid secret_store: it is too old; recover the key"
 
     anew(test)
 

@@ -20,7 +20,6 @@ from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstre
 from node.models import KeyShareRecord
 from node.settings import Settings
 from node.timing import Timing
-from tests.helpers.old_vault import old_vault
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
 
 CURVES = ("secp256k1", "ed25519")
@@ -355,79 +354,6 @@ def test_a_node_that_is_started_anew_again_and_again(verb: str, early: bool) -> 
         await house.sign(record)
 
     run(test, early=early)
-
-
-# ---------------------------------------------------------------------- stores of version 1
-
-
-async def older(house: House, record: KeyShareRecord, password: str) -> KeyShareRecord:
-    """The record as a version without authenticated requests had made it."""
-    nodes = await house.client.nodes()
-    encrypted_share, secret_store = old_vault(
-        (await opened(house, record)).to_bytes(),
-        password=password,
-        key_id=record.key_id,
-        curve=record.curve,
-        user_id=house.caller().claims.user_id,
-        seal_keys={j: hello.seal_key for j, hello in nodes.items()},
-    )
-    strings = {"encrypted_share": encrypted_share, "secret_store": secret_store}
-    return record.model_copy(update=strings)
-
-
-def from_before(house: House) -> None:
-    """Have the MPC nodes take all their shares for an earlier version's."""
-    for link in house.gateway.links.values():
-        with link.node._store._database.transaction() as cursor:  # type: ignore[attr-defined]
-            cursor.execute("UPDATE shares SET legacy = 1")
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("curve", CURVES)
-def test_a_store_of_version_1_is_good_for_a_key_from_before(curve: str) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        old = await older(house, record, DECOMPOSED)
-        from_before(house)
-        for signer in ("operator", "institution"):
-            await house.sign(old, signer=signer)
-        assert await matches(house, old, DECOMPOSED)
-        assert not await matches(house, old, COMPOSED)
-        await house.sign(record)  # nor does a newer store stop working
-
-    run(test)
-
-
-def test_a_store_of_version_1_is_not_good_for_any_other_key() -> None:
-    """Not even together with the database: the MPC nodes know how old a key is."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        old = await older(house, record, PASSWORD)
-        assert await failing(BadRequest, house.sign(old)) == "Invalid secret_store"
-        assert not await matches(house, old, PASSWORD)
-        from_before(house)
-        recovered = await house.recover("ed25519")
-        old = await older(house, recovered, PASSWORD)
-        assert await failing(BadRequest, house.sign(old)) == "Invalid secret_store"
-        await house.sign(recovered)
-
-    run(test)
-
-
-def test_the_institution_signs_with_an_old_key_whose_share_at_the_operator_is_damaged() -> None:
-    """To open an old vault takes the seal keys alone."""
-
-    async def test(house: House) -> None:
-        old = await older(house, await house.generate("ed25519"), PASSWORD)
-        from_before(house)
-        node: Any = house.gateway.links[OPERATOR].node
-        with node._store._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET share = x'00'")
-        node.restart()
-        await house.sign(old)
-
-    run(test)
 
 
 # ---------------------------------------------------------------------- passwords

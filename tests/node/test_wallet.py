@@ -754,7 +754,7 @@ def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(
         (Reply(503, b'{"error": "the disk failed", "undecided": true}'), OutcomeUnknown),
         (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), Upstream),
         (Reply(410, b'{"error": "no such session, or it has expired"}'), Upstream),
-        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Conflict),
+        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Upstream),
     ],
 )
 def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(reply, error):

@@ -1,16 +1,15 @@
 """What MPC nodes sign, and what is taken for their signature."""
 
-import base64
-import json
 from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc.statements import (
     Abort,
+    Held,
     KeyRecord,
     LogHead,
     RecordError,
@@ -21,9 +20,7 @@ from mpcsim.rpc.statements import (
     signed_by,
 )
 from mpcsim.sample_keys import keys
-from tests.helpers.repo import ROOT
 
-OLD = json.loads((ROOT / "tests/vectors/before_chain_codes.json").read_text(encoding="utf-8"))
 KEY_25519 = keys("ed25519")[1].public_key.encode()
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
 PUBLIC = {party: identity.public for party, identity in IDENTITIES.items()}
@@ -55,6 +52,13 @@ def test_no_byte_moves_from_a_signature_to_what_is_signed(cut):
     assert not genuine(PUBLIC[OPERATOR], whole[cut:], whole[:cut])
 
 
+def test_a_share_that_is_held_has_a_record():
+    data = Held(b"E" * 32, b"public key", 0, signed()).to_bytes()
+    assert Held.from_bytes(data).record == signed()
+    with pytest.raises(InvalidEncoding, match="has a record"):
+        Held.from_bytes(data[: -len(signed().to_bytes()) - 1] + b"\0")
+
+
 def test_a_record_says_which_public_shares_are_meant():
     assert RECORD.names(b"record")
     assert not RECORD.names(b"another record")
@@ -67,17 +71,6 @@ def test_what_a_record_says_of_a_chain_code_is_signed():
     for other in (RECORD, replace(keyed, chain_code=bytes(32))):
         with pytest.raises(RecordError, match="the operator has not signed this record"):
             replace(signed(keyed), record=other).check(PUBLIC)
-
-
-def test_a_record_of_before_there_were_chain_codes():
-    """It counts as it did, and is written as it was: others have signed these bytes."""
-    data = base64.b64decode(OLD["signed_record"])
-    record = SignedRecord.from_bytes(data)
-    assert record.to_bytes() == data
-    assert record.check(record.record.identities) == record.record
-    assert record.record.public_key.hex() == OLD["public_key"]
-    with pytest.raises(UsageError, match="no chain code: it was made before keys had one"):
-        record.record.extended()
 
 
 def test_children_are_those_of_the_key_in_the_record():

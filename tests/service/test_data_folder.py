@@ -1,21 +1,16 @@
-"""The data folder: stores of earlier versions move to their places, and links are made once."""
+"""The data folder: links are made once, and belong together."""
 
-import asyncio
-import logging
-import os
 import shutil
 import stat
-from contextlib import closing
 
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.rng import SystemRng
-from mpcsim.rpc.database import REGISTRY, file_of
-from mpcsim.service import data_folder
-from mpcsim.service.data_folder import claimed, link_file, prepare, read_link
-from tests.helpers.gateway import Client, reopen
+from mpcsim.rpc.database import REGISTRY
+from mpcsim.service.data_folder import link_file, prepare, read_link
+from tests.helpers.gateway import reopen
 
 SERVICES = ("gateway", "operator", "institution")
 LINKS = [(REGISTRY, party) for party in MPC_NODES] + [(ROLES[party], party) for party in MPC_NODES]
@@ -23,94 +18,6 @@ LINKS = [(REGISTRY, party) for party in MPC_NODES] + [(ROLES[party], party) for 
 
 def links(folder):
     return {at: read_link(folder, *at) for at in LINKS}
-
-
-@pytest.fixture(scope="module")
-def earlier(tmp_path_factory):
-    """A folder as earlier versions left it when they were killed, and a share of its user's."""
-    folder, old = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("earlier")
-
-    async def work():
-        with closing(reopen(folder)) as gateway:
-            share = await Client.of(gateway).generate("ed25519")
-            for name in SERVICES:  # the logs of writes are not empty
-                for path in (folder / name).glob(f"{file_of(name)}*"):
-                    shutil.copy(path, old)
-            return share
-
-    share = asyncio.run(work())
-    assert (old / "gateway.sqlite-wal").stat().st_size
-    return old, share
-
-
-def check(folder, share):
-    async def work():
-        with closing(reopen(folder)) as gateway:
-            await Client.of(gateway).check_works(share)
-
-    asyncio.run(work())
-
-
-# ---------------------------------------------------------------------- stores of earlier versions
-
-
-def test_stores_of_an_earlier_version_move(tmp_path, earlier, caplog):
-    caplog.set_level(logging.INFO)
-    data = tmp_path / "data"
-    shutil.copytree(earlier[0], data)
-    for _ in range(2):
-        check(data, earlier[1])
-    assert not list(data.glob("*.sqlite*"))
-    (line,) = [r.getMessage() for r in caplog.records if r.name == data_folder.__name__]
-    assert line == (
-        f"moved in {data}: gateway.sqlite to gateway/, operator.sqlite to operator/, "
-        "institution.sqlite to institution/"
-    )
-
-
-def test_a_move_that_is_cut_off_anywhere_is_gone_on_with(tmp_path, earlier, monkeypatch):
-    """Whatever has been renamed when the process is gone: nothing is lost."""
-    rename, left = os.rename, 0
-
-    def renaming(old, new):
-        nonlocal left
-        if not left:
-            raise KeyboardInterrupt
-        left -= 1
-        rename(old, new)
-
-    monkeypatch.setattr(data_folder.os, "rename", renaming)
-    for moves in range(20):
-        data, left = tmp_path / str(moves), moves
-        shutil.copytree(earlier[0], data)
-        try:
-            prepare(data, SystemRng())
-        except KeyboardInterrupt:
-            left = 1000
-            check(data, earlier[1])
-            assert len({secret.deployment for secret in links(data).values()}) == 1
-        else:
-            break
-    assert moves > 9  # three files each, and the links
-
-
-def test_two_stores_for_one_place_are_refused(tmp_path, earlier):
-    shutil.copytree(earlier[0], tmp_path, dirs_exist_ok=True)
-    (tmp_path / "operator").mkdir()
-    shutil.copy(earlier[0] / "operator.sqlite", tmp_path / "operator")
-    said = r"operator.sqlite and .*operator/operator.sqlite: remove the one that is not to be used$"
-    with pytest.raises(UsageError, match=said):
-        reopen(tmp_path)
-    assert (tmp_path / "gateway.sqlite").exists()
-    (tmp_path / "operator" / "operator.sqlite").unlink()
-    check(tmp_path, earlier[1])
-
-
-def test_stores_that_an_earlier_version_uses_stay_where_they_are(tmp_path, earlier):
-    shutil.copytree(earlier[0], tmp_path, dirs_exist_ok=True)
-    with claimed(tmp_path), pytest.raises(UsageError, match=f"its data in {tmp_path}: process"):
-        reopen(tmp_path)
-    assert (tmp_path / "gateway.sqlite").exists()
 
 
 # ---------------------------------------------------------------------- links

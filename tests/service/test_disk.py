@@ -16,7 +16,7 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rpc import database as databases
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
-from tests.helpers.gateway import Client, Failed, reopen, seal_keys, shares_of
+from tests.helpers.gateway import Client, Failed, reopen, shares_of
 
 NAMES = ("gateway", "operator", "institution")
 
@@ -313,16 +313,6 @@ def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, sa
             await Client.of(gateway).check_works(share)
 
     asyncio.run(again())
-
-
-def test_a_seal_key_of_an_earlier_version_stays(tmp_path):
-    gateway = reopen(tmp_path)
-    keys = seal_keys(gateway)
-    gateway.close()
-    _alter(tmp_path / "operator/operator.sqlite", "UPDATE secrets SET value = substr(value, 1, 32)")
-    for _ in range(2):
-        with closing(reopen(tmp_path)) as gateway:
-            assert seal_keys(gateway) == keys
 
 
 def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):

@@ -20,7 +20,6 @@ from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.database import Database
 from mpcsim.service.data_folder import store_file
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
-from tests.helpers.stores import WITHOUT_DEPLOYMENT, without
 from tests.helpers.tiers import fast_few
 from tests.service.conftest import PARTS, USERS, Past
 
@@ -362,51 +361,7 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
     assert start(folder, past) == (set(USERS), held(past.folder / "new"))
 
 
-# ---------------------------------------------------------------------- stores made before
-
-
-def as_before(folder):
-    """Take from stores what the first versions did not write."""
-    without(folder, WITHOUT_DEPLOYMENT)
-
-
-def deployments(folder):
-    found = set()
-    for role in PARTS:
-        with closing(Database(store_file(folder, role), "")) as database:
-            deployment = database.deployment()
-            assert deployment.role == role
-            found.add(deployment.id)
-    return found
-
-
-@pytest.mark.parametrize("moments", [NEW, {**NEW, "gateway": "old"}, {**NEW, "operator": "old"}])
-def test_stores_made_before_become_one_deployment_if_they_fit(tmp_path, past, moments):
-    past.put(tmp_path / "data", links=False, **moments)
-    as_before(tmp_path / "data")
-    expected = {
-        "new": set(USERS),
-        "gateway": {"alice", "bob", "carol"},
-        "operator": {"bob"},
-    }[next((role for role in moments if moments[role] == "old"), "new")]
-    assert start(tmp_path / "data", past)[0] == expected
-    assert len(deployments(tmp_path / "data")) == 1
-    past.put(tmp_path / "rest", links=False, **NEW)
-    as_before(tmp_path / "rest")
-    for role in PARTS:
-        if moments[role] == "old":
-            shutil.copy(store_file(tmp_path / "rest", role), tmp_path / "data" / role)
-    assert start(tmp_path / "data", past)[0] == set(USERS)
-
-
-@pytest.mark.parametrize("role", PARTS)
-def test_stores_made_before_that_have_no_user_in_common_are_refused(tmp_path, past, role):
-    past.put(tmp_path / "data", links=False, **{**NEW, role: "foreign"})
-    as_before(tmp_path / "data")
-    with pytest.raises(UsageError, match=f"^{file(role)} is of another deployment than"):
-        reopen(tmp_path / "data")
-    put_right(past.folder, tmp_path / "data", [role])
-    assert start(tmp_path / "data", past)[0] == set(USERS)
+# ---------------------------------------------------------------------- no store yet
 
 
 def test_a_token_makes_no_registry(tmp_path):

@@ -12,7 +12,7 @@ from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
-from mpcsim.rpc.standing import Ask, Drop, End, Endorse, ListHoldings
+from mpcsim.rpc.standing import Ask, Drop, End, ListHoldings
 from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
@@ -87,7 +87,6 @@ def about_shares(gateway, party, user_id, curve):
     other = gateway.links[OPERATOR + INSTITUTION - party].node
     present = gateway.gateway.registry.key(user_id, curve)
     boot = gateway.links[party].node.hello().boot
-    gateway.links[party].node._store._database._writer.execute("UPDATE shares SET legacy = 1")
     abort = Abort(user_id, curve, os.urandom(32))
     signed = SignedRecord.from_bytes(present.record)
     record, head = replace(signed.record, epoch=abort.epoch), signed.heads[other.me]
@@ -96,7 +95,6 @@ def about_shares(gateway, party, user_id, curve):
     return {
         "holdings": ListHoldings(""),
         "standing": Ask(user_id, curve),
-        "endorse": Endorse(user_id, curve, bytes.fromhex(present.key_id)),
         "activate": signed,
         "abort": End(abort, vote),
         "drop": Drop(abort, other._identity.sign(abort)),
@@ -155,7 +153,6 @@ VERBS = ["open", "sign", "presigned", "suspend", "generate", "recover", "exchang
 ABOUT_SHARES = [
     "holdings",
     "standing",
-    "endorse",
     "activate",
     "abort",
     "drop",

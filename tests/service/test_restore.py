@@ -394,7 +394,6 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
             SignedRecord(replace(record, number=7), heads, votes),
             SignedRecord(of_another, heads, votes),
             SignedRecord(alien, heads, alien_votes),
-            None,
         ):
             active = Held(held.epoch, held.public_key, held.number, bad)
             with pytest.raises(Unmerged, match="does not know its share of this key"):

@@ -53,6 +53,7 @@ from mpcsim.rpc.statements import (
     KeyRecord,
     LogHead,
     SealKeyStatement,
+    SignedRecord,
     Statement,
     Suspended,
     Testimony,
@@ -209,7 +210,7 @@ OCCASION = {"user_id": ("u", "v"), "key_id": BYTES, "session_id": BYTES}
 OCCURRED = Occasion("u", A, A)
 RECORD = KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
 HEAD = LogHead(1, A)
-HELD = Held(A, A, 0, None)
+HELD = Held(A, A, 0, SignedRecord(RECORD, {}, {}))
 BOOT = A[:16], B[:16]
 SECP, ED = keys("secp256k1"), keys("ed25519")
 PRESIGNATURE = {"epoch": BYTES, "id": BYTES, "R": (P, Q), "signers": ((1, 2), (1, 3))}

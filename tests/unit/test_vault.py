@@ -18,7 +18,7 @@ from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 from mpcsim import vault
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.vault import (
     INTERACTIVE,
@@ -45,7 +45,6 @@ from mpcsim.vault import (
     sealing,
 )
 from tests.helpers.tiers import examples
-from tests.helpers.vectors import load
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 SECRETS = {j: SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
@@ -94,12 +93,6 @@ def unlocked(store, **changes) -> VaultKey:
 
 def unsealed(encrypted: str, store: SecretStore, key: VaultKey, user_id: str) -> bytes:
     return open_share(EncryptedShare.from_text(encrypted), store, key, user_id)
-
-
-def unsealed_half(store: SecretStore, node) -> bytes:
-    """With its binding."""
-    key = SECRETS[node]
-    return nacl.bindings.crypto_box_seal_open(store.halves[node], key.public, key.secret)
 
 
 def raw(text: str) -> bytes:
@@ -176,8 +169,6 @@ def test_a_password_is_otherwise_taken_as_it_is():
         "canonically the same"
     )
     assert password_key("\ufb01", salt, CHEAP) != password_key("fi", salt, CHEAP), "only compatible"
-    assert password_key(COMPOSED, salt, CHEAP, exact=True) == password_key(COMPOSED, salt, CHEAP)
-    assert password_key(DECOMPOSED, salt, CHEAP, exact=True) != password_key(COMPOSED, salt, CHEAP)
 
 
 def test_all_randomness_is_injected():
@@ -373,8 +364,8 @@ def test_every_changed_character(which):
         (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
         (lambda s: s[:8] + "====" + s[8:], "base64"),
         (lambda s: s + "\u0100", "base64"),
-        (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected 1"),
-        (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected 1"),
+        (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
+        (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
         (lambda s: text(raw(s)[:20]), "too short|truncated"),
         (lambda s: s * 2000, "more than"),
         (lambda s: "A" * 10**7, "more than"),
@@ -418,16 +409,14 @@ def spoilt_stores():
     yield data[:61] + (2**18 + 1).to_bytes(4, "big") + data[65:], "memory is outside"
     yield data[:61] + (2**28).to_bytes(4, "big") + data[65:], "memory is outside"
     yield data[:61] + b"\xff" * 4 + data[65:], "memory is outside"
-    yield data[:98] + b"\1" + data[99:245], "one half for each MPC node"
-    yield data[:98] + b"\0", "one half for each MPC node"
-    yield data[:98] + b"\3" + data[99:391] + b"\0\4" + bytes(144), "one half for each MPC node"
+    yield data[:98] + b"\1" + data[99:245] + data[391:], "one half for each MPC node"
+    yield data[:98] + b"\0" + data[391:], "one half for each MPC node"
     yield data[:99] + b"\0\1" + data[101:], "one half for each MPC node"
     yield data[:245] + b"\0\2" + data[247:], "not strictly increasing"
-    yield b"\1" + data[1:], "not what version 1 has in it"
-    yield data[:391], "not what version 2 has in it"
-    yield data[:391] + bytes(2), "not what version 2 has in it"
-    yield data[:391] + bytes(4), "not what version 2 has in it"
-    yield data[:461], "one identity for each MPC node"
+    yield b"\1" + data[1:], "version 1, expected 2 or 3"
+    yield data[:391], "truncated"
+    yield data[:391] + bytes(4), "one authentication key for each MPC node"
+    yield data[:461], "truncated"
     yield data[:461] + bytes(2), "one identity for each MPC node"
     yield data[:462] + b"\1" + data[463:497], "one identity for each MPC node"
     yield data[:391] + bytes(2) + data[461:], "one authentication key for each MPC node"
@@ -472,65 +461,6 @@ def test_cost_bounds():
         with pytest.raises(UsageError):
             Argon2Cost(operations, memory)
     assert (INTERACTIVE.operations, INTERACTIVE.memory_kib) == (2, 65536)
-
-
-# --- stores of version 1 ------------------------------------------------------------------------
-
-OLD = load("vault_v1.json")
-OLD_KEYS = {j: SealKey(bytes.fromhex(OLD["seal_keys"][ROLES[j]])) for j in MPC_NODES}
-
-
-def opened_old(store, user_id):
-    reply, keys = ReplyKey(SystemRng()), {j: key.public for j, key in OLD_KEYS.items()}
-    wrapped = {
-        j: rewrap_half(
-            store.halves[j],
-            OLD_KEYS[j],
-            me=j,
-            key_id=store.key_id,
-            user_id=user_id,
-            reply_key=reply.public,
-            rng=SystemRng(),
-        )
-        for j in MPC_NODES
-    }
-    return reply.combine(wrapped, keys)
-
-
-@pytest.mark.parametrize("old", OLD["vaults"], ids=lambda old: ascii(old["password"]))
-def test_a_store_of_version_1_opens(old):
-    store = SecretStore.from_text(old["secret_store"])
-    assert store.to_text() == old["secret_store"]
-    assert (store.version, store.auth_keys, store.identities) == (1, {}, {})
-    assert (store.key_id, store.curve) == (old["key_id"], old["curve"])
-    with opened_old(store, old["user_id"]) as key:
-        share = unsealed(old["encrypted_share"], store, key, old["user_id"])
-        assert share.hex() == old["share"]
-        assert password_matches(store, key, old["password"])
-
-
-def test_a_password_of_version_1_is_as_it_was_spelt():
-    assert len(OLD["vaults"]) == 3
-    spelt = {old["password"]: SecretStore.from_text(old["secret_store"]) for old in OLD["vaults"]}
-    for word, other in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
-        with opened_old(spelt[word], "user-7") as key:
-            assert password_matches(spelt[word], key, word)
-            assert not password_matches(spelt[word], key, other)
-
-
-def test_a_store_of_one_version_made_up_as_the_other():
-    old = OLD["vaults"][0]
-    store = SecretStore.from_text(old["secret_store"])
-    newer = replace(store, auth_keys=AUTH_KEYS, identities=IDENTITIES)
-    assert SecretStore.from_text(newer.to_text()).version == 2
-    with opened_old(store, old["user_id"]) as key, pytest.raises(WrongKey, match="altered"):
-        unsealed(old["encrypted_share"], newer, key, old["user_id"])
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
-    older = replace(store, auth_keys={}, identities={})
-    assert SecretStore.from_text(older.to_text()).version == 1
-    with unlocked(store) as key, pytest.raises(WrongKey, match="altered"):
-        unsealed(encrypted, older, key, USER)
 
 
 @pytest.mark.parametrize("member", ["auth_keys", "identities"])

@@ -55,12 +55,12 @@ def reply_key_of_its_own(stage: Stage) -> Finding:
     return _opened_with(stage)
 
 
-def request_of_the_old_version(stage: Stage) -> Finding:
-    """The same, as if the vault were one of the version in which nothing was authenticated."""
-    return _opened_with(stage, old=True)
+def request_without_proof(stage: Stage) -> Finding:
+    """The same, with the proof of who asks left out."""
+    return _opened_with(stage, proven_use=False)
 
 
-def _opened_with(stage: Stage, *, old: bool = False) -> Finding:
+def _opened_with(stage: Stage, *, proven_use: bool = True) -> Finding:
     door, alice = stage.corrupt_door(), stage.user()
     key = alice.generate()
     mine = ReplyKey(SystemRng())
@@ -68,11 +68,11 @@ def _opened_with(stage: Stage, *, old: bool = False) -> Finding:
     def substitute(call: Call) -> None:
         if call.verb == "open":
             body = replace(wire.OpenVault.from_bytes(call.body), reply_key=mine.public)
-            call.body = (replace(body, proofs={}) if old else body).to_bytes()
+            call.body = (body if proven_use else replace(body, proofs={})).to_bytes()
         elif call.verb == "sign" and (asked := wire.Sign.from_bytes(call.body)).vault is not None:
             vault = replace(asked.vault, reply_key=mine.public)
             call.body = replace(asked, vault=vault).to_bytes()
-            if old:
+            if not proven_use:
                 call.path = wire.PREFIX + "open"
                 body = wire.OpenVault(asked.key_id, mine.public, vault.halves, {})
                 call.body = body.to_bytes()
@@ -407,14 +407,14 @@ ENTRIES = (
         covers=("substituted reply keys",),
     ),
     Entry(
-        id="a request of the old version",
+        id="a request without a proof",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
-        name="leaves out what authenticates the request, as if the vault were an old one",
-        play=request_of_the_old_version,
+        name="leaves out what authenticates the request",
+        play=request_without_proof,
         both_ways=True,
-        check="only epochs from before the upgrade are opened without",
-        says="version 1",
-        research=lambda: ResearchBuild(weak.EVERYTHING_IS_OLD),
+        check="a request without a proof opens nothing",
+        says="no request of whoever holds",
+        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
     Entry(

@@ -38,7 +38,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import CONFLICT, Refused
 from mpcsim.rpc.holdings import Holding
 from mpcsim.rpc.standing import End, Ended, Holdings, Standing
-from mpcsim.rpc.statements import Held, LogHead, SealKeyStatement, SignedRecord, Vote
+from mpcsim.rpc.statements import Held, KeyRecord, LogHead, SealKeyStatement, SignedRecord, Vote
 from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
 from mpcsim.vault.strings import KEY_BYTES
 
@@ -195,7 +195,9 @@ def holdings_that_cannot_be(stage: Stage) -> Finding:
     honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
     shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
     hostile, activation = stage.corrupt_node(), stage.service.gateway.gateway.activation
-    claimed = Standing(Held(bytes(32), bytes(32), 0, None), None).to_bytes()
+    record = KeyRecord(alice.user_id, CURVE, bytes(32), bytes(32), None, 0, bytes(32), {})
+    held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}))
+    claimed = Standing(held, None).to_bytes()
     for page in shown:
         hostile.lies = {"holdings": page, "standing": claimed}
         try:

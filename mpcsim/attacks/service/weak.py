@@ -156,19 +156,6 @@ def _no_use_check(service: LocalService) -> None:
         link.node._check_authentic = lambda *_: None
 
 
-def _everything_is_old(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        _old(link.node)
-
-
-def _old(node: Any) -> None:
-    usable = node._usable
-    node._usable = lambda *arguments: replace(usable(*arguments), legacy=1)
-
-
-EVERYTHING_IS_OLD: Final = Part(
-    "MPC nodes that take every epoch for an old one", _everything_is_old
-)
 NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _no_use_check)
 NO_PEPPER: Final = Part("a vault without a pepper", _no_pepper)
 

@@ -122,7 +122,7 @@ def setup(
     Raises:
         UsageError: a hash or rho of another length; a presignature that has been used, or is of
             another epoch or holder; the one who finishes is none of its signers; a path that leads
-            nowhere, or a key without a chain code to begin it at.
+            nowhere.
     """
     for name, value in (("message hash", message_hash), ("rho", rho)):
         if len(value) != 32:

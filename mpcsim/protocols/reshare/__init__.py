@@ -2,7 +2,7 @@
 
 Used to refresh all shares proactively, to replace a lost one, and to change threshold or holders.
 The public key stays; every share, pairwise seed and multiplication state is new; shares of
-different epochs do not combine. The chain code stays, too, if the key has one.
+different epochs do not combine. The chain code stays, too.
 
 Protocol: every dealer i shares lambda_i * x_i as in key generation. Its constant term is checked
 against the public record, C_{i,0} = lambda_i * X_i, so the key cannot shift and a dealer that

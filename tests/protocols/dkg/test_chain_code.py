@@ -1,6 +1,5 @@
 """The chain code: the same for all, nobody's choice, and of the key, whoever holds its shares."""
 
-import base64
 from dataclasses import replace
 
 import pytest
@@ -15,15 +14,7 @@ from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, Tampered, on
-from tests.helpers.sessions import dkg_session, ecdsa_session, judge, run_with
-from tests.helpers.vectors import load
-
-OLD = load("before_chain_codes.json")
-OLD_SHARES = {int(i): base64.b64decode(data) for i, data in OLD["shares"].items()}
-
-
-def old_keys() -> dict[int, KeyShare]:
-    return {i: KeyShare.from_bytes(data) for i, data in OLD_SHARES.items()}
+from tests.helpers.sessions import dkg_session, judge, run_with
 
 
 def reshared(held: dict[int, KeyShare], dealers: tuple[int, ...]) -> dict[int, KeyShare]:
@@ -129,37 +120,9 @@ def test_a_stored_record_with_a_chain_code():
     record = keys("secp256k1")[1].record
     data = record.to_bytes()
     assert PublicKeyRecord.from_bytes(data) == record
-    without = replace(record, chain_code=None).to_bytes()
-    assert len(data) == len(without) + 33
     assert record.chain_code in data
-
-
-# --- keys that were made before there were chain codes --------------------------------------------
-
-
-@pytest.mark.parametrize("i", OLD_SHARES)
-def test_an_old_share_opens_and_is_stored_as_it_was(i):
-    share = KeyShare.from_bytes(OLD_SHARES[i])
-    assert share.to_bytes() == OLD_SHARES[i]
-    assert share.record.to_bytes() == base64.b64decode(OLD["record"])
-    assert PublicKeyRecord.from_bytes(base64.b64decode(OLD["record"])) == share.record
-    assert share.public_key.encode().hex() == OLD["public_key"]
-    assert share.record.chain_code is None
-    with pytest.raises(UsageError, match="this key has no chain code: it was made before"):
-        share.record.extended()
-
-
-def test_old_shares_sign():
-    session = ecdsa_session((1, 2), 2, 2, old_keys())
-    judge(session, run_with(session), set())
-
-
-def test_a_recovery_gives_an_old_key_no_chain_code():
-    """Its holders would have to agree on one first: that takes a key generation."""
-    new = reshared(old_keys(), (1, 2))
-    assert {share.record.chain_code for share in new.values()} == {None}
-    session = ecdsa_session((1, 2), 2, 2, new)
-    judge(session, run_with(session), set())
+    with pytest.raises(InvalidEncoding, match="chain code and curve do not fit"):
+        PublicKeyRecord.from_bytes(replace(record, chain_code=None).to_bytes())
 
 
 def test_a_setup_says_whether_there_will_be_one():

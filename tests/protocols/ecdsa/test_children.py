@@ -1,7 +1,6 @@
 """Signatures of child keys (BIP 32): verified by libsecp256k1 under keys that another library has
 derived from what the holders agreed on."""
 
-import base64
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import HARDENED, MAX_STEPS
 from mpcsim.protocol import Party
 from mpcsim.protocols import ecdsa, reshare
@@ -23,12 +21,10 @@ from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, with_round
 from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
 from tests.helpers.tiers import examples
-from tests.helpers.vectors import load
 
 HASH = bytes(range(32))
 PATHS = st.lists(st.integers(0, HARDENED - 1), max_size=MAX_STEPS).map(tuple)
 QUORUMS = st.sampled_from([(1, 2), (1, 3), (2, 3), (1, 2, 3)])
-OLD = load("before_chain_codes.json")
 
 
 def party(share, signers, path, label="child"):
@@ -164,9 +160,3 @@ def test_paths_that_lead_nowhere(path, words):
     agreed = replace(ecdsa.setup(share, (1, 2), HASH), path=path)
     with pytest.raises(UsageError, match=words):
         ecdsa.party(agreed, session_id=session_id("by hand"))
-
-
-def test_a_key_of_before_there_were_chain_codes_has_no_children():
-    share = KeyShare.from_bytes(base64.b64decode(OLD["shares"]["1"]))
-    with pytest.raises(UsageError, match="this key has no chain code: it was made before"):
-        ecdsa.setup(share, (1, 2), HASH, path=(0,))
