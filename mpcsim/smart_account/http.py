@@ -111,9 +111,10 @@ def _route(
     async def handle(request: Request) -> Response:
         caller = authorize(request)
         try:
-            members = await _members(request) if endpoint.method == "POST" else {}
-            members |= request.path_params
+            # Before the body is read: a refusal costs less than an answer.
             async with places.place(caller.user_id):
+                members = await _members(request) if endpoint.method == "POST" else {}
+                members |= request.path_params
                 reply = await asyncio.get_running_loop().run_in_executor(
                     threads, answer, endpoint, members, caller.user_id
                 )
