@@ -19,7 +19,7 @@ from mpcsim.gateway.app import TOKEN_LIFETIME_S
 from mpcsim.gateway.limits import Rate
 from mpcsim.gateway.links import LINK_TIMEOUT_S
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.gateway.smart_accounts import MakeService, in_own_process, over_rpc
+from mpcsim.gateway.smart_accounts import DAILY_BUDGET, MakeService, in_own_process, over_rpc
 from mpcsim.ids import MPC_NODES
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.logs import LogSettings, configure_logs
@@ -43,7 +43,11 @@ VARIABLES: Final = """\
       Where the MPC nodes are. Default: this machine, OPERATOR_PORT (9092) and INSTITUTION_PORT
       (9093).
   CHAIN_RPC_URL, CHAIN_BUNDLER_KEY
-      A chain for the smart accounts, and the key that pays there. Default: one in this process.
+      A chain for the smart accounts, and the key that pays there. Default: an empty chain of the
+      gateway's own, in a process beside it.
+  CHAIN_BUDGET_WEI
+      What is sponsored for each user in a day, in wei; as much may be lost by the key that pays.
+      Default: 10^18, one coin.
 """
 
 
@@ -229,9 +233,18 @@ def _chain() -> MakeService:
     pay, or else one of the gateway's own.
 
     Raises:
-        UsageError: only one of the two is set, or the key is none.
+        UsageError: only one of the two is set, the key is none, or the budget is no number.
     """
+    budget = _whole("CHAIN_BUDGET_WEI", DAILY_BUDGET)
     url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
     if bool(url) != bool(key):
         raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
-    return over_rpc(url, key) if url and key else in_own_process()
+    return over_rpc(url, key, budget) if url and key else in_own_process(budget)
+
+
+def _whole(variable: str, default: int) -> int:
+    """Return an environment variable's whole number from 0 on."""
+    text = os.environ.get(variable) or str(default)
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{variable} is {text}: not a whole number from 0 on")
+    return int(text)

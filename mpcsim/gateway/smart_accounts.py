@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "/core/evm/v2/erc4337"
 KEY_BYTES: Final = 32
+DAILY_BUDGET: Final = 10**18
+"""``smart_account.limits.DEFAULT_BUDGET``, which a gateway does not import before it is needed."""
 PATIENCE_S: Final = 60.0
 """How long a request waits for the service to be made."""
 
@@ -130,13 +132,17 @@ def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
         raise ChainUnavailable(str(error)) from None
 
 
-def in_own_process() -> MakeService:
-    """Return what makes a chain in a process of its own; it is gone when the gateway ends."""
+def in_own_process(budget: int = DAILY_BUDGET) -> MakeService:
+    """Return what makes a chain in a process of its own; it is gone when the gateway ends.
+
+    Args:
+        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei.
+    """
 
     def make() -> SmartAccountService:
         from mpcsim.smart_account import setup
 
-        return setup.in_own_process()
+        return setup.in_own_process(budget=budget)
 
     return make
 
@@ -152,11 +158,12 @@ def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:
     return make
 
 
-def over_rpc(url: str, bundler_key: str) -> MakeService:
-    """Somebody's node.
+def over_rpc(url: str, bundler_key: str, budget: int = DAILY_BUDGET) -> MakeService:
+    """Return what makes a service over somebody's node.
 
     Args:
         bundler_key: of an account with coin there, in hex.
+        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei.
 
     Raises:
         UsageError: the key is not 32 bytes of hex.
@@ -171,6 +178,6 @@ def over_rpc(url: str, bundler_key: str) -> MakeService:
     def make() -> SmartAccountService:
         from mpcsim.smart_account import setup
 
-        return setup.over_rpc(url, key)
+        return setup.over_rpc(url, key, budget=budget)
 
     return make

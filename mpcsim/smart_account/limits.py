@@ -12,7 +12,18 @@ call_gas_limit            what the call uses                      ``gas.MAX_CALL
 verification_gas_limit    what validation uses                    ``gas.MAX_VERIFICATION_GAS``
 init_code, call_data      nothing                                 ``fields.MAX_BYTES`` each
 sponsored operations      none                                    a budget a user and day
+transactions that fail    none                                    a budget a user and day
 ========================  ======================================  =================================
+
+What the bundler risks (ERC-7562, https://eips.ethereum.org/EIPS/eip-7562)
+    Accounts and paymasters may be anybody's, and this bundler looks at what validation returns, not
+    at how it runs: it checks none of the rules on opcodes, code, storage and stakes (OP, COD, STO,
+    EREP), for which a node would have to trace the call. It needs none of them between operations,
+    since each has a transaction to itself, and simulates each once more just before it is sent. What is left: validation that goes through in the simulation and not in the
+    block, because it looked at the block, or because the state was changed in between. Then the
+    transaction reverts and the bundler pays for it. In place of reputation by entity (EREP, UREP)
+    that loss is bounded by user: the most that transactions on their way may cost is taken out of a
+    user's budget of the day, and given back when they succeed.
 """
 
 from __future__ import annotations
@@ -40,7 +51,8 @@ PAYMASTER_VERIFICATIONS: Final = 3
 """EntryPoint v0.6 reserves so many times ``verification_gas_limit`` when a paymaster pays."""
 DAY_S: Final = 86_400
 DEFAULT_BUDGET: Final = 10**18
-"""One coin a user and day, in wei: some two hundred operations at 3 gwei."""
+"""One coin a user and day, in wei: some two hundred sponsored operations at 3 gwei. As much again
+may be lost in transactions that fail."""
 
 
 def check_fees(operation: UserOperation, fees: Fees) -> None:
@@ -73,16 +85,18 @@ def most_cost(operation: UserOperation) -> int:
 
 
 class Budget:
-    """What is sponsored for each user in a day; any thread may call."""
+    """What may be spent for each user in a day; any thread may call."""
 
-    def __init__(self, wei: int, now: Callable[[], float]) -> None:
+    def __init__(self, wei: int, now: Callable[[], float], spender: str = "paymaster") -> None:
         """
         Args:
             wei: for each user and day.
             now: seconds since 1970 UTC; a day begins at midnight.
+            spender: who pays, for the refusal's text.
         """
         self.wei = wei
         self._now = now
+        self._spender = spender
         self._day = 0
         self._spent: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -90,24 +104,32 @@ class Budget:
     def spend(self, user_id: str, wei: int) -> None:
         """Take what an operation may cost out of a user's budget of the day.
 
-        It stays taken, since whoever has the paymaster's signature may hand the operation in.
-
         Raises:
             BudgetSpent: that is more than what is left.
         """
         with self._lock:
-            now = self._now()
-            day = int(now // DAY_S)
-            if day > self._day:
-                self._day, self._spent = day, {}
+            now = self._begin_day()
             left = self.wei - self._spent.get(user_id, 0)
             if wei > left:
                 raise BudgetSpent(
-                    f"paymaster: it would cost up to {wei} wei, and {left} of {self.wei} wei a day "
-                    "are left for this user",
+                    f"{self._spender}: it would cost up to {wei} wei, and {left} of {self.wei} wei "
+                    "a day are left for this user",
                     max(1, int((self._day + 1) * DAY_S - now)),
                 )
             self._spent[user_id] = self.wei - left + wei
+
+    def give_back(self, user_id: str, wei: int) -> None:
+        """Undo a part of what was taken, if it was taken today."""
+        with self._lock:
+            self._begin_day()
+            self._spent[user_id] = max(0, self._spent.get(user_id, 0) - wei)
+
+    def _begin_day(self) -> float:
+        now = self._now()
+        day = int(now // DAY_S)
+        if day > self._day:
+            self._day, self._spent = day, {}
+        return now
 
 
 @dataclass
@@ -117,6 +139,8 @@ class KnownOperation:
     operation: UserOperation
     digested: bool = False
     transaction: bytes | None = field(default=None, repr=False)
+    at_risk: int = 0
+    """Wei taken for its transaction out of its user's budget, until its receipt is there."""
 
 
 class KnownOperations:

@@ -82,7 +82,8 @@ class SmartAccountService:
         """
         Args:
             deposit: of the paymaster, in wei.
-            budget: what is sponsored for each user in a day, in wei.
+            budget: what is sponsored for each user in a day, in wei; as much may be lost by the
+                bundler.
             now: seconds since 1970 UTC.
         """
         self.chain = chain
@@ -95,6 +96,7 @@ class SmartAccountService:
         self._any_signature = bytes(signed.signature)
         self._known = KnownOperations()
         self._budget = Budget(budget, now)
+        self._risk = Budget(budget, now, "bundler")
         self._lock = threading.Lock()
         """Of what is known: held for a look at it, never while the chain is asked."""
         self._answers: Mapping[Endpoint, Callable[[Mapping[str, object], str], Reply]] = {
@@ -222,7 +224,8 @@ class SmartAccountService:
         priced = gas.estimate(self.chain, self.deployment.entry_point, operation, given)
         if endpoint is Endpoint.SPONSOR:
             priced = self._sponsor.sign(priced)
-            # Before the signature leaves, and not if the chain has failed meanwhile.
+            # Before the signature leaves, and not if the chain has failed meanwhile. It stays
+            # taken: whoever has the signature may hand the operation in.
             self._budget.spend(user_id, limits.most_cost(priced))
         priced = replace(priced, signature=b"")
         result = self._hash(priced)
@@ -262,8 +265,27 @@ class SmartAccountService:
         with self.bundler.turn():
             if known.transaction is not None and self.chain.receipt(known.transaction) is None:
                 raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
-            known.transaction = self._bundle(operation)
+            self._settle(user_id)
+            most = _bundle_gas(operation) * operation.max_fee_per_gas
+            self._risk.spend(user_id, most)
+            try:
+                known.transaction = self._bundle(operation)
+            except (BadRequest, Refused):
+                self._risk.give_back(user_id, most)
+                raise
+            known.at_risk = most
         return {"user_op_hash": to_wire(user_op_hash)}
+
+    def _settle(self, user_id: str) -> None:
+        """Give back what a user's transactions might have cost, but for what failed ones did."""
+        with self._lock:
+            open_ones = [known for known in self._known.of(user_id) if known.at_risk]
+        for known in open_ones:
+            receipt = self.chain.receipt(known.transaction) if known.transaction else None
+            if receipt is not None:
+                lost = 0 if receipt.success else receipt.gas_used * receipt.effective_gas_price
+                self._risk.give_back(user_id, known.at_risk - lost)
+                known.at_risk = 0
 
     def _receipt(self, request: Mapping[str, object], user_id: str) -> Reply:
         result = parse_bytes("result", request.get("result"))
@@ -314,18 +336,10 @@ class SmartAccountService:
             if reason is not None:
                 raise Refused(f"call_data: the call reverts: {reason}")
 
-        # The EntryPoint wants both limits in hand after validation has used up to one of them, in a
-        # frame that receives 63/64 of the gas (EIP-150).
-        limit = (
-            operation.call_gas_limit
-            + 2 * operation.verification_gas_limit
-            + operation.pre_verification_gas
-            + BUNDLE_OVERHEAD_GAS
-        )
         # Whatever the base fee becomes, the transaction pays no more a unit of gas than it is paid.
         paid = operation.max_fee_per_gas, operation.max_priority_fee_per_gas
         return self.bundler.send(
-            entry_point, handle, gas=limit + limit // 63, check=check, most_fees=paid
+            entry_point, handle, gas=_bundle_gas(operation), check=check, most_fees=paid
         )
 
     # --- helpers ----------------------------------------------------------------------------------
@@ -362,6 +376,21 @@ class SmartAccountService:
                     for name, mine, theirs in nearest
                 )
             )
+
+
+def _bundle_gas(operation: UserOperation) -> int:
+    """Return the gas of the transaction that carries an operation.
+
+    The EntryPoint wants both limits in hand after validation has used up to one of them, in a frame
+    that receives 63/64 of the gas (EIP-150).
+    """
+    limit = (
+        operation.call_gas_limit
+        + 2 * operation.verification_gas_limit
+        + operation.pre_verification_gas
+        + BUNDLE_OVERHEAD_GAS
+    )
+    return limit + limit // 63
 
 
 def _owner(request: Mapping[str, object]) -> ChecksumAddress:

@@ -16,6 +16,7 @@ from mpcsim.smart_account.chain import DEFAULT_CHAIN_ID
 from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT
 from mpcsim.smart_account.embedded import EmbeddedChain
 from mpcsim.smart_account.jsonrpc import JsonRpcChain
+from mpcsim.smart_account.limits import DEFAULT_BUDGET
 from mpcsim.smart_account.service import SmartAccountService
 
 BUNDLER_BALANCE: Final = 10**24
@@ -43,7 +44,7 @@ def embedded(
     )
 
 
-def in_own_process(*, rng: Rng | None = None) -> SmartAccountService:
+def in_own_process(*, rng: Rng | None = None, budget: int = DEFAULT_BUDGET) -> SmartAccountService:
     """Return a service over an empty chain in a process of its own (see ``anvil``).
 
     Raises:
@@ -54,14 +55,18 @@ def in_own_process(*, rng: Rng | None = None) -> SmartAccountService:
     bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
     chain = AnvilChain({bundler.address: BUNDLER_BALANCE})
     try:
-        return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT)
+        return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, budget=budget)
     except BaseException:
         chain.close()
         raise
 
 
 def over_rpc(
-    url: str, bundler_key: bytes, *, deposit: int = DEFAULT_DEPOSIT
+    url: str,
+    bundler_key: bytes,
+    *,
+    deposit: int = DEFAULT_DEPOSIT,
+    budget: int = DEFAULT_BUDGET,
 ) -> SmartAccountService:
     """A service over the node at ``url``; the account of ``bundler_key`` has coin there.
 
@@ -74,7 +79,11 @@ def over_rpc(
     """
     sponsor_key = keccak(b"mpcsim/smart-account/sponsor/v1" + bundler_key)
     return SmartAccountService(
-        JsonRpcChain(url), account(bundler_key), account(sponsor_key), deposit=deposit
+        JsonRpcChain(url),
+        account(bundler_key),
+        account(sponsor_key),
+        deposit=deposit,
+        budget=budget,
     )
 
 

@@ -75,6 +75,42 @@ def test_a_budget_is_a_users_and_a_days():
         budget.spend("alice", 1)
 
 
+def test_what_is_given_back_can_be_spent_again():
+    now = 10.5 * limits.DAY_S
+    budget = Budget(100, lambda: now)
+    budget.spend("alice", 100)
+    budget.give_back("alice", 60)
+    budget.spend("alice", 60)
+    with pytest.raises(BudgetSpent):
+        budget.spend("alice", 1)
+    now += limits.DAY_S
+    budget.give_back("alice", 60)  # of yesterday
+    with pytest.raises(BudgetSpent):
+        budget.spend("alice", 101)
+
+
+def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch):
+    """A transaction that fails stays taken with what it cost; one that succeeds costs nothing."""
+    service = setup.embedded(rng=SeededRng("a bundler's losses"))
+    client = SmartAccountClient(ServiceTransport(service))
+    owner = setup.account(SeededRng("an owner").bytes(32))
+
+    def sign(digest):
+        return bytes(owner.unsafe_sign_hash(digest).signature)
+
+    def operation():
+        return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), sign)
+
+    assert operation()["status"] == "included"
+    monkeypatch.setattr(service._risk, "wei", 6 * 10**14)
+    for _ in range(3):  # each may cost most of it, and is paid back when the next one is sent
+        assert operation()["status"] == "included"
+    receipt = service.chain.receipt
+    monkeypatch.setattr(service.chain, "receipt", lambda h: replace(receipt(h), success=False))
+    with pytest.raises(Exception, match=r"bundler: it would cost up to \d+ wei, and \d+ of 6"):
+        operation()
+
+
 def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
     known = KnownOperations()
     known.put("alice", b"a", OPERATION)
