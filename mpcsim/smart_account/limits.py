@@ -19,11 +19,12 @@ What the bundler risks (ERC-7562, https://eips.ethereum.org/EIPS/eip-7562)
     Accounts and paymasters may be anybody's, and this bundler looks at what validation returns, not
     at how it runs: it checks none of the rules on opcodes, code, storage and stakes (OP, COD, STO,
     EREP), for which a node would have to trace the call. It needs none of them between operations,
-    since each has a transaction to itself, and simulates each once more just before it is sent. What is left: validation that goes through in the simulation and not in the
-    block, because it looked at the block, or because the state was changed in between. Then the
-    transaction reverts and the bundler pays for it. In place of reputation by entity (EREP, UREP)
-    that loss is bounded by user: the most that transactions on their way may cost is taken out of a
-    user's budget of the day, and given back when they succeed.
+    since each has a transaction to itself, and simulates each once more just before it is sent.
+    What is left: validation that goes through in the simulation and not in the block, because it
+    looked at the block, or because the state was changed in between. Then the transaction reverts
+    and the bundler pays for it. In place of reputation by entity (EREP, UREP) that loss is bounded
+    by user: the most that transactions on their way may cost is taken out of a user's budget of the
+    day, and given back when they succeed.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,9 @@ def test_a_process_that_ended_is_started_again_as_an_empty_chain(chain):
 
 def test_a_call_that_is_not_answered_ends_the_process(chain):
     before = chain._process
-    os.kill(_pid_of_anvil(chain), signal.SIGSTOP)
+    pid = _pid_of_anvil(chain)
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: "(stopped)" in Path(f"/proc/{pid}/status").read_text())
     chain._timeout_s = 0.3
     with pytest.raises(ChainTimeout):
         chain.fees()
@@ -101,6 +104,5 @@ def test_without_anvil_it_is_said_what_to_do(monkeypatch, tmp_path):
 
 def _pid_of_anvil(chain) -> int:
     """The node itself is the child of the process that ends with its starter."""
-    children = f"/proc/{chain._process.pid}/task/{chain._process.pid}/children"
-    with open(children) as listed:
-        return int(listed.read().split()[0])
+    pid = chain._process.pid
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
