@@ -154,7 +154,8 @@ async def generate(
     - If its key came into force, the answer is 200 with the share of a fresh recovery of it. This
       is so, too, if another call has recovered it since: that one's share is then of no use.
     - While it still runs, or what came of it is not decided yet: 409 `busy` with `Retry-After`.
-    - Given with another endpoint, curve or user, it is refused: 400 `idempotency-key-used`.
+    - A name is its user's own. Given with another endpoint or curve, it is refused: 400
+      `idempotency-key-used`.
     """
     call = this_call(request)
     check_single(request, HEADER)

@@ -9,6 +9,7 @@ from mpcsim.attacks.service import (
     gateway,
     keys_in_force,
     mpc_nodes,
+    other_users,
     outside,
     presigned,
     rest_node,
@@ -19,6 +20,7 @@ from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
 
 FAMILIES: Mapping[str, tuple[Entry, ...]] = {
     "from outside": outside.ENTRIES,
+    "users against each other": other_users.ENTRIES,
     "MPC nodes": mpc_nodes.ENTRIES,
     "the gateway": gateway.ENTRIES,
     "which shares are in force": keys_in_force.ENTRIES,

@@ -14,6 +14,8 @@ class Goal(Enum):
     K = "learns a user's private key, or gets a message of its own choice signed"
     W = "makes a user adopt a key or an address that it controls"
     P = "can test passwords offline"
+    D = "takes from other users what is each user's own: names, places, memory, computing time"
+    """Beyond the columns of attacks: some rows say no."""
     X = "breaks something else that is promised: a key in force is destroyed or blocked for good"
     """Beyond the table: no column, but entries."""
 
@@ -38,7 +40,7 @@ class Row:
 
     def refuses(self, goal: Goal) -> bool:
         """Whether nothing at all may come of attacks with this goal."""
-        return goal is Goal.X or self.says[goal].startswith("no")
+        return goal in (Goal.D, Goal.X) or self.says[goal].startswith("no")
 
 
 def _row(name: str, corrupt: str, *, k: str, w: str, p: str, d: str, learns: str) -> Row:
@@ -53,6 +55,24 @@ BY_ISSUING: Final = (
 )
 
 ROWS: Final = (
+    _row(
+        "stranger",
+        "stranger: reaches node or gateway, holds nothing",
+        k="no",
+        w="no",
+        p="no",
+        d="no: its own connections only",
+        learns="no",
+    ),
+    _row(
+        "token, others",
+        "token, against other users",
+        k="no",
+        w="no",
+        p="no",
+        d="no: bounded a user",
+        learns="no",
+    ),
     _row(
         "network", "network, behind TLS", k="no", w="no", p="no", d="yes", learns="sizes and times"
     ),
