@@ -80,31 +80,6 @@ def test_damaged(tmp_path, store):
         asyncio.run(campaign())
 
 
-def test_damaged_log_of_the_registry(tmp_path):
-    """What it holds is not in the registry's own file yet. The MPC nodes keep no such log: a share
-    that was replaced must not be in one."""
-    log = "gateway/gateway.sqlite-wal"
-
-    async def campaign():
-        async with crowd(served, rng) as people:
-            await settle_in(people)
-            shutil.copytree(served.data, kept)
-            data = (kept / log).read_bytes()
-            for begin in (0, len(data) // 3, len(data) // 2, len(data) - PAGE):
-                for what, damaged in [
-                    (f"{begin} bytes of it", data[:begin]),
-                    (f"a byte at {begin}", altered(data, rng, begin, 1)),
-                ]:
-                    (served.data / log).write_bytes(damaged)
-                    report(what, await with_damage(people, kept, STORES[0]))
-            served.start(*BACKEND)
-            await people.check(anew=True)
-
-    rng, kept = seeded(log), tmp_path / "kept"
-    with service(tmp_path) as served, reports() as report:
-        asyncio.run(campaign())
-
-
 @contextmanager
 def reports():
     """Takes what came of each damage; in the end, none may have gone wrong."""

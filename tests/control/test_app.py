@@ -1,7 +1,6 @@
 """The HTTP interface of the switches, without a service behind it."""
 
 import asyncio
-import json
 import stat
 
 import httpx
@@ -170,57 +169,6 @@ def test_from_python(data, thrown):
         control.reset()
 
 
-def test_from_the_command_line(data, thrown, capsys):
-    assert main(["control", "status", "--data", str(data)]) == 0
-    assert json.loads(capsys.readouterr().out) == {"runs": True}
-    fail = ["control", "fail", "sign", "hang", "--times", "2", "--done", "--data", str(data)]
-    assert main(fail) == 0
-    assert json.loads(capsys.readouterr().out) == {"done": "fail"}
-    assert main(["control", "network", "seoul,loss=0.1", "--data", str(data)]) == 0
-    assert main(["control", "network", "--data", str(data)]) == 0
-    capsys.readouterr()
-    assert thrown.seen[1][1] == {"endpoint": "sign", "answer": "hang", "times": 2, "done": True}
-    network = Scenario.loads(thrown.seen[2][1]["scenario"]).network
-    assert network == Network.preset("seoul", loss=0.1)
-    assert thrown.seen[3:] == [("network", {})]
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["slow", "node", "soon"], "slow: ms must be a number from 0 to 600000"),
-        (["expire", "--times", "-1"], "expire: times must be"),
-        (["network", "atlantis"], "unknown region 'atlantis'"),
-        (["network", "no/such.toml"], "no/such.toml: No such file or directory"),
-        (["down"], "arguments are required: part"),
-        (["down", "bank"], "invalid choice: 'bank'"),
-        (["break"], "invalid choice: 'break'"),
-        ([], "required: SWITCH"),
-    ],
-)
-def test_mistakes_on_the_command_line(data, thrown, capsys, words, why):
-    try:
-        status = main(["control", *words, *(["--data", str(data)] if words else [])])
-    except SystemExit as stopped:  # argparse's own
-        status = stopped.code
-    assert status == 2
-    assert why in capsys.readouterr().err
-    assert thrown.seen == []
-
-
-def test_a_service_that_is_gone(tmp_path, capsys):
-    with access.written(tmp_path, Access(f"http://{HOST}:{free_port()}", TOKEN)):
-        assert main(["control", "status", "--data", str(tmp_path)]) == 2
-        assert "does the service run?" in capsys.readouterr().err
-
-
-def test_a_token_of_another_service(tmp_path, data, capsys):
-    address = access.read(data).address
-    with access.written(tmp_path / "other", Access(address, TOKEN[::-1])):
-        assert main(["control", "status", "--data", str(tmp_path / "other")]) == 2
-        assert "not the token of these switches" in capsys.readouterr().err
-
-
 def test_a_port_that_is_taken_is_said_before_anything_runs(tmp_path, capsys):
     port = free_port()
     with listen(HOST, port):
@@ -229,14 +177,3 @@ def test_a_port_that_is_taken_is_said_before_anything_runs(tmp_path, capsys):
     said = f"control: cannot listen on {HOST} port {port}: Address already in use"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
-
-
-def test_several_processes_of_the_node_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("WORKERS", "2")
-    options = ["serve", "--control", str(free_port()), "--data", str(tmp_path / "data")]
-    assert main(options) == 2
-    assert "WORKERS is 2, but switches reach one process" in capsys.readouterr().err
-    for port in ("0", "65536", "here"):
-        with pytest.raises(SystemExit):
-            main(["serve", "--control", port])
-        assert "not a port number" in capsys.readouterr().err

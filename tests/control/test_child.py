@@ -192,41 +192,7 @@ def test_a_network_is_put_in_force_and_taken_back():
     gateway.close()
 
 
-def test_the_end_of_the_line_is_seen_though_answers_were_not_read():
-    ours, its = socket.socketpair()
-    ours.sendall(line(0, "set", USUAL))
-    child = Child(its)
-    ours.close()
-    child.listen()
-    its.close()
-
-
 # ---------------------------------------------------------------------- calls
-
-
-def test_what_is_done_to_calls_is_logged(caplog):
-    with controlled() as (_, line):
-        line.put(cut=True)
-        line.put(delay_ms=2.5)
-    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert said == [
-        "control: nothing gets in or out",
-        "control: every request takes 2.5 ms longer",
-    ]
-
-
-def test_nothing_happens_to_calls_by_itself():
-    app = App()
-
-    async def run(child):
-        call = Call(around(app, child), *SIGN)
-        await call.task
-        assert [message["type"][14:] for message in call.sent] == ["start", "body"]
-        assert call.status == 200
-
-    with controlled() as (child, _):
-        asyncio.run(run(child))
-    assert app.asked == [(*SIGN, b"ab")]
 
 
 @in_child
@@ -245,29 +211,6 @@ async def test_who_is_cut_off_hears_and_says_nothing_until_mended(child, line, a
     await waiting.task
     assert waiting.status == 200
     assert app.asked == [("POST", "/waiting", b"ab")]
-
-
-def test_answers_that_are_under_way_do_not_get_out():
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow(scope, receive, send):
-        begun.set()
-        await go_on.wait()
-        await App()(scope, receive, send)
-
-    async def run(child, line):
-        call = Call(around(slow, child))
-        await begun.wait()
-        await asyncio.to_thread(line.put, cut=True)
-        go_on.set()
-        await settled()
-        assert call.sent == []
-        await asyncio.to_thread(line.put)
-        await call.task
-        assert call.status == 200
-
-    with controlled() as (child, line):
-        asyncio.run(run(child, line))
 
 
 @in_child
@@ -321,17 +264,6 @@ async def test_a_call_hangs_until_that_is_undone(child, line, app, done, undo):
     assert call.status == 200
     await gone.task
     assert len(app.asked) == (2 if done else 1)
-
-
-def test_an_application_without_endpoints_fails_no_calls():
-    async def run(child, line):
-        await told(line, "fail", endpoint="sign", answer="504", times=1, done=False)
-        call = Call(around(App(), child, None), *SIGN)
-        await call.task
-        assert call.status == 200
-
-    with controlled() as (child, line):
-        asyncio.run(run(child, line))
 
 
 def test_tokens_are_issued_long_ago_if_they_are_to_have_expired():

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -20,7 +18,6 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash
 from mpcsim.sim.scenario import Scenario
 from mpcsim.system import Program, Revival, free_port, gateway_program, node_program, running
-from tests.helpers.locks import AnnouncingLock
 from tests.helpers.processes import until
 
 PART = """
@@ -108,20 +105,6 @@ def test_what_takes_switches_is_another_program():
 
 
 @pytest.mark.soak
-def test_servers_without_switches_load_nothing_of_them():
-    code = """
-import sys
-from mpcsim.cli import parser
-import node.__main__, node.app, node.serving
-parser().parse_args(["gateway"])
-print(*sorted(name for name in sys.modules if "control" in name and name.split(".")[0] in
-    ("mpcsim", "node")))
-"""
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["mpcsim.cli.control", "mpcsim.control", "mpcsim.control.table"]
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("module", ["node.controlled", "mpcsim.cli.controlled"])
 def test_what_takes_switches_takes_them_from_nobody_else(module):
     said = subprocess.run(
@@ -192,43 +175,6 @@ def test_a_part_that_does_not_acknowledge_changes_nothing(board):
     board("clock", seconds=61)  # the line is as good as before
 
 
-def test_a_part_that_refuses_changes_nothing(board):
-    board.has("node", "refuses")
-    with pytest.raises(NotInForce, match="node: it will not"):
-        board("clock", seconds=3600)
-    board.has("node", "refuses", there=False)
-    assert board.told("operator")[-1] == {"do": "set"}
-    assert board("status")["clock"] == 0
-
-
-def test_a_part_that_has_ended(board):
-    os.kill(board.processes.process_id("node"), signal.SIGKILL)
-    until(lambda: board.processes.status("node") is not None)
-    with pytest.raises(UsageError, match="the node is down"):
-        board("fail", endpoint="sign", answer="504")
-    assert board("status")["fail"] == {}
-    board("up", part="node")
-    board("fail", endpoint="sign", answer="504")
-    order = {"endpoint": "sign", "answer": "504", "times": 1}
-    assert board.told("node")[-1] == {"do": "fail", **order}
-
-
-def test_a_part_that_cannot_be_started_is_down(board):
-    (gateway,) = (each for each in board.programs if each.name == "gateway")
-    board("down", part="gateway")
-    with gateway_port_taken(gateway.port), pytest.raises(NotInForce, match="; down: gateway"):
-        board("up", part="gateway")
-    assert not board("status")["parts"]["gateway"]["runs"]
-
-
-@contextmanager
-def gateway_port_taken(port):
-    from mpcsim.listening import listen
-
-    with listen("127.0.0.1", port):
-        yield
-
-
 def test_what_no_service_can_be_is_refused_before_anybody_is_told(board):
     board.told("gateway")
     for text, why in (
@@ -251,16 +197,6 @@ def test_what_no_service_can_be_is_refused_before_anybody_is_told(board):
     assert board.told("gateway")[-1] == {"do": "set", "scenario": text}
     board("network")
     assert board.told("gateway") == [{"do": "set"}]
-
-
-def test_all_that_is_thrown_is_logged(board, caplog):
-    board("slow", part="node", ms=1)
-    board("network", scenario=Scenario().dumps())
-    board("status")
-    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert said[0] == "control: slow: part node, ms 1.0"
-    assert said[1].startswith("control: network: scenario of ")
-    assert len(said) == 2
 
 
 def test_a_service_without_a_node(tmp_path):
@@ -298,15 +234,3 @@ def test_who_crashes_is_started_again_under_the_same_conditions(board):
     mine = board.processes.process_id("institution")
     revival.look()
     assert board.processes.process_id("institution") == mine
-
-
-def test_one_switch_at_a_time(board):
-    switched, waits = [], threading.Event()
-    board.board.lock = AnnouncingLock(waits)
-    with board.board.lock:
-        thread = threading.Thread(target=lambda: switched.append(board("slow", part="node", ms=1)))
-        thread.start()
-        assert waits.wait(60)
-        assert switched == []
-    thread.join()
-    assert switched == [{}]

@@ -8,7 +8,7 @@ import pytest
 from mpcsim.algebra.curves import CURVES
 from mpcsim.error_codes import Code
 from mpcsim.gateway.attempts import Attempts
-from mpcsim.gateway.registry import MAX_ATTEMPTS, Attempt, Registry
+from mpcsim.gateway.registry import Attempt, Registry
 from mpcsim.ids import OPERATOR
 from mpcsim.rpc.errors import Refused, unreachable
 from tests.helpers.key_records import said_to_be_signed
@@ -81,18 +81,6 @@ def test_a_call_that_still_runs_has_its_name_and_its_key(told):
     assert refusal(both(attempts, named)[0]).code is Code.IDEMPOTENCY_KEY_USED
 
 
-def test_a_user_has_so_many_names_a_day(told):
-    attempts, registry, _, named = told
-    for i in range(MAX_ATTEMPTS):
-        registry.put_attempt(replace(named, name=f"{i}"), f"{i:064x}")
-    for look in both(attempts, named):
-        error = refusal(look)
-        assert error.code is Code.LIMITED
-        assert 86_300 < error.retry_after_s <= 86_400
-    for look in both(attempts, replace(named, name="0")):
-        look()
-
-
 def test_what_came_into_force_and_what_is_undecided(told):
     attempts, registry, _, named = told
     failure = unreachable(OPERATOR)
@@ -106,13 +94,3 @@ def test_what_came_into_force_and_what_is_undecided(told):
     assert attempts.in_force(named)
     assert not attempts.in_force(replace(named, name="another"))
     assert attempts.told_instead(named, failure) is failure
-
-
-def test_a_call_without_a_name_is_none_of_this(told):
-    attempts, _, sessions, named = told
-    sessions.busy_keys.add((named.user_id, named.curve))
-    for look in both(attempts, None):
-        look()
-    failure = unreachable(OPERATOR)
-    assert not attempts.in_force(None)
-    assert attempts.told_instead(None, failure) is failure

@@ -7,10 +7,9 @@ from itertools import product
 import pytest
 
 from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.store import ShareStore
-from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore
 from tests.helpers.adversary import on
 from tests.helpers.gateway import (
@@ -18,11 +17,9 @@ from tests.helpers.gateway import (
     Failed,
     Stuck,
     cheating,
-    feed,
     give_key,
     reopen,
     seal,
-    sends,
     shares_of,
 )
 from tests.helpers.tiers import fast_few
@@ -91,19 +88,6 @@ async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat,
         await client.check_retired(share)
 
 
-async def test_a_cheat_is_remembered_even_if_the_stored_share_has_been_damaged_meanwhile(
-    gateway, client
-):
-    share = await give_key(gateway, client, "secp256k1")
-    party, request = client.begin_sign(share, wrap=cheating(bad_offer))
-    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-    with gateway.links[OPERATOR].node.store._database.transaction() as cursor:
-        cursor.execute("UPDATE shares SET share = x'00'")
-    await client.exchange(request.session_id, sends(feed(party, mail)))
-    ((*_, why),) = shares_of(gateway)[OPERATOR]
-    assert why == "OT-extension correlation check fails (by the client)"
-
-
 async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, client):
     """If it cannot be stored, nobody hears of the abort, and the state is not used again."""
     share = await give_key(gateway, client, "secp256k1")
@@ -122,35 +106,3 @@ async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, cl
     assert failed.value.status == 409
     await client.sign(share, signer=3)
     await client.check_works(await client.recover("secp256k1"))
-
-
-@pytest.mark.parametrize("kind", ["begin_generate", "begin_recover"])
-@pytest.mark.parametrize("message", ["Commit", "Reveal", "Deal"])
-async def test_a_cheat_while_a_key_is_made_ends_that_session_and_nothing_else(
-    kind, message, gateway, client
-):
-    old = await give_key(gateway, client, "ed25519") if kind == "begin_recover" else None
-    tamper = on(message, lambda m: b"?")
-    try:
-        begun = await getattr(client, kind)("ed25519", wrap=cheating(tamper))
-    except (Stuck, Failed):
-        pass
-    else:  # the client of a recovery deals nothing that could be malformed
-        assert (old, message) == (old, "Deal")
-        await client.activate(*begun)
-        old = begun[1]
-    if old:
-        await client.check_works(old)
-    await client.check_consistent("ed25519", old and old.public_key.encode())
-
-
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_the_client_hears_that_a_node_gave_up_though_the_other_still_speaks_to_it(
-    party, gateway, client
-):
-    tamper = on("Commit", lambda m: b"?", to={party})
-    with pytest.raises(Stuck, match="a peer reported that it aborted"):
-        await client.begin_generate("ed25519", wrap=cheating(tamper))
-    assert not gateway.gateway.sessions._sessions
-    assert not any(link.node.sessions for link in gateway.links.values())
-    await client.check_consistent("ed25519")

@@ -4,8 +4,6 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway import limits
@@ -14,7 +12,6 @@ from mpcsim.rpc.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_ofte
 from node.local import LocalService
 from node.settings import Settings
 from tests.helpers.gateway import Clock
-from tests.helpers.tiers import examples
 from tests.node.wallets import CHEAP, PASSWORD
 
 HASH = "00" * 32
@@ -53,36 +50,6 @@ def test_who_waits_as_long_as_told_is_served():
         if wait_s := refused(limit, "alice"):
             clock.now += wait_s
             assert refused(limit, "alice") is None
-
-
-@examples(50)
-@given(
-    st.integers(1, 5),
-    st.sampled_from((0.25, 1.0, 60.0)),
-    st.lists(st.floats(0, 2), min_size=1, max_size=40),
-)
-def test_never_more_than_the_rate_allows(count, seconds, pauses):
-    """Against the definition: in any span no more than the burst and what the span fills up; and
-    nobody is refused who stays within that."""
-    clock, served = Clock(), []
-    limit = Limit(SIGNATURES, Rate(count, seconds), clock)
-
-    def allowed(times):
-        """Whether a bucket of this size never ran dry; kept by adding up what it holds."""
-        held, last = float(count), times[0]
-        for time in times:
-            held = min(count, held + (time - last) * count / seconds) - 1
-            last = time
-        return held
-
-    for pause in pauses:
-        clock.now += pause * seconds / count
-        held = allowed([*served, clock.now])
-        if refused(limit, "alice") is None:
-            assert held > -1e-6
-            served.append(clock.now)
-        else:
-            assert held < 1e-6
 
 
 def test_what_came_to_nothing_is_given_back():

@@ -1,6 +1,5 @@
 """An MPC node that says what is not so: that is its own failure, and gains it no turn."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,7 @@ from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
 from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore
-from tests.gateway.test_sessions import begun, refusal, signing_line
+from tests.gateway.test_sessions import begun, refusal
 from tests.helpers.gateway import (
     MESSAGE,
     Client,
@@ -19,7 +18,6 @@ from tests.helpers.gateway import (
     feed,
     give_key,
     seal,
-    until,
 )
 
 BUSY = (409, "a signing session for this key is in progress")
@@ -62,20 +60,6 @@ async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, clien
     feed(party, await client.exchange(party.session_id, messages))
     check_signature(share, MESSAGE, party.outcome.result)
     await client.sign(share)  # at once
-    assert not gateway.gateway.sessions._sessions
-
-
-@pytest.mark.options(queue=3)
-async def test_who_waits_for_a_turn_waits_until_the_client_has_come_back(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    done_already(gateway)
-    party, messages = await begun(client, share)
-    others = [asyncio.create_task(client.sign(share)) for _ in range(3)]
-    await until(lambda: len(signing_line(gateway, share)) == 3)
-    assert len(gateway.gateway.sessions._sessions) == 1
-    feed(party, await client.exchange(party.session_id, messages))
-    check_signature(share, MESSAGE, party.outcome.result)
-    await asyncio.gather(*others)
     assert not gateway.gateway.sessions._sessions
 
 

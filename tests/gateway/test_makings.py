@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -14,12 +14,9 @@ from mpcsim.gateway.sessions import Sessions
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import too_many_makings
 from mpcsim.rpc.transport import AsgiTransport, Limits, TooLate
-from mpcsim.sim.network.topology import Network
-from node.local import LocalService
 from tests.gateway.test_sessions import nothing_open, refusal
-from tests.helpers.gateway import Client, Failed, give_key, open_with, reopen, until
+from tests.helpers.gateway import Client, Failed, give_key, until
 from tests.helpers.tiers import examples
-from tests.node.wallets import CHEAP
 
 TOO_MANY = (429, str(too_many_makings(1)))
 
@@ -158,11 +155,6 @@ async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, mak
     assert nothing_open(gateway)
 
 
-async def test_without_a_limit_nobody_waits(gateway):
-    begun = [await Client.of(gateway, f"user {n}").begin_generate("ed25519") for n in range(12)]
-    assert under_way(gateway) == len(begun) == 12
-
-
 @pytest.mark.options(making_limit=1)
 async def test_signing_waits_for_none_of_it(gateway, client):
     share, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
@@ -223,23 +215,6 @@ async def test_who_waits_too_long_is_refused_and_leaves_the_line(gateway, client
     assert nothing_open(gateway)
 
 
-@pytest.mark.options(making_limit=1)
-async def test_a_cancelled_call_leaves_the_line(gateway, client):
-    begun = await client.begin_generate("ed25519")
-    bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
-    calls = []
-    for user in (bob, carol):
-        calls.append(asyncio.create_task(user.generate("ed25519")))
-        await until(lambda: waiting(gateway) == len(calls))
-    calls[0].cancel()
-    await until(lambda: waiting(gateway) == 1)
-    await client.activate(*begun)
-    await carol.check_works(await calls[1])
-    assert calls[0].cancelled()
-    await bob.check_works(await bob.generate("ed25519"))  # and the key is free
-    assert nothing_open(gateway)
-
-
 @pytest.mark.options(making_limit=1, making_wait_s=1000)
 async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
     """A handler is not cancelled when its caller goes away; this one takes note of it."""
@@ -268,16 +243,6 @@ async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(
 
 
 @pytest.mark.options(making_limit=1, making_wait_s=0.05)
-async def test_whoever_takes_the_place_of_a_silent_caller_takes_it_here_too(clock, gateway, client):
-    await client.begin_generate("ed25519")
-    clock.now += 10
-    begun = await client.begin_generate("ed25519")
-    assert under_way(gateway) == 1
-    await client.activate(*begun)
-    assert nothing_open(gateway)
-
-
-@pytest.mark.options(making_limit=1, making_wait_s=0.05)
 async def test_a_making_that_fails_gives_up_its_place(gateway, client):
     await client.generate("ed25519")
     gateway.links[3].down = True
@@ -286,82 +251,3 @@ async def test_a_making_that_fails_gives_up_its_place(gateway, client):
     gateway.links[3].down = False
     await client.recover("ed25519")
     assert nothing_open(gateway)
-
-
-@pytest.mark.options(making_limit=1)
-async def test_the_link_is_cut_while_one_waits_and_its_turn_comes_to_nothing(gateway, client):
-    begun = await client.begin_generate("ed25519")
-    bob = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
-    await until(lambda: waiting(gateway) == 1)
-    gateway.links[3].down = True
-    assert (await refusal(client.activate(*begun)))[0] == 503
-    assert (await refusal(bob))[0] == 503
-    gateway.links[3].down = False
-    await Client.of(gateway, "bob").generate("ed25519")
-    assert not under_way(gateway)
-    assert not gateway.gateway.sessions._makings.taken(None)
-
-
-async def test_after_a_restart_all_places_are_free(tmp_path):
-    with closing(open_with(tmp_path, making_limit=1)) as gateway:
-        client = Client.of(gateway)
-        share = await client.generate("ed25519")
-        await client.begin_recover("ed25519")
-        late = asyncio.create_task(Client.of(gateway, "bob").generate("ed25519"))
-        await until(lambda: waiting(gateway) == 1)
-        late.cancel()
-        await asyncio.gather(late, return_exceptions=True)
-    with closing(reopen(tmp_path, making_limit=1, making_wait_s=0.05)) as gateway:
-        client = Client.of(gateway)
-        await client.check_works(share)
-        await client.check_works(await client.recover("ed25519"))
-        await Client.of(gateway, "bob").generate("ed25519")
-        assert nothing_open(gateway)
-
-
-# ---------------------------------------------------------------------- the whole service
-
-
-def test_they_wait_in_virtual_time_and_signing_takes_as_long_as_alone():
-    key = {"curve": "ed25519", "password": "correct horse"}
-
-    async def story(service):
-        async with service.async_user("alice") as alice:
-            share = (await alice.post("/v3/wallet/generate", json=key)).json()
-            request = {name: share[name] for name in share if name != "public_key"}
-            request["message"] = "ab" * 32
-
-            async def signed():
-                return (await alice.post("/v3/wallet/sign", json=request)).elapsed.total_seconds()
-
-            alone = await signed()
-            users = [service.async_user(f"user {n}") for n in range(4)]
-            making = [
-                asyncio.create_task(user.post("/v3/wallet/generate", json=key)) for user in users
-            ]
-            await asyncio.sleep(0.3)
-            among = await signed()
-            made = await asyncio.gather(*making)
-            for user in users:
-                await user.aclose()
-            return alone, among, made
-
-    with LocalService(Network.star(50.0, 50.0, 50.0), cost=CHEAP, making_limit=1) as service:
-        alone, among, made = service.run(story(service))
-    assert among == pytest.approx(alone, rel=1e-3)
-    assert [answer.status_code for answer in made] == [200] * 4
-    took = [answer.elapsed.total_seconds() for answer in made]
-    assert took == sorted(took)
-    assert took[3] - took[2] == pytest.approx(took[2] - took[1], rel=1e-3)  # one after the other
-    assert took[1] - took[0] > took[0] / 2
-
-    with LocalService(
-        Network.star(50.0, 50.0, 50.0), cost=CHEAP, making_limit=1, making_wait_s=1.25
-    ) as service:
-        *_, made = service.run(story(service))
-    refused = [answer for answer in made if answer.status_code == 429]
-    assert refused
-    for answer in refused:
-        assert answer.json() == {"error": TOO_MANY[1]}
-        assert answer.headers["Retry-After"] == "2"
-        assert 1.25 < answer.elapsed.total_seconds() < 2.0

@@ -1,12 +1,10 @@
 """What happens when the gateway, after its start, first reaches both MPC nodes."""
 
-import asyncio
 import logging
 
 import pytest
 
 from mpcsim.gateway import meeting as meetings
-from mpcsim.gateway import suspensions
 from mpcsim.gateway.meeting import Meeting
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
@@ -19,14 +17,11 @@ from tests.helpers.gateway import (
     Clock,
     Failed,
     check_signature,
-    delivered,
     feed,
     give_key,
     sends,
     shares_of,
-    until,
 )
-from tests.helpers.processes import PATIENCE_S
 
 
 def anew(gateway, clock):
@@ -112,20 +107,6 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
     await bob.check_works(await bob.generate("ed25519"))
 
 
-async def test_what_a_stranger_has_said_keeps_no_suspension_back(monkeypatch, gateway, client):
-    monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
-
-    share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
-    body = await client.suspension(share)
-    true, (false, _) = node.hello(), strange(node)[0]
-    node._hello = false
-    assert (await client.request("GET", "/mpc/v1/nodes")).is_success
-    node._hello = true
-    await client.ask("suspend", body)
-    async with asyncio.timeout(10):
-        await delivered(gateway)
-
-
 @pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
 async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     verb, monkeypatch, gateway, client
@@ -197,48 +178,4 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, g
     clock.now += 10
     assert (await client.post("sign", request)).is_success
     await meeting.attend()
-    assert gateway.links[OPERATOR].node.sessions
-
-
-@pytest.mark.parametrize("comes_back", [True, False])
-async def test_it_takes_place_even_if_nobody_asks_for_anything(
-    monkeypatch, caplog, comes_back, gateway, client
-):
-    caplog.set_level(logging.INFO, "mpcsim.gateway.meeting")
-    monkeypatch.setattr(meetings, "PATIENCE_S", -1)
-    monkeypatch.setattr(meetings, "AGAIN_S", 0.001)
-
-    await give_key(gateway, client, "secp256k1")
-    link = gateway.links[INSTITUTION]
-    meeting = anew(gateway, asyncio.get_running_loop().time)
-    link._hello, link.down = None, True
-    others = asyncio.all_tasks()
-    async with asyncio.timeout(PATIENCE_S):
-        await meeting.begin()
-        assert "what the start has to see to waits until it can" in caplog.text
-        link.down = not comes_back
-        if comes_back:
-            await until(lambda: "both MPC nodes have been reached" in caplog.messages)
-        await meeting.stop()
-    assert asyncio.all_tasks() == others
-
-
-async def test_what_fails_after_the_introduction_does_not_end_sessions_again(
-    monkeypatch, gateway, client
-):
-    share = await give_key(gateway, client, "secp256k1")
-    meeting = anew(gateway, Clock())
-    left = [LinkFailed(503, "gone", OPERATOR)]
-    resolve = gateway.gateway.activation.resolve_at_start
-
-    async def failing():
-        if left:
-            raise left.pop()
-        await resolve()
-
-    monkeypatch.setattr(gateway.gateway.activation, "resolve_at_start", failing)
-    with pytest.raises(LinkFailed):
-        await meeting.hold()
-    await client.post("sign", client.begin_sign(share)[1])
-    await meeting.hold()
     assert gateway.links[OPERATOR].node.sessions

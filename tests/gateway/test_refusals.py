@@ -13,7 +13,6 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, unreachable
-from mpcsim.rpc.statements import SignedRecord
 from tests.gateway.test_sessions import refusal
 from tests.helpers.gateway import (
     REPLY_KEY,
@@ -176,45 +175,6 @@ async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
     body = wire.Activate(session_id, made.record.epoch)
     assert answer(link, "vote", alice, body) == NO_SESSION
     assert held(gateway, party) == []
-
-
-async def test_a_generation_on_the_side_does_not_replace_a_key_in_force(gateway, client):
-    """The gateway opens a second one, and lets the client finish it: neither node votes."""
-    alice = await client.user_id()
-    session_id, made = await client.begin_generate("ed25519")
-    sessions = gateway.gateway.sessions
-    aside = sessions._sessions.pop(session_id)
-    aside.leave()
-    old = await client.generate("ed25519")
-    sessions._sessions[session_id] = aside
-    epoch = made.record.epoch
-    for party, link in gateway.links.items():
-        status, text = answer(link, "vote", alice, wire.Activate(session_id, epoch))
-        assert (status, text) == (410, NO_SESSION[1]), party
-        stored = link.node.store
-        assert stored.find(epoch.hex()) is None, "it went when the other came into force"
-    await client.check_works(old)
-
-
-@both
-@pytest.mark.parametrize("change", ["key_id = 'another'", "state = 'prepared'"])
-async def test_the_node_drops_no_share_in_force_but_the_one_that_is_replaced(
-    party, change, gateway, client
-):
-    link, alice = gateway.links[party], await client.user_id()
-    await give_key(gateway, client, "ed25519")
-    session_id, made = await client.begin_recover("ed25519")
-    vote = wire.Activate(session_id, made.record.epoch)
-    votes = [
-        SignedRecord.from_bytes(ask_node(each, "vote", alice, vote))
-        for each in gateway.links.values()
-    ]
-    with link.node.store._database.transaction() as cursor:
-        cursor.execute(f"UPDATE shares SET {change} WHERE state = 'active'")
-    before = shares_of(gateway)
-    refused = 409, f"the {ROLES[party]} refuses: the share that it replaces is not the active one"
-    assert answer(link, "activate", alice, votes[0].with_vote(votes[1])) == refused
-    assert shares_of(gateway) == before
 
 
 # ---------------------------------------------------------------------- the gateway asks nobody

@@ -1,23 +1,13 @@
 """The gateway's registry: against a dict, across restarts, kills and threads."""
 
 import os
-import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
-import tempfile
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
@@ -25,7 +15,6 @@ from mpcsim.gateway import registry as registries
 from mpcsim.gateway.registry import (
     MAX_ATTEMPTS,
     Attempt,
-    Credentials,
     KeyChanged,
     KeyExists,
     NameUsed,
@@ -34,12 +23,9 @@ from mpcsim.gateway.registry import (
     UnknownUser,
     UsernameTaken,
 )
-from mpcsim.rng import SeededRng
 from mpcsim.rpc.statements import SignedRecord
-from mpcsim.rpc.tokens import TokenIssuer, TokenVerifier
+from mpcsim.rpc.tokens import TokenIssuer
 from tests.helpers.key_records import said_to_be_signed
-from tests.helpers.repo import ROOT
-from tests.helpers.tiers import examples
 
 PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
 NOBODY = "00" * 16
@@ -250,12 +236,6 @@ def test_what_is_no_key_is_refused(registry):
 # --- the gateway's own secrets ------------------------------------------------------------------
 
 
-def test_the_signing_key_signs_tokens(registry):
-    issuer = TokenIssuer(registry.signing_key())
-    token = issuer.access("u1", "alice", 60)
-    assert TokenVerifier(issuer.jwks(), "node").verify(token).username == "alice"
-
-
 def test_every_registry_has_secrets_of_its_own():
     with closing(Registry()) as one, closing(Registry()) as other:
         assert one.signing_key() != other.signing_key()
@@ -265,21 +245,6 @@ def test_every_registry_has_secrets_of_its_own():
         assert not mine.match(mine.api_key, theirs.api_secret)
         assert not mine.match(mine.api_key, "")
         assert not mine.match("ä", "ä")
-
-
-def test_the_generator_is_injected():
-    with closing(Registry(rng=SeededRng(1))) as one, closing(Registry(rng=SeededRng(1))) as other:
-        assert one.credentials() == other.credentials()
-        assert one.signing_key() == other.signing_key()
-
-
-def test_reprs_show_no_secret(registry):
-    credentials = registry.credentials()
-    assert credentials.api_secret not in repr(credentials)
-    assert len(credentials.api_secret) == 64
-    assert ":" not in credentials.api_key
-    assert credentials.api_secret not in repr(registry)
-    assert repr(Credentials("key", "hush")) == "Credentials(api_key='key')"
 
 
 # --- calls with a name -----------------------------------------------------------------------
@@ -374,117 +339,7 @@ def test_what_is_no_registry_is_refused(tmp_path):
     assert other.read_text() == "not a database\n" * 1000
 
 
-# --- any order of calls -------------------------------------------------------------------------
-
-
-class AgainstADict(RuleBasedStateMachine):
-    """The registry does what two dicts would, whenever it is closed and opened again."""
-
-    users = Bundle("users")
-    live = Bundle("live")
-
-    @initialize()
-    def start(self):
-        self.folder = Path(tempfile.mkdtemp())
-        self.registry = Registry(self.folder / "gateway.sqlite")
-        self.secrets = self.registry.signing_key(), self.registry.credentials()
-        self.names = {}  # name -> User
-        self.keys = {}  # (user_id, curve) -> RegisteredKey
-        self.count = 0
-
-    def fresh(self):
-        self.count += 1
-        return key_id(self.count)
-
-    @rule(target=users, name=st.sampled_from(["a", "b", "c", "d"]))
-    def sign_up(self, name):
-        if name in self.names:
-            with pytest.raises(UsernameTaken):
-                self.registry.sign_up(name)
-        else:
-            self.names[name] = self.registry.sign_up(name)
-        return self.names[name].user_id
-
-    @rule(target=live, user=users, curve=st.sampled_from(list(CURVES)))
-    def register(self, user, curve):
-        new = self.fresh()
-        if (user, curve) in self.keys:
-            if self.keys[user, curve].recoveries > 0:
-                with pytest.raises(KeyChanged):
-                    register(self.registry, user, new, curve)
-        else:
-            self.keys[user, curve] = register(self.registry, user, new, curve)
-        return user, curve, self.keys[user, curve].key_id
-
-    @rule(target=live, key=consumes(live))
-    def recover(self, key):
-        user, curve, _ = key
-        number = self.keys[user, curve].recoveries + 1
-        made = register(self.registry, user, self.fresh(), curve, number=number)
-        assert made.created_at == self.keys[user, curve].created_at
-        self.keys[user, curve] = made
-        return user, curve, made.key_id
-
-    @rule(user=users, key=live)
-    def steal(self, user, key):
-        owner, curve, known = key
-        present = self.keys[owner, curve].key_id
-        assert self.registry.owns(user, known) == (user == owner and known == present)
-        if user != owner:
-            with pytest.raises(KeyExists):
-                register(self.registry, user, present, curve, number=9)
-
-    @rule()
-    def restart(self):
-        self.registry.close()
-        self.registry = Registry(self.folder / "gateway.sqlite")
-
-    @invariant()
-    def same(self):
-        assert (self.registry.signing_key(), self.registry.credentials()) == self.secrets
-        for name in "abcd":
-            assert self.registry.user_by_name(name) == self.names.get(name)
-        for user in self.names.values():
-            assert self.registry.user(user.user_id) == user
-            for curve in CURVES:
-                key = self.registry.key(user.user_id, curve)
-                assert key == self.keys.get((user.user_id, curve))
-            owned = {key for (owner, _), key in self.keys.items() if owner == user.user_id}
-            assert set(self.registry.keys(user.user_id)) == owned
-
-    def teardown(self):
-        self.registry.close()
-        shutil.rmtree(self.folder)
-
-
-TestAgainstADict = AgainstADict.TestCase
-TestAgainstADict.settings = examples(
-    15, stateful_step_count=20, suppress_health_check=[HealthCheck.too_slow]
-)
-
-
-# --- threads ------------------------------------------------------------------------------------
-
-
-def test_of_many_threads_one_wins(registry):
-    user = registry.sign_up("alice").user_id
-    begin = threading.Barrier(8)
-
-    def race(n):
-        begin.wait(10)
-        won = []
-        for turn in range(5):
-            with suppress(UsernameTaken):
-                won.append(registry.sign_up(f"user {turn}").username)
-        with suppress(KeyChanged):
-            other = CURVES["ed25519"].base(CURVES["ed25519"].scalar(n + 1)).encode()
-            won.append(register(registry, user, key_id(n), "ed25519", other).key_id)
-        return won
-
-    with ThreadPoolExecutor(8) as pool:
-        won = [name for names in pool.map(race, range(8)) for name in names]
-    kept = registry.key(user, "ed25519").key_id
-    assert sorted(won) == sorted([kept, *(f"user {turn}" for turn in range(5))])
+# --- failures ---------------------------------------------------------------------------------
 
 
 def test_a_failure_in_a_transaction_undoes_it(registry, monkeypatch):
@@ -496,52 +351,6 @@ def test_a_failure_in_a_transaction_undoes_it(registry, monkeypatch):
     monkeypatch.undo()
     assert registry.keys(user) == ()
     register(registry, user, key_id(1), "ed25519")
-
-
-# --- kills --------------------------------------------------------------------------------------
-
-# Works until it is killed, and tells of each key as soon as the registry has returned.
-WORKER = """
-import itertools, sys
-from mpcsim.gateway.registry import Registry
-from tests.helpers.key_records import said_to_be_signed
-
-registry, public_key = Registry(sys.argv[1]), bytes.fromhex(sys.argv[2])
-print(registry.credentials().api_secret, flush=True)
-for n in itertools.count():
-    user = registry.sign_up(f"user {n}").user_id
-    for recoveries in (0, 1):
-        key_id = f"{2 * n + recoveries:064x}"
-        registry.put(said_to_be_signed(user, key_id, "ed25519", public_key, recoveries))
-        print(f"user {n}", recoveries, flush=True)
-"""
-
-
-@pytest.mark.parametrize("lines", [20, *(pytest.param(n, marks=pytest.mark.soak) for n in (2, 99))])
-def test_a_kill_leaves_nothing_half_registered(file, lines):
-    """SIGKILL at some instant after so many lines."""
-    command = [sys.executable, "-c", WORKER, str(file), PUBLIC_KEYS["ed25519"].hex()]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
-        secret, *told = [worker.stdout.readline() for _ in range(lines)]
-        worker.kill()
-        told += [line for line in worker.stdout if line.endswith("\n")]
-    with closing(sqlite3.connect(file)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        ((users, keys),) = database.execute(
-            "SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM keys)"
-        )
-        assert users - keys in (0, 1), "only the last may be without its key"
-    known = {}
-    for line in told:
-        name, recoveries = line.rsplit(maxsplit=1)
-        known[name] = int(recoveries)
-    with closing(Registry(file)) as registry:
-        assert registry.credentials().api_secret == secret.strip()
-        for name, recoveries in known.items():
-            user = registry.user_by_name(name)
-            key = registry.key(user.user_id, "ed25519")
-            assert key.recoveries >= recoveries
-            assert key.key_id == key_id(2 * int(name.split()[1]) + key.recoveries)
 
 
 def test_a_crash_at_any_instant_of_the_first_start(file):

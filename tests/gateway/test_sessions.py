@@ -12,7 +12,6 @@ from mpcsim.gateway.links import Link
 from mpcsim.gateway.registry import Registry
 from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
-from mpcsim.mpc_node.node import MpcNode
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols import reshare
@@ -29,7 +28,6 @@ from tests.helpers.gateway import (
     feed,
     give_key,
     sends,
-    set_down,
     shares_of,
     until,
 )
@@ -110,39 +108,12 @@ async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, c
     assert nothing_open(gateway)
 
 
-@pytest.mark.options(queue=10)
-async def test_many_wait_in_line_and_all_sign(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    await asyncio.gather(*(client.sign(share) for _ in range(10)))
-    assert nothing_open(gateway)
-
-
-@pytest.mark.options(queue=2)
-async def test_who_waits_and_leaves_takes_no_turn(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share)
-    waiting = [asyncio.create_task(client.sign(share)) for _ in range(2)]
-    await until(lambda: len(signing_line(gateway, share)) == 2)
-    waiting[0].cancel()
-    await finished(client, share, party, messages)
-    await waiting[1]
-    await client.sign(share)
-    assert nothing_open(gateway)
-
-
 @pytest.mark.options(queue=1)
 async def test_who_waits_too_long_is_refused(gateway, client):
     share = await give_key(gateway, client, "secp256k1")
     gateway.gateway.sessions._signing.patience_s = 0.01
     await begun(client, share)
     assert await refusal(client.sign(share)) == (409, SIGNING)
-
-
-@pytest.mark.options(queue=1, signing_s=0.3)
-async def test_who_waits_gets_the_turn_of_a_client_that_is_lost(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    await begun(client, share)
-    await client.sign(share)  # without anybody else's request to wake the gateway up
 
 
 # ---------------------------------------------------------------------- lost clients
@@ -246,18 +217,6 @@ async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_tha
     await first
 
 
-async def test_the_recovery_of_a_lost_client_expires(clock, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    session_id, made = await client.begin_recover("ed25519")
-    assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
-    clock.now += LEASE_S
-    await client.check_works(share)
-    new = await client.recover("ed25519")
-    assert (await refusal(client.activate(session_id, made)))[0] == 410
-    await client.check_works(new)
-    assert nothing_open(gateway)
-
-
 async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there(
     clock, gateway, client
 ):
@@ -315,18 +274,6 @@ async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
     go.set()
     assert await refusal(signing) == (410, GONE)
     assert client.requests[-1] == "sign", "it has heard nothing"
-    assert nothing_open(gateway)
-
-
-async def test_a_generation_that_nobody_finishes_is_in_nobodys_way(clock, gateway, client):
-    session_id, made = await client.begin_generate("ed25519")
-    assert await client.key_ids() == {}
-    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
-    clock.now += 60
-    assert (await refusal(client.activate(session_id, made)))[0] == 410
-    assert not any(shares_of(gateway).values())
-    await client.check_works(await client.generate("ed25519"))
-    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
     assert nothing_open(gateway)
 
 
@@ -411,17 +358,6 @@ async def test_one_activation_twice_at_once_counts_once(gateway, client):
     assert nothing_open(gateway)
 
 
-async def test_of_parallel_recoveries_exactly_one_succeeds(gateway, client):
-    old = await give_key(gateway, client, "ed25519")
-    clients = [Client.of(gateway) for _ in range(3)]
-    made = await asyncio.gather(*(c.recover("ed25519") for c in clients), return_exceptions=True)
-    (share,) = [m for m in made if not isinstance(m, BaseException)]
-    assert [(m.status, m.error) for m in made if isinstance(m, Failed)] == [(409, RECOVERING)] * 2
-    await client.check_works(share)
-    await client.check_retired(old)
-    assert nothing_open(gateway)
-
-
 async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client):
     share = await give_key(gateway, client, "secp256k1")
     party, messages = await begun(client, share)
@@ -453,16 +389,6 @@ async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gatewa
     assert nothing_open(gateway)
 
 
-async def test_a_recovery_neither_node_could_be_told_about_is_in_nobodys_way(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    session_id, made = await client.begin_recover("ed25519")
-    set_down(gateway, True)
-    assert (await refusal(client.activate(session_id, made)))[0] == 503
-    set_down(gateway, False)
-    assert (await client.recover("ed25519")).public_key == share.public_key
-    assert nothing_open(gateway)
-
-
 async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, gateway, client):
     share = await give_key(gateway, client, "secp256k1")
     party, messages = await begun(client, share)
@@ -472,37 +398,6 @@ async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, g
     clock.now += 1000
     await client.sign(share, signer=3)
     assert not gateway.gateway.sessions._unclosed
-
-
-@pytest.mark.soak
-@pytest.mark.options(link_timeout_s=0.1)
-async def test_a_late_mpc_node_is_named_and_its_work_is_not_left_half_done(
-    monkeypatch, gateway, client
-):
-    original, entered, leave = MpcNode.handle, threading.Event(), threading.Event()
-
-    def slow(node, verb, grant, body):
-        if verb == "generate" and node.me == 3:
-            entered.set()
-            assert leave.wait(10)
-        return original(node, verb, grant, body)
-
-    monkeypatch.setattr(MpcNode, "handle", slow)
-    generating = asyncio.create_task(client.generate("ed25519"))
-    await asyncio.to_thread(entered.wait, 10)
-    await asyncio.sleep(0.2)  # the link's patience is over
-    assert not generating.done()
-    leave.set()
-    with pytest.raises(Failed) as failed:
-        await generating
-    assert failed.value.status == 504
-    assert failed.value.response.json() == {
-        "error": "the institution's MPC node did not answer in time",
-        "party": 3,
-    }
-    monkeypatch.undo()
-    assert nothing_open(gateway)
-    await client.check_works(await client.generate("ed25519"))
 
 
 # ---------------------------------------------------------------------- requests that are cancelled
@@ -607,21 +502,3 @@ async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gatew
     leave.set()
     await writing
     await client.check_works(await recovering)
-
-
-# ---------------------------------------------------------------------- what a token is good for
-
-
-async def test_a_token_that_expires_between_rounds_does_not_lock_the_key(
-    wall_clock, gateway, client
-):
-    share = await give_key(gateway, client, "secp256k1")
-    client.token = gateway.token("alice", lifetime_s=5)
-    party, request = client.begin_sign(share, b"m" * 32)
-    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
-    wall_clock.now += 10
-    messages = sends(feed(party, mail))
-    answer = await client.post("exchange", wire.Exchange(party.session_id, messages))
-    assert (answer.status_code, answer.json()["code"]) == (401, 757)
-    client.token = gateway.token("alice")
-    await client.sign(share, b"m" * 32)

@@ -147,54 +147,6 @@ def test_who_gets_forged_messages_alone_waits_and_blames_nobody(forge, victim, c
     run(work)
 
 
-@pytest.mark.parametrize("forge", fast_few(FORGED[:4], 2))
-def test_a_recovery_without_genuine_messages_leaves_the_key_as_it_is(forge):
-    async def work(house):
-        record = await house.generate("ed25519")
-        before = shares_of(house.gateway)
-        cheat = corrupt(house, forge, CLIENT, instead=True)
-        with pytest.raises(SessionStuck):
-            await house.recover("ed25519")
-        assert cheat.forged
-        await settled(house)
-        assert shares_of(house.gateway) == before
-        await house.sign(record)
-        del house.gateway.network.apply_faults
-        await house.sign(await house.recover("ed25519"))
-
-    run(work)
-
-
-def test_everything_else_is_as_it_was():
-    """Of what passes the gateway, all that is neither sealed nor a client's is signed, and only
-    where keys are made."""
-
-    async def work(house):
-        passed = []
-
-        async def apply_faults(messages):
-            passed.extend(messages)
-            return tuple(data for _, data in messages)
-
-        house.gateway.network.apply_faults = apply_faults
-        known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
-        for curve in ("ed25519", "secp256k1"):
-            await house.generate(curve)
-            record = await house.recover(curve)
-            for envelope, data in passed:
-                opened = mail.opened(data, known)
-                assert opened is not None
-                signed = envelope.sender in MPC_NODES and not envelope.sealed
-                assert len(data) - len(opened[1]) == (SIGNATURE_BYTES if signed else 0)
-                assert signed == (mail.opened(data, dict.fromkeys(MPC_NODES, bytes(32))) is None)
-            passed.clear()
-            await house.sign(record)
-            assert all(envelope.sealed for envelope, _ in passed)
-            passed.clear()
-
-    run(work)
-
-
 # ---------------------------------------------------------------------- MPC nodes of its own
 
 
@@ -217,17 +169,6 @@ def test_a_gateway_that_plays_both_mpc_nodes_gets_nothing_where_they_are_known()
             await settled(asked)
             assert not any(shares_of(own).values())
             assert "activate" not in asked.transport.seen
-
-    run(work)
-
-
-def test_a_gateway_that_plays_both_from_the_first_sight_on_is_believed():
-    """What the README says of a node without MPC_NODE_KEYS."""
-
-    async def work(house):
-        with closing(open_gateway()) as own:
-            asked = House(own)
-            await asked.sign(await asked.generate("ed25519"))
 
     run(work)
 

@@ -243,36 +243,6 @@ async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
     assert (later.status_code, later.json()["error"]) == NO_SESSION
 
 
-@pytest.mark.parametrize("forwarding", ["store", "stream"])
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda data: data + b"x", "exchange: 1 trailing bytes"),
-        (lambda data: data[:-1], None),
-        (lambda data: data[:32] + b"\0\x41" + data[34:], "exchange: sequence of 65, at most 64"),
-        (lambda data: data[:10], None),
-    ],
-)
-async def test_what_is_no_body_changes_nothing(change, error, forwarding, client, signing):
-    answer = await client.post("exchange", change(signing.body.to_bytes()))
-    assert answer.status_code == 400
-    assert answer.json()["error"].startswith(error or "exchange: truncated: ")
-    assert not signing.port.acted
-    signing.port.got.clear()
-    good = await client.ask("exchange", signing.body)
-    signing.finish(good)
-
-
-async def test_a_body_that_comes_slowly_is_stored(gateway, client, signing):
-    gateway.links[OPERATOR].timeout_s = 0.2
-    data = signing.body.to_bytes()
-    answer = await post(client, in_two(data, 20_000, signing.port.left), len(data))
-    assert answer.status_code == 200
-    assert 0 < len(signing.port.got) < len(data)
-    assert not signing.port.acted
-    signing.finish(answer.content)
-
-
 async def broken(gateway, client, data):
     """As a client behind a socket sees a reply that breaks off."""
     transport = AsgiTransport(gateway.app)
@@ -298,21 +268,6 @@ async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how, gateway, c
         await sessions.stop(sessions.of_key(session.key_id))
     signing.port.go_on.set()
     await asking
-
-
-async def test_a_session_that_ends_before_the_reply_begins_is_none(gateway, client, signing):
-    handle, sessions = signing.port.handle, gateway.gateway.sessions
-
-    async def ending(verb, grant, data):
-        answer = await handle(verb, grant, data)
-        if verb == "exchange":
-            await sessions.stop(list(sessions._sessions.values()))
-        return answer
-
-    signing.port.handle = ending
-    with pytest.raises(Failed) as caught:
-        await client.ask("exchange", signing.body)
-    assert (caught.value.status, caught.value.error) == NO_SESSION
 
 
 async def test_a_session_that_ends_with_its_answer_breaks_off(gateway, client, signing):

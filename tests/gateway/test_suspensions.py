@@ -18,7 +18,6 @@ from mpcsim.rpc.statements import Suspended, signed_by
 from tests.helpers.gateway import (
     Client,
     Failed,
-    ask_node,
     delivered,
     give_key,
     reopen,
@@ -26,7 +25,6 @@ from tests.helpers.gateway import (
     shares_of,
     until,
 )
-from tests.helpers.processes import PATIENCE_S
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 CAUGHT = "the client caught party 2 cheating"
@@ -91,20 +89,6 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
         await heals(client, share)
 
 
-async def test_the_mpc_nodes_know_by_the_time_the_client_is_answered(monkeypatch, gateway, client):
-    """So that it is not lost with what the registry has written last."""
-
-    monkeypatch.setattr(suspensions, "PROMPT_S", 30.0)
-
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
-    await client.ask("suspend", body)
-    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-    response = await client.post("exchange", wire.Exchange(body.occasion.session_id, ()))
-    assert response.status_code == 410
-    assert gateway.links[OPERATOR].node.sessions == 0, "open sessions end, too"
-
-
 @pytest.mark.parametrize("down", MPC_NODES)
 async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     share = await give_key(gateway, client, "ed25519")
@@ -121,35 +105,6 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await refused(client, share)
     await heals(client, share)
-
-
-def test_a_gateway_that_dies_before_anyone_has_heard(tmp_path):
-    """It is in the registry, and nothing more has happened."""
-
-    async def before():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, "secp256k1")
-            body = await client.suspension(share)
-            gateway.gateway.registry.suspend(body.occasion, body.notices)
-            return share
-
-    async def after(share):
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            await refused(client, share)  # this wakes it, too: nobody has started the application
-            await delivered(gateway)
-            assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-
-    async def started(share):
-        with closing(reopen(tmp_path)) as gateway:
-            async with gateway.app.router.lifespan_context(gateway.app):
-                await delivered(gateway)
-            assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-
-    share = asyncio.run(before())
-    asyncio.run(started(share))
-    asyncio.run(after(share))
 
 
 async def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch, gateway, client):
@@ -321,16 +276,6 @@ async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client
     assert not gateway.gateway.sessions._sessions
 
 
-async def test_an_mpc_node_is_told_of_its_own_present_keys_only(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    body = await client.suspension(share)
-    await client.recover("ed25519")
-    for at in (body.occasion, replace(body.occasion, user_id="mallory")):
-        request = wire.SuspendKey(at, body.notices[OPERATOR])
-        with pytest.raises(Exception, match="no such key"):
-            ask_node(gateway.links[OPERATOR], "suspend", at.user_id, request)
-
-
 # ---------------------------------------------------------------------- many at once
 
 
@@ -425,20 +370,6 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     await refused(client, share)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await heals(client, share)
-
-
-async def test_a_key_that_was_refused_for_others_sake_is_not_for_ever(monkeypatch, gateway, client):
-    monkeypatch.setattr(suspensions, "FULL_S", 0.05)
-
-    share = await give_key(gateway, client, "secp256k1")
-    set_down(gateway, True)
-    for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
-        await client.post("suspend", body)
-    set_down(gateway, False)
-    await delivered(gateway)
-    async with asyncio.timeout(PATIENCE_S):
-        while (await client.post("sign", client.begin_sign(share)[1])).status_code == 409:
-            await asyncio.sleep(0.01)
 
 
 async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):

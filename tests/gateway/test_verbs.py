@@ -3,13 +3,11 @@
 import os
 from collections import Counter
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.standing import Ask
@@ -27,9 +25,7 @@ from tests.helpers.gateway import (
     seal,
     seal_keys,
     sends,
-    shares_of,
 )
-from tests.helpers.tiers import fast_few
 
 SID = bytes(32)
 EPOCH = bytes(32)
@@ -43,24 +39,6 @@ async def refused(client, verb, body, status, error):
 
 
 # ---------------------------------------------------------------------- what works
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("curve", "forwarding"), fast_few(product(CURVES, ["store", "stream"]), 2))
-async def test_a_key_is_made_signs_and_is_recovered(curve, forwarding, gateway, client):
-    first = await client.generate(curve)
-    await client.check_works(first)
-    assert await client.key_ids() == {curve: first.record.epoch.hex()}
-    second = await client.recover(curve)
-    assert second.public_key == first.public_key
-    assert second.record.epoch != first.record.epoch
-    assert await client.key_ids() == {curve: second.record.epoch.hex()}
-    await client.check_works(second)
-    await client.check_retired(first)
-    for rows in shares_of(gateway).values():
-        assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
-            (second.record.epoch.hex(), "active")
-        ]
 
 
 @pytest.mark.parametrize(("curve", "rounds"), [("secp256k1", 2), ("ed25519", 1)])
@@ -235,17 +213,6 @@ async def test_another_users_session_cannot_be_told_from_none(gateway, client):
     check_signature(share, MESSAGE, party.outcome.result)
 
 
-async def test_another_users_key_cannot_be_told_from_none(gateway, client):
-    mallory = Client.of(gateway, "mallory")
-    share = await give_key(gateway, client, "ed25519")
-    await refused(mallory, "sign", client.begin_sign(share)[1], *NO_KEY)
-    # Mallory's own key on the curve is Mallory's.
-    own = await give_key(gateway, mallory, "ed25519")
-    await mallory.recover("ed25519")
-    await client.check_works(share)
-    await refused(client, "sign", mallory.begin_sign(own)[1], *NO_KEY)
-
-
 @pytest.mark.parametrize(
     ("header", "error"),
     [
@@ -274,22 +241,6 @@ async def test_what_is_no_envelope_is_malformed(gateway, client):
         assert response.status_code == 400
         assert response.json()["error"].startswith("messages: envelope")
     await client.check_works(share)
-
-
-async def test_messages_of_other_kinds_and_noise_are_ignored(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    party, request = client.begin_sign(share)
-    (good,) = envelopes(request.messages)
-    noise = [
-        Envelope(9, 1, False, CLIENT, OPERATOR, party.session_id, b""),
-        replace(good, kind=200),
-        replace(good, body=good.body[::-1]),
-    ]
-    messages = (*(e.encode() for e in noise), *request.messages, *request.messages)
-    request = client.proven(share, replace(request, messages=messages))
-    reply = await client.ask("sign", request)
-    feed(party, wire.Signing.from_bytes(reply).messages)
-    check_signature(share, MESSAGE, party.outcome.result)
 
 
 async def test_neither_store_ever_holds_the_others_data(gateway):

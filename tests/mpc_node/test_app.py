@@ -2,19 +2,17 @@
 
 import asyncio
 import base64
-import os
 import threading
 from contextlib import ExitStack, closing
 
 import httpx
 import pytest
 
-from mpcsim.gateway.mpc_nodes import InProcess, OverHttp
+from mpcsim.gateway.mpc_nodes import OverHttp
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.mpc_node.app import create_app
-from mpcsim.rpc import wire
-from mpcsim.rpc.errors import LinkFailed, NodeFailed, Refused
-from mpcsim.rpc.grants import AnotherBoot, GrantRefused, Scope
+from mpcsim.rpc.errors import LinkFailed, NodeFailed
+from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.request_ids import HEADER
 from mpcsim.rpc.standing import Ask, Standing
 from mpcsim.rpc.transport import AsgiTransport, HttpTransport, Limits
@@ -69,51 +67,6 @@ def test_a_whole_life_of_a_key(place):
     run(place, work)
 
 
-def refusals(gateway, client_sign, user_id, share):
-    """Requests that the operator refuses: verb, grant, body."""
-    link, key_id = gateway.links[OPERATOR], share.record.epoch
-    recover = wire.Recover(os.urandom(32), "ed25519").to_bytes()
-    scope = Scope("recover", user_id)
-    yield "recover", b"", recover
-    yield "recover", bytes(80), recover
-    yield "recover", link.grant(scope), recover
-    used = link.grant(Scope("standing", user_id))
-    standing = Ask(user_id, "ed25519").to_bytes()
-    link.node.handle("standing", used, standing)
-    yield "standing", used, standing
-    yield "standing", link.grant(Scope("standing", user_id)), standing + b"?"
-    yield "standing", link.grant(Scope("standing", user_id)), b""
-    sign = client_sign.to_bytes()
-    scope = Scope("sign", "somebody else", key_id, client_sign.session_id, client_sign.message)
-    yield "sign", link.grant(scope), sign
-    exchange = wire.Exchange(os.urandom(32), ())
-    scope = Scope("exchange", user_id, key_id, exchange.session_id)
-    yield "exchange", link.grant(scope), exchange.to_bytes()
-    gone = link.grant(Scope("standing", user_id))
-    link.node.restart()
-    yield "standing", gone, standing
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_refusals_come_back_as_they_are(place):
-    async def work(gateway, client, ports):
-        share = await client.generate("ed25519")
-        kinds = set()
-        for verb, grant, body in refusals(
-            gateway, client.begin_sign(share)[1], await client.user_id(), share
-        ):
-            came = []
-            for port in (InProcess(gateway.links[OPERATOR].node), ports[OPERATOR]):
-                with pytest.raises(Refused) as refused:
-                    await port.handle(verb, grant, body)
-                came.append((type(refused.value), vars(refused.value), str(refused.value)))
-            assert came[0] == came[1] or "has been used before" in came[1][2]
-            kinds |= {kind for kind, _, _ in came}
-        assert kinds == {Refused, GrantRefused, AnotherBoot}
-
-    run(place, work)
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_trouble_of_the_store_is_the_nodes_own(place, caplog):
     async def work(gateway, client, ports):
@@ -135,34 +88,6 @@ def test_trouble_of_the_store_is_the_nodes_own(place, caplog):
 
 
 FAILED = "the operator's MPC node has failed"
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_answers_that_are_no_mpc_nodes(place, caplog, monkeypatch):
-    """Whatever they say, it is not taken for its word."""
-
-    async def work(gateway, client, ports):
-        port = OverHttp(OPERATOR, ports[INSTITUTION]._transport)
-        for verb in ("standing", "no-such-verb", "hello", "a/b"):  # the wrong node; no verb
-            with pytest.raises(LinkFailed, match=FAILED) as failed:
-                await port.handle(verb, b"", b"")
-            assert (failed.value.party, failed.value.status) == (OPERATOR, 500)
-        if place == PLACES[0]:
-            with pytest.raises(Refused, match="body of more than"):
-                await ports[OPERATOR].handle("standing", b"", bytes(wire.MAX_BODY_BYTES + 1))
-            with pytest.raises(GrantRefused):  # it is looked at
-                await ports[OPERATOR].handle("standing", b"", bytes(wire.MAX_BODY_BYTES))
-
-        def broken(*_):
-            raise ZeroDivisionError("with a secret in it")
-
-        monkeypatch.setattr(gateway.links[OPERATOR].node, "handle", broken)
-        with pytest.raises(LinkFailed, match=FAILED):
-            await ports[OPERATOR].handle("standing", b"", b"")
-        said = [r.getMessage() for r in caplog.records if r.name == "mpcsim.rpc.http"]
-        assert said == ["POST /standing: ZeroDivisionError"]
-
-    run(place, work)
 
 
 @pytest.mark.parametrize(
@@ -190,20 +115,6 @@ def test_an_answer_that_is_none(status, body):
         if status != 200:
             with pytest.raises(LinkFailed, match=FAILED):
                 await port.handle("standing", b"", b"")
-
-    asyncio.run(work())
-
-
-def test_when_a_refusal_may_be_repeated():
-    async def app(scope, receive, send):
-        body = b'{"error": "busy", "party": 2, "retry_after_s": 3}'
-        await send({"type": "http.response.start", "status": 409, "headers": []})
-        await send({"type": "http.response.body", "body": body})
-
-    async def work():
-        with pytest.raises(Refused, match="busy") as refused:
-            await OverHttp(OPERATOR, AsgiTransport(app)).handle("standing", b"", b"")
-        assert (refused.value.status, refused.value.retry_after_s) == (409, 3)
 
     asyncio.run(work())
 

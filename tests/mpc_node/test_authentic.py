@@ -17,13 +17,9 @@ from mpcsim.vault import (
     hashes,
     open_share,
 )
-from tests.helpers.adversary import on
 from tests.helpers.gateway import (
     CURVES,
     Client,
-    Failed,
-    Stuck,
-    cheating,
     envelopes,
     feed,
     give_key,
@@ -220,19 +216,6 @@ async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, refu
         assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
 
 
-@with_gateway()
-async def test_halves_that_a_stranger_has_sealed_are_not_looked_at(gateway, client, refused):
-    """Anyone can seal: with a token, but neither share nor secret store, that is of no use."""
-    share = await give_key(gateway, client, "ed25519")
-    stranger = Client.of(gateway, "bob")
-    other = await stranger.generate("ed25519")
-    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
-    guessed = client.opening(other, halves)
-    guessed = replace(guessed, key_id=share.record.epoch)
-    for party in MPC_NODES:
-        await refused(gateway, client, "open", guessed, party=party)
-
-
 @pytest.mark.parametrize("party", MPC_NODES)
 @with_gateway()
 async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, party):
@@ -242,21 +225,6 @@ async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, p
     for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
         asked = OPERATOR if not proofs else party
         await refused(gateway, client, "open", replace(honest, proofs=proofs), party=asked)
-
-
-@with_gateway()
-async def test_after_a_restart_what_was_asked_before_is_not_asked_again(gateway, client, refused):
-    share = await give_key(gateway, client, "secp256k1")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-    _, request = client.begin_sign(share)
-    opening = client.opening(share, store.halves)
-    gateway.links[OPERATOR].node.restart()
-    await refused(gateway, client, "sign", request, 412)
-    await refused(gateway, client, "open", opening, 412)
-    boot = client.hellos()[OPERATOR].boot
-    late = replace(request, proof=replace(request.proof, boot=boot))
-    await refused(gateway, client, "sign", late)
-    await client.check_works(share)
 
 
 def test_what_a_client_has_said_is_not_said_again(monkeypatch):
@@ -282,32 +250,3 @@ def test_what_a_client_has_said_is_not_said_again(monkeypatch):
         assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
 
     run_with(work)
-
-
-@with_gateway()
-async def test_a_refused_request_disturbs_no_session(gateway, client):
-    """The honest one goes on, at a node that is asked for both."""
-    share = await give_key(gateway, client, "secp256k1")
-    party, request = client.begin_sign(share)
-    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
-    node = gateway.links[OPERATOR].node
-    (session,) = node._sessions.values()
-    _, other = client.begin_sign(share)
-    stored = node._store.find(share.record.epoch.hex())
-    use = signing(client, other)
-    with pytest.raises(mpc_node.Refused, match="takes this for no request"):
-        node._check_authentic(stored, use, bytes(32))
-    assert [*node._sessions.values()] == [session]
-    feed(party, await client.exchange(request.session_id, sends(outputs)))
-    assert party.outcome.result
-
-
-@with_gateway()
-async def test_a_client_that_cheats_is_still_blamed(gateway, client):
-    """Its messages are its own: the proof says so."""
-    share = await give_key(gateway, client, "ed25519")
-    malformed = on("Commitments", lambda m: b"?")
-    with pytest.raises((Stuck, Failed)):
-        await client.sign(share, wrap=cheating(malformed))
-    ((*_, why),) = shares_of(gateway)[OPERATOR]
-    assert why is not None

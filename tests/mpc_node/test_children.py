@@ -7,7 +7,7 @@ import pytest
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.primitives.bip32 import HARDENED
 from mpcsim.rpc.errors import Refused
-from tests.helpers.gateway import Stuck, ask_node, give_key, with_gateway
+from tests.helpers.gateway import ask_node, give_key, with_gateway
 from tests.helpers.tiers import fast_few
 
 
@@ -50,14 +50,3 @@ async def test_a_path_that_leads_nowhere(gateway, client, curve, path, words):
     response = await client.post("sign", request)
     assert (response.status_code, response.json()) == (422, {"error": str(refused)})
     await client.check_works(share)
-
-
-@with_gateway()
-async def test_a_share_with_another_chain_code_loses_nothing_by_it(gateway, client, monkeypatch):
-    """A damaged record: nobody is blamed, and the key is not suspended."""
-    share = await give_key(gateway, client, "secp256k1")
-    other = replace(share, record=replace(share.record, chain_code=bytes(32)))
-    with pytest.raises(Stuck, match=r"party 2 signs with another key\); nobody can be named"):
-        await client.sign(other, path=(0, 7))
-    await client.check_works(share)
-    await client.sign(share, path=(0, 7))

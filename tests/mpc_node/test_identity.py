@@ -17,7 +17,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused
 from mpcsim.rpc.statements import SealKeyStatement, vouched
 from mpcsim.service import open_gateway
-from tests.helpers.gateway import Client, Failed, hellos, reopen
+from tests.helpers.gateway import Client, hellos, reopen
 
 
 def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
@@ -100,46 +100,3 @@ def test_another_identity_is_refused_and_changes_nothing():
 
     with closing(open_gateway()) as gateway:
         asyncio.run(work(gateway, Client.of(gateway)))
-
-
-def test_an_mpc_node_that_lost_its_store_is_another_one(tmp_path, caplog):
-    """It is said at the start; what can be used is used, and with the right file all is well."""
-
-    async def made():
-        with closing(reopen(tmp_path)) as gateway:
-            return await Client.of(gateway).generate("ed25519")
-
-    share = asyncio.run(made())
-    store = tmp_path / "institution/institution.sqlite"
-    kept = store.read_bytes()
-    for path in tmp_path.glob("institution/institution.sqlite*"):
-        path.unlink()
-
-    async def without():
-        said = "the institution has another identity than when"
-        with closing(reopen(tmp_path)) as gateway, pytest.raises(Failed, match=said):
-            await Client.of(gateway, "bob").generate("ed25519")
-
-    for _ in range(2):
-        caplog.clear()
-        asyncio.run(without())
-        assert "the institution has another identity than when the operator" in caplog.text
-    for path in tmp_path.glob("institution/institution.sqlite*"):
-        path.unlink()
-    store.write_bytes(kept)
-
-    async def again():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            await client.check_works(share)
-            await client.recover("ed25519")
-
-    caplog.clear()
-    asyncio.run(again())
-    assert not caplog.records
-
-
-def test_an_identity_is_not_in_its_repr():
-    identity = Identity.fresh(SystemRng())
-    assert identity.secret.hex() not in repr(identity)
-    assert identity.public.hex() in repr(identity)

@@ -5,7 +5,6 @@ import os
 import stat
 import threading
 from contextlib import closing
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -16,32 +15,23 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node import events
 from mpcsim.mpc_node import node as mpc_node
-from mpcsim.mpc_node.node import MpcNode
-from mpcsim.mpc_node.store import ShareStore, StoredShare
 from mpcsim.mpc_node.sweeping import sweeping
-from mpcsim.mta import schemes
 from mpcsim.protocol import Done
-from mpcsim.rng import SeededRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
+from mpcsim.rpc.database import StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.grants import Keyring, LinkKeys
 from mpcsim.rpc.statements import SignedRecord
-from mpcsim.sample_keys import keys
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import claimed, store_file
-from tests.examples.open_multiplication import OpenMta
 from tests.helpers.gateway import (
     MESSAGE,
     NO_PROOF,
     Client,
-    Clock,
     Failed,
     ask_node,
     check_signature,
     feed,
     give_key,
-    hellos,
     open_with,
     reopen,
     run_with,
@@ -49,8 +39,6 @@ from tests.helpers.gateway import (
     shares_of,
     with_gateway,
 )
-from tests.helpers.locks import AnnouncingLock
-from tests.helpers.schemes import with_scheme
 from tests.helpers.tiers import fast_few
 from tests.service.test_grants import everything, seen
 
@@ -95,24 +83,6 @@ async def test_another_signer_is_not_played(gateway, client):
     share = await client.generate("ed25519")
     link, user_id = gateway.links[OPERATOR], await client.user_id()
     assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
-
-
-def test_a_stored_share_of_a_multiplication_scheme_of_ones_own_is_no_share(monkeypatch):
-    """Whether or not this process knows the scheme, as that of a notebook may."""
-    own = keys("secp256k1")[OPERATOR]
-    foreign = with_scheme(own, OpenMta())
-    monkeypatch.setattr(schemes, "_REGISTERED", {})
-    schemes.register_scheme(foreign.mta)
-    assert KeyShare.from_bytes(foreign.to_bytes()) == foreign
-    row = StoredShare(own.record.epoch.hex(), "alice", "secp256k1", b"", own.to_bytes(), "active")
-
-    async def work(gateway, client):
-        node = gateway.links[OPERATOR].node
-        assert node._decode(row) == own
-        with pytest.raises(Refused, match="stored share of this key is damaged"):
-            node._decode(replace(row, share=foreign.to_bytes()))
-
-    run_with(work)
 
 
 @with_gateway()
@@ -216,32 +186,6 @@ def test_a_node_is_swept_by_time(tmp_path):
     asyncio.run(work())
 
 
-def test_a_sweep_that_fails_is_said_and_not_the_last(tmp_path, caplog):
-    async def work():
-        with closing(open_gateway(tmp_path)) as gateway:
-            node = gateway.links[OPERATOR].node
-            swept = threading.Semaphore(0)
-
-            def sweep():
-                swept.release()
-                raise StoreFailed("operator.sqlite", StoreTrouble.FULL)
-
-            node.sweep = sweep
-            with sweeping(node, 0.01):
-                assert swept.acquire(timeout=10)
-                assert swept.acquire(timeout=10)
-
-    asyncio.run(work())
-    assert "operator: what nobody has voted for stays: operator.sqlite: no space" in caplog.text
-
-
-def test_files_have_their_sweeper(tmp_path):
-    with closing(open_gateway(tmp_path)):
-        names = {thread.name for thread in threading.enumerate()}
-        assert {"sweeping operator", "sweeping institution"} <= names
-    assert not any(thread.name.startswith("sweeping") for thread in threading.enumerate())
-
-
 @pytest.mark.parametrize("seed", fast_few(range(4), 1))
 @with_gateway()
 async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client, seed):
@@ -285,18 +229,6 @@ def test_sessions_are_bounded(monkeypatch):
     run_with(work)
 
 
-def test_decoded_shares_are_bounded_and_the_one_unused_for_longest_goes(monkeypatch):
-    monkeypatch.setattr(mpc_node, "DECODED_SHARES", 2)
-    own = keys("ed25519")[OPERATOR]
-    key_id, data = own.record.epoch.hex(), own.to_bytes()
-    with closing(ShareStore()) as store:
-        node = MpcNode(OPERATOR, store, Keyring(LinkKeys(bytes(32))), clock=Clock())
-        for user, kept in (("a", "a"), ("b", "ab"), ("a", "ba"), ("c", "ac"), ("a", "ca")):
-            # Nobody is shown a share: memory is all that shows what is kept.
-            assert node._share(StoredShare(key_id, user, "ed25519", b"", data, "active")) == own
-            assert [at[0] for at in node._decoded] == [*kept]
-
-
 @with_gateway()
 async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
     """It was called off while a thread computed the share."""
@@ -315,58 +247,6 @@ async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
     node._note = original
     assert node._store.holdings("", 10) == []
     await client.check_consistent("ed25519")
-
-
-@with_gateway()
-async def test_settling_spares_what_is_being_made(gateway, client):
-    """Somebody tries to begin a second generation while the first waits to be activated."""
-    begun = await client.begin_generate("ed25519")
-    with pytest.raises(Failed):
-        await client.begin_generate("ed25519")
-    await client.activate(*begun)
-    await client.check_works(begun[1])
-
-
-@with_gateway()
-async def test_preparing_and_settling_at_once_never_part_a_session_from_its_share(gateway, client):
-    """A second generation begins, and sweeps, just when the share of the first has been stored."""
-    node = gateway.links[OPERATOR].node
-    entered, leave = threading.Event(), threading.Event()
-    prepare, drop = node.store.prepare, node.store.drop_orphans
-
-    def preparing(share):
-        prepare(share)
-        leave.clear()
-        entered.set()
-        assert leave.wait(60)
-
-    def dropping(*live):
-        drop(*live)
-        leave.set()
-
-    node.store.prepare, node.store.drop_orphans = preparing, dropping
-    node._settling = AnnouncingLock(leave)  # in place of the node's own
-    first = asyncio.create_task(client.begin_generate("ed25519"))
-    await asyncio.to_thread(entered.wait, 60)
-    second = asyncio.create_task(client.post("generate", wire.Generate(bytes(32), "ed25519", ())))
-    begun = await first
-    assert (await second).status_code == 409
-    await client.activate(*begun)
-    await client.check_works(begun[1])
-
-
-def test_seeded_parts_draw_their_own():
-    """Nodes that draw at the same time, from threads, do not draw the same."""
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        await client.check_works(share)
-        return {hello.seal_key for hello in hellos(gateway).values()} | {
-            gateway.credentials.api_key
-        }
-
-    assert run_with(work, rng=SeededRng(1)) == run_with(work, rng=SeededRng(1))
-    assert len(run_with(work, rng=SeededRng(1))) == 3
 
 
 # ---------------------------------------------------------------------- stores and files
@@ -427,18 +307,3 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
     open_gateway(tmp_path).close()  # the failure has let go of everything
     with pytest.raises(UsageError, match="data folder"):
         open_gateway(store)
-
-
-def test_a_transaction_that_fails_changes_nothing_and_blocks_nothing(tmp_path):
-    for path in (":memory:", tmp_path / "db"):
-        with closing(Database(path, "CREATE TABLE t (x INTEGER PRIMARY KEY)")) as database:
-            with pytest.raises(ZeroDivisionError), database.transaction() as cursor:
-                cursor.execute("INSERT INTO t VALUES (1)")
-                raise ZeroDivisionError
-            with pytest.raises(ZeroDivisionError), database.transaction() as cursor:
-                cursor.execute("ROLLBACK")  # as SQLite does by itself when the disk is full
-                raise ZeroDivisionError
-            with database.transaction() as cursor:
-                cursor.execute("INSERT INTO t VALUES (2)")
-            assert database.rows("SELECT x FROM t") == [(2,)]
-            assert database.row("SELECT x FROM t WHERE x = 3") is None

@@ -1,6 +1,5 @@
 """An MPC node's store: the states of a share, and that nothing of a dropped one is left."""
 
-import itertools
 import os
 import shutil
 import sqlite3
@@ -11,10 +10,8 @@ from dataclasses import astuple, replace
 
 import pytest
 
-from mpcsim.errors import UsageError
-from mpcsim.mpc_node.events import EMPTY, Kind
+from mpcsim.mpc_node.events import EMPTY
 from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
-from mpcsim.rng import SeededRng
 from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
@@ -207,69 +204,6 @@ def test_what_a_share_says_of_itself(store):
     assert "less" not in repr(found)
 
 
-def lose_seal_key(store):
-    with store._database.transaction() as cursor:
-        cursor.execute("DELETE FROM secrets WHERE name = 'seal_key'")
-
-
-LIFE = [
-    lambda store: store.pin(bytes(32)),
-    lambda store: store.prepare(stored("a")),
-    lambda store: vote(store, "a"),
-    lambda store: store.activate("a", b"both votes", EMPTY, "session"),
-    lambda store: store.prepare(stored("b", "a", recoveries=1)),
-    lambda store: store.abort("u", "ed25519", "b"),
-    lambda store: store.suspend("a", "why", b"less"),
-    lambda store: store.put_back("yesterday", both=False),
-    lambda store: store.prepare(stored("c", "a", recoveries=1)),
-    lambda store: store.heard_suspended({"a", "c"}),
-    lambda store: store.merge(SAID, lambda share: None),
-    lambda store: vote(store, "c"),
-    lambda store: store.abort("u", "ed25519", "x", voted_for=True, replaces="a"),
-    lambda store: store.abort("u", "ed25519", "y", voted_for=True, replaces=None),
-    lambda store: store.put_back("the day before", both=True),
-    lambda store: store.activate("c", b"both votes", EMPTY),
-    lambda store: store.note(Kind.REFUSED, "u", "ed25519", "c", "session", "no"),
-    lambda store: lose_seal_key(store),
-    lambda store: store.replace_seal_key(SeededRng(3)),
-    lambda store: store.replace_seal_key(SeededRng(4)),
-    lambda store: vote(store, "c"),
-]
-"""Of a key, a step each; some are refused."""
-SAID = Heard("u", "ed25519", None, "a", "c", frozenset({"a"}), restored=False)
-
-
-def lived(path, *, resumed):
-    """All that a store has said and holds after ``LIFE``, in one go or closed after each step."""
-    ticks, said = itertools.count(1_800_000_000), []
-    store = ShareStore(path, lambda: next(ticks))
-    for name in (store.seal_key, store.identity):
-        name(SeededRng(7))
-    for step in LIFE:
-        if resumed:
-            store.close()
-            store = ShareStore(path, lambda: next(ticks))
-        try:
-            said.append(step(store))
-        except (OutOfStep, UsageError) as error:
-            said.append(str(error))
-        rng, at = SeededRng(8), ("u", "ed25519")
-        said.append((store.of_key(*at), store.aborted(*at, 9), store.suspended(9), store.goes_on))
-        said.append((store.identity(rng).public, store.peer_identity()))
-        said.append(store.sealed_to_lost_key("c"))
-    store.close()
-    with closing(sqlite3.connect(path)) as database:
-        return said, [*database.iterdump()]
-
-
-def test_a_store_that_is_closed_after_each_step_goes_on_as_if_it_had_not_been(tmp_path):
-    said, kept = lived(tmp_path / "one go", resumed=False)
-    assert lived(tmp_path / "resumed", resumed=True) == (said, kept)
-    for column in ("suspended", "recoveries", "predecessor", "record", "suspended_there"):
-        values = {getattr(share, column) for each in said[1::4] for share in each[0]}
-        assert len(values) > 1, f"{column} is as it was from the start, all the time"
-
-
 # ---------------------------------------------------------------------- nothing is left behind
 
 
@@ -383,22 +317,6 @@ def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, m
         assert found(path, share) == []
 
 
-def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path, monkeypatch):
-    """The log of writes could not be emptied: somebody was reading."""
-    monkeypatch.setattr(databases, "BUSY_S", 0.1)
-    path, share = tmp_path / "db", os.urandom(600)
-    with crowded(path) as store:
-        store.prepare(stored("new", share=share))
-        with closing(sqlite3.connect(path)) as reader:
-            reader.execute("BEGIN")
-            reader.execute("SELECT * FROM shares").fetchone()
-            with pytest.raises(StoreFailed, match="another process keeps it locked"):
-                store.drop_prepared("new")
-        assert found(path, share)
-        store.drop_orphans()
-        assert not found(path, share)
-
-
 MOVES_THE_LOG = """
 import fcntl, sys, time
 with open(sys.argv[1], "r+b") as index:
@@ -437,20 +355,3 @@ def test_a_suspension_heard_before_the_share_came_into_force_is_one_when_merged(
         assert store.merge(said, lambda share: None) is None
         assert store.find("a").suspended == "the other MPC node says that it is suspended"
         assert store.suspended(10) == ["a"]
-
-
-def test_a_log_that_could_not_be_emptied_is_emptied_the_next_time(tmp_path, monkeypatch):
-    """Though then nothing is deleted: what was is in it."""
-    monkeypatch.setattr(databases, "BUSY_S", 0.0)
-    path = tmp_path / "operator.sqlite"
-    store = ShareStore(path)
-    store.prepare(stored("a"))
-    with closing(sqlite3.connect(path)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT * FROM shares").fetchall()
-        with pytest.raises(StoreFailed, match="keeps it locked"):
-            store.drop_prepared("a")
-        assert os.stat(f"{path}-wal").st_size > 0
-    store.drop_orphans()
-    assert os.stat(f"{path}-wal").st_size == 0
-    store.close()

@@ -5,8 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from mpcsim.rpc import database
-from mpcsim.rpc.database import IN_MEMORY, Database
+from mpcsim.rpc.database import Database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT)"
 
@@ -76,14 +75,6 @@ def test_files_that_cannot_be_looked_at_are_read(opened, monkeypatch):
     assert count(opened) == (0, True)
 
 
-def test_in_memory_only_this_process_writes():
-    with closing(Database(IN_MEMORY, SCHEMA)) as opened:
-        assert count(opened) == (0, True)
-        assert count(opened) == (0, False)
-        put(opened)
-        assert count(opened) == (1, True)
-
-
 def test_a_write_that_failed_counts_as_one(opened):
     count(opened)
     with pytest.raises(ZeroDivisionError), opened.transaction() as cursor:
@@ -100,10 +91,3 @@ def test_nothing_is_kept_of_what_failed_and_none_is_an_answer(opened):
         opened.at_hand("count", fail)
     assert opened.at_hand("count", lambda: None) is None
     assert opened.at_hand("count", fail) is None
-
-
-def test_only_so_much_is_kept(opened, monkeypatch):
-    monkeypatch.setattr(database, "AT_HAND", 2)
-    for name in "abc":
-        opened.at_hand(name, lambda: 1)
-    assert len(opened._at_hand) == 1

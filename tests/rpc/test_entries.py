@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from mpcsim.rpc.entries import MAX_PATH, MAX_SAID, Book, Call, Entry, note
+from mpcsim.rpc.entries import MAX_SAID, Book, Call, note
 from mpcsim.rpc.request_ids import HEADER, RequestIds
 from mpcsim.rpc.threads import in_thread
 
@@ -120,13 +120,3 @@ def test_an_answer_that_breaks_off():
     line = handled(handle)
     assert (line["status"], line["broken_off"]) == (200, True)
     assert "secret" not in str(line)
-
-
-def test_as_much_of_a_path_as_is_kept():
-    for length in (MAX_PATH - 1, MAX_PATH, MAX_PATH + 1):
-        assert Entry("1", path="x" * length).line()["path"] == "x" * min(length, MAX_PATH)
-
-
-def test_outside_of_a_request_nothing_is_kept():
-    note("alice")
-    Call("operator", "GET", "/hello", 0).over(200, 1)

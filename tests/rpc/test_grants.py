@@ -156,13 +156,6 @@ def test_what_is_no_grant_though_the_key_is_right():
         ends.refused(grants._mac(KEY, wrong) + wrong, "malformed")
 
 
-def test_no_secret_is_shown():
-    ends = Ends()
-    shown = repr(ends.issuer) + repr(ends.reader) + repr(ends.reader.read(ends.issue()))
-    assert repr(KEY) not in shown
-    assert KEY.hex() not in shown
-
-
 def test_a_key_that_is_changed():
     old, new = LinkKeys(KEY), LinkKeys(bytes([7]) * 32)
     now, at_gateway, at_node = [1000.0], [old], [old]

@@ -1,23 +1,16 @@
 """Log files: whole lines, bounded, for their owner alone; nobody suffers when there are none."""
 
-import asyncio
 import errno
 import json
 import logging
 import os
 import stat
 
-import httpx
 import pytest
-from starlette.responses import PlainTextResponse
 
-from mpcsim.errors import UsageError
 from mpcsim.rpc import log_files
-from mpcsim.rpc.entries import Book
 from mpcsim.rpc.log_files import LogFile, ToLogFile
-from mpcsim.rpc.logs import JsonLines, LogSettings
-from mpcsim.rpc.request_ids import RequestIds
-from mpcsim.settings import read
+from mpcsim.rpc.logs import JsonLines
 from tests.helpers.processes import until
 
 
@@ -88,14 +81,6 @@ def test_no_two_write_to_one_file(tmp_path, opened):
     assert again.path.name == "node.jsonl"
 
 
-def test_no_more_names_than_there_may_be(tmp_path, opened, monkeypatch, caplog):
-    monkeypatch.setattr(log_files, "MAX_NAMES", 2)
-    assert [opened(tmp_path, "node").path.name for _ in range(2)] == ["node.jsonl", "node-2.jsonl"]
-    assert not caplog.messages
-    assert opened(tmp_path, "node").path is None
-    assert "over 2 processes write there" in caplog.text
-
-
 def test_after_a_crash_within_a_line_the_next_one_is_whole(tmp_path, opened):
     (tmp_path / "node.jsonl").write_text('{"a":1}\n{"b":')
     file = opened(tmp_path, "node")
@@ -112,24 +97,6 @@ def test_a_folder_that_is_removed_is_made_again(tmp_path, opened):
     file.put('{"a":1}')
     file.flush()
     assert written(tmp_path / "logs" / "node.jsonl") == [{"a": 1}]
-
-
-def test_a_folder_that_cannot_be_used_is_said_once(tmp_path, opened, caplog):
-    (tmp_path / "logs").write_text("no folder")
-    file = opened(tmp_path / "logs", "node")
-    assert file.path is None
-    for _ in range(3):
-        file.put("{}")
-        file.flush()
-    (said,) = caplog.messages
-    assert said.startswith(f"log files in {tmp_path}/logs: Not a directory; what cannot be written")
-    (tmp_path / "logs").unlink()
-    file.put('{"a":1}')
-    file.flush()
-    missing, line = written(tmp_path / "logs" / "node.jsonl")
-    assert missing["event"].startswith("up to 3 lines before this one are missing")
-    assert line == {"a": 1}
-    assert caplog.messages[1:] == [f"log files in {tmp_path}/logs: up to 3 lines are missing"]
 
 
 def test_a_full_disk(tmp_path, opened, caplog, monkeypatch):
@@ -158,17 +125,6 @@ def test_a_full_disk(tmp_path, opened, caplog, monkeypatch):
     assert "up to 4 lines" in missing
 
 
-def test_no_more_waits_than_there_is_room_for(tmp_path, monkeypatch, caplog, opened):
-    monkeypatch.setattr(log_files, "MAX_WAITING", 10)
-    monkeypatch.setattr(log_files, "EVERY_S", 1000.0)
-    file = opened(tmp_path, "node")
-    for number in range(30):
-        file.put(f'{{"number":{number}}}')
-    file.flush()
-    assert [line["number"] for line in written(file.path)] == list(range(20, 30))
-    assert "the disk is so slow that lines are missing" in caplog.text
-
-
 def test_records_with_whose_they_are_and_requests_only_once(tmp_path, opened):
     file = opened(tmp_path, "gateway")
     handler, logger = ToLogFile(file, JsonLines("gateway")), logging.getLogger("test of files")
@@ -182,25 +138,3 @@ def test_records_with_whose_they_are_and_requests_only_once(tmp_path, opened):
     (line,) = written(file.path)
     assert (line["role"], line["level"], line["event"]) == ("gateway", "WARNING", "first")
     assert "request_id" not in line
-
-
-def test_a_request_does_not_notice(tmp_path, opened):
-    """It is answered all the same, however bad the disk is."""
-    (tmp_path / "logs").write_text("no folder")
-    file = opened(tmp_path / "logs", "gateway")
-    app = RequestIds(PlainTextResponse("fine"), Book("gateway", file))
-
-    async def work():
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
-            return await client.get("http://x/")
-
-    assert asyncio.run(work()).text == "fine"
-    file.flush()
-
-
-def test_the_setting():
-    assert read(LogSettings, {}).log_folder is None
-    assert read(LogSettings, {"LOG_FOLDER": "Off"}).log_folder is None
-    assert read(LogSettings, {"LOG_FOLDER": "some/where"}).log_folder == "some/where"
-    with pytest.raises(UsageError, match="LOG_FORMAT"):
-        read(LogSettings, {"LOG_FORMAT": "files"})

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import json
-import time
 
 import jwt
 import pytest
@@ -117,24 +116,7 @@ def test_a_key_token_is_refused_where_access_is_asked_for():
         verifier("gateway").verify(KEY_TOKEN).access_only()
 
 
-@examples(30)
-@given(
-    user_id=st.text(min_size=1, max_size=64),
-    username=st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=64),
-)
-def test_any_name_comes_back_and_every_token_fits(user_id, username):
-    token = ISSUER.key("0" * 32, username, KEY_ID, 1e9)
-    assert len(token) < MAX_TOKEN_CHARS / 2
-    assert verifier().verify(token).username == username
-    assert verifier().verify(ISSUER.access(user_id, "x", 60)).user_id == user_id
-
-
 BOTH = {"keys": [*ISSUER.jwks()["keys"], *OTHER.jwks()["keys"]]}
-
-
-def test_two_key_sets_work_side_by_side():
-    for issuer in (ISSUER, OTHER):
-        assert verifier(jwks=BOTH).verify(issuer.access("u1", "alice", 60)).user_id == "u1"
 
 
 # --- another implementation ---------------------------------------------------------------------
@@ -237,26 +219,6 @@ def test_any_altered_character_is_refused(data):
     refused(TOKEN[:i] + new + TOKEN[i + 1 :])
 
 
-@examples(50)
-@given(cut=st.integers(1, len(TOKEN) - 1))
-def test_a_shortened_token_is_refused(cut):
-    refused(TOKEN[:cut])
-    refused(TOKEN[cut:])
-
-
-@pytest.mark.parametrize("part", [1, 2])
-def test_parts_of_two_good_tokens_do_not_mix(part):
-    one, other = TOKEN.split("."), ISSUER.key("u2", "bob", KEY_ID, 60).split(".")
-    one[part] = other[part]
-    refused(".".join(one), "operator")
-
-
-@examples(50)
-@given(st.text(min_size=1) | st.text("abcABC019-_.=", min_size=1))
-def test_garbage_is_refused(text):
-    refused(text)
-
-
 @pytest.mark.parametrize(
     "token",
     [
@@ -347,12 +309,6 @@ def test_one_audience_need_not_be_a_list():
     assert verifier().verify(signed({**PAYLOAD, "aud": "gateway"})).user_id == "u1"
 
 
-@pytest.mark.parametrize("payload", [b"[]", b'"text"', b"1", b"null", b"not json", b"[" * 2000])
-def test_a_payload_that_is_no_object_is_refused(payload):
-    token = jwt.PyJWS(["ES256"]).encode(payload, PEM, "ES256", {"kid": KID})
-    refused(token)
-
-
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -406,12 +362,6 @@ def test_a_lifetime_that_is_none_is_refused(lifetime_s):
         ISSUER.access("u1", "alice", lifetime_s)
 
 
-def test_the_system_clock_by_default():
-    token = TokenIssuer(PEM).access("u1", "alice", 3600)
-    claims = TokenVerifier(ISSUER.jwks(), "node").verify(token)
-    assert 3500 < claims.expires_at - time.time() < 3700
-
-
 # --- remembering --------------------------------------------------------------------------------
 
 
@@ -453,15 +403,6 @@ def test_only_so_many_tokens_are_remembered(checks, monkeypatch):
 # --- keys and key sets --------------------------------------------------------------------------
 
 
-def test_signing_keys_are_fresh_and_of_p256():
-    made = {make_signing_key() for _ in range(3)}
-    assert len(made) == 3
-    for pem in made:
-        key = serialization.load_pem_private_key(pem.encode(), None)
-        assert key.curve.name == "secp256r1"
-    assert make_signing_key(SeededRng(1)) == make_signing_key(SeededRng(1))
-
-
 def pem_of(key, password=None):
     protection = (
         serialization.BestAvailableEncryption(password)
@@ -486,16 +427,6 @@ def test_what_is_no_signing_key_is_refused_without_showing_it(rsa_key):
             TokenIssuer(pem)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
-
-
-def test_reprs_show_no_secret():
-    d = serialization.load_pem_private_key(PEM.encode(), None).private_numbers().private_value
-    checking = verifier()
-    checking.verify(TOKEN)
-    for shown in (repr(ISSUER), repr(checking), repr(checking.verify(TOKEN))):
-        assert TOKEN not in shown
-        assert str(d) not in shown
-        assert PEM.splitlines()[1] not in shown
 
 
 def koblitz_jwk():
@@ -575,17 +506,6 @@ def test_not_a_bearer(header, code):
     with pytest.raises(TokenError, match="Bearer <token>" if code == 756 else "MISSING") as caught:
         bearer(header)
     assert caught.value.code == code
-
-
-@examples(50)
-@given(st.text())
-def test_any_header_is_a_bearer_or_refused(header):
-    try:
-        token = bearer(header)
-    except TokenError:
-        return
-    assert token.isascii()
-    assert token in header
 
 
 def test_genuine_looks_at_the_signature_and_not_at_the_time():

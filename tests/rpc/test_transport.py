@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,7 +14,6 @@ from mpcsim.rpc.transport import (
     ConnectionLost,
     HttpTransport,
     Limits,
-    NotReached,
     Reply,
     TooLarge,
     TooLate,
@@ -155,15 +152,6 @@ def test_nothing_is_remembered_and_nothing_followed(monkeypatch):
     against(answer, test, host="localhost")  # cookies are never kept for a number
 
 
-def test_compressed_answers_are_left_alone():
-    packed = gzip.compress(bytes(10_000_000))
-
-    async def test(transport: HttpTransport, server: Server) -> None:
-        assert (await transport.request("GET", "/", token=None)).body == packed
-
-    against(saying(packed, "content-encoding: gzip"), test)
-
-
 @pytest.mark.parametrize("chunked", [False, True])
 def test_answers_that_are_too_long(chunked):
     long = b"x" * 2001
@@ -206,35 +194,6 @@ def test_no_more_connections_than_there_may_be(monkeypatch):
         assert (server.connections, len(server.requests)) == (2, 6)
 
     against(in_pairs, test)
-
-
-def test_a_gateway_that_is_not_there():
-    async def run() -> None:
-        with socket.create_server((LOOPBACK, 0)) as taken:
-            port = taken.getsockname()[1]
-        transport = HttpTransport(f"http://{LOOPBACK}:{port}")
-        with pytest.raises(NotReached) as caught:
-            await transport.request("GET", "/", token="abc")
-        assert type(caught.value) is NotReached
-        assert caught.value.__cause__ is None
-        await transport.close()
-
-    asyncio.run(run())
-
-
-def test_a_gateway_that_does_not_answer():
-    def silent(server: Server) -> Talk:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await server.head(reader)
-            await reader.read()
-
-        return talk
-
-    async def test(transport: HttpTransport, server: Server) -> None:
-        with pytest.raises(TooLate):
-            await transport.request("GET", "/", token=None)
-
-    against(silent, test, Limits(total_s=0.2))
 
 
 @pytest.mark.parametrize(
@@ -334,24 +293,5 @@ def test_the_gateway_in_process_goes_on_without_the_caller():
             await transport.request("GET", "/", token=None)
         go_on.set()
         await transport.close()
-
-    asyncio.run(run())
-
-
-def test_limits_in_process():
-    async def run() -> None:
-        async def long() -> bytes:
-            return b"x" * 11
-
-        async def broken() -> bytes:
-            raise ZeroDivisionError
-
-        transport = AsgiTransport(app(long), Limits(reply_bytes=11))
-        assert (await transport.request("GET", "/", token=None)).body == b"x" * 11
-        transport = AsgiTransport(app(long), Limits(reply_bytes=10))
-        with pytest.raises(TooLarge):
-            await transport.request("GET", "/", token=None)
-        transport = AsgiTransport(app(broken))
-        assert (await transport.request("GET", "/", token=None)).status == 500
 
     asyncio.run(run())

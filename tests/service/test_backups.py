@@ -5,12 +5,10 @@ import os
 import shutil
 import sqlite3
 import stat
-import threading
 from contextlib import closing, contextmanager
 
 import pytest
 
-from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
 from mpcsim.mpc_node.events import EMPTY
@@ -23,7 +21,6 @@ from mpcsim.service.data_folder import claimed, prepare, store_file
 
 NOW = 1_800_000_000.0
 TAKEN = "2027-01-15T08:00:00+00:00"
-SECRET = b"a share that must not be left anywhere, 32 times over " * 32
 
 
 def now():
@@ -120,18 +117,6 @@ def test_a_backup_touches_no_file_that_is_there(made, tmp_path, suffix):
     assert {path.name for path in tmp_path.iterdir()} == {beside.name, *(["b"] if suffix else [])}
 
 
-@pytest.mark.parametrize("suffix", [".new", ".new-wal", "-old"])
-def test_a_backup_may_lie_beside_the_store(made, data, suffix):
-    """It is read before anything is deleted, and is still there afterwards."""
-    store = store_file(data, "operator")
-    file = store.with_name(store.name + suffix)
-    shutil.copy(made[0] / "operator", file)
-    before = file.read_bytes()
-    put_back(data, "operator", file, now)
-    assert file.read_bytes() == before
-    assert look_at(file).role == "operator"
-
-
 def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
     """It has every share of the backup in it."""
     store = store_file(data, "operator")
@@ -139,49 +124,6 @@ def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
         (store.parent / f".{store.name}.abc.part{end}").write_bytes(b"shares")
     put_back(data, "operator", made[0] / "operator", now)
     assert not list(store.parent.glob(".*"))
-
-
-def test_the_store_itself_is_no_backup_of_it(data):
-    store = store_file(data, "operator")
-    before = store.read_bytes()
-    with pytest.raises(UsageError, match="is no backup"):
-        put_back(data, "operator", store, now)
-    assert store.read_bytes() == before
-
-
-def test_a_backup_that_is_taken_while_others_write_is_of_one_moment(made, tmp_path):
-    """Two shares come and go in one transaction: there are both, or none."""
-    data, over, failed = tmp_path / "data", threading.Event(), []
-    shutil.copytree(made[0] / "data", data)
-    with closing(ShareStore(store_file(data, "operator"))) as store:
-
-        def write():
-            n = 0
-            try:
-                while not over.is_set():
-                    n += 1
-                    with store._database.transaction() as cursor:
-                        cursor.execute("DELETE FROM made_since")
-                        rows = [(f"{n} {half}",) for half in "ab"] * (n % 2)
-                        cursor.executemany("INSERT INTO made_since VALUES (?)", rows)
-                    store._database.forget()
-            except Exception as error:
-                failed.append(error)
-
-        thread = threading.Thread(target=write)
-        thread.start()
-        try:
-            for n in range(8):
-                back_up(data, "operator", tmp_path / f"{n}", now)
-        finally:
-            over.set()
-            thread.join()
-    assert not failed
-    for n in range(8):
-        look_at(tmp_path / f"{n}")
-        with closing(sqlite3.connect(tmp_path / f"{n}")) as copy:
-            assert copy.execute("SELECT count(*) FROM made_since").fetchone()[0] in (0, 2)
-            assert copy.execute("SELECT count(*) FROM shares").fetchone() == (2,)
 
 
 def test_what_cannot_be_backed_up(made, tmp_path, monkeypatch):
@@ -415,18 +357,6 @@ def test_tokens_of_before_hold_no_more(made, data):
     assert key.encode() not in store.read_bytes()
 
 
-def test_what_nobody_had_voted_for_is_in_no_file(made, data, tmp_path):
-    with closing(ShareStore(store_file(data, "operator"))) as store:
-        store.prepare(prepared("55", share=SECRET))
-        back_up(data, "operator", tmp_path / "file", now)
-    assert SECRET in (tmp_path / "file").read_bytes()
-    aside = put_back(data, "operator", tmp_path / "file", now).aside
-    aside.unlink()
-    for file in (data / "operator").iterdir():
-        assert SECRET[:40] not in file.read_bytes(), file
-    assert key_ids(store_file(data, "operator")) == ["11", "22", "33"]
-
-
 STEPS = [(os, "link"), (os, "rename"), (os, "fsync"), (os, "unlink"), (shutil, "copyfileobj")]
 
 
@@ -495,29 +425,3 @@ def test_a_disk_that_fails_leaves_everything_as_it_was(made, data, monkeypatch, 
         with pytest.raises(UsageError, match=r"Input/output error$"):
             put_back(data, "operator", made[0] / "operator", now)
     assert contents(data) == before
-
-
-# ---------------------------------------------------------------------- as a user sees it
-
-
-def test_on_the_command_line(made, data, tmp_path, capsys):
-    file, at = tmp_path / "operator.backup", ["--data", str(data)]
-    assert main(["backup", "--part", "operator", str(file), *at]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"{file}: the operator's store as of 20")
-    assert said.endswith("; keep it as secret as that\n")
-    assert main(["restore", "--part", "operator", str(file), *at]) == 0
-    first, second, third = capsys.readouterr().out.splitlines()
-    assert first.startswith("the operator's store is that of 20")
-    assert second.startswith(f"what was there is in {data}/operator/operator.sqlite.before-restore")
-    assert second.endswith(": delete it once all is well, it holds secrets")
-    assert third == "each key is served again once the institution has been heard about it"
-    gateway = made[0] / "gateway"
-    assert main(["restore", "--part", "gateway", str(gateway), *at]) == 0
-    assert "institution" not in capsys.readouterr().out
-    for arguments, text in (
-        (["--part", "operator", str(gateway)], f"{gateway} is a backup of the gateway's store, "),
-        (["--part", "gateway", str(gateway), "--other-restored-too"], "--other-restored-too is "),
-    ):
-        assert main(["restore", *arguments, *at]) == 2
-        assert capsys.readouterr().err.startswith(f"mpcsim restore: error: {text}")

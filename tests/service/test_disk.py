@@ -2,7 +2,6 @@
 the start and during a request, and nothing is lost."""
 
 import asyncio
-import errno
 import logging
 import os
 import shutil
@@ -15,7 +14,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rpc import database as databases
 from mpcsim.rpc import wire
-from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
+from mpcsim.rpc.database import Database, StoreTrouble
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
 
 NAMES = ("gateway", "operator", "institution")
@@ -90,22 +89,6 @@ def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, 
     assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_an_mpc_node_without_space_makes_no_key_and_goes_on_afterwards(tmp_path, caplog, name):
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            with full(database_of(gateway, name)), pytest.raises(Failed) as failed:
-                await client.generate("secp256k1")
-            assert failed.value.status == 503
-            assert failed.value.error == f"{name}.sqlite: {StoreTrouble.FULL.value}"
-            await client.check_consistent("secp256k1")
-
-    asyncio.run(work())
-    assert f"{tmp_path}/{name}/{name}.sqlite: {StoreTrouble.FULL.value}" in caplog.text
-
-
 def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_path, caplog):
     async def work():
         with closing(reopen(tmp_path)) as gateway:
@@ -167,26 +150,6 @@ def test_a_locked_file_at_the_start(tmp_path, name):
         with pytest.raises(UsageError, match=f"{name}.sqlite: another process keeps it locked$"):
             reopen(tmp_path)
     reopen(tmp_path).close()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EIO])
-def test_a_file_that_the_system_does_not_open(tmp_path, monkeypatch, name, number):
-    """Whoever runs the tests may be allowed everything, so the system's answer is played."""
-    original = os.open
-
-    def fail(path, *arguments, **options):
-        if str(path).endswith(f"{name}.sqlite"):
-            raise OSError(number, os.strerror(number), str(path))
-        return original(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", fail)
-    said = {
-        errno.ENOSPC: "no space is left on its disk$",
-        errno.EIO: r"it cannot be opened, read or written \(Input/output error\)$",
-    }.get(number, "it may not be written to$")
-    with pytest.raises(UsageError, match=f"{name}.sqlite: {said}"):
-        reopen(tmp_path)
 
 
 class FailingDisk:
@@ -335,22 +298,6 @@ def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
         reopen(tmp_path)
 
 
-def test_a_share_that_cannot_be_dropped_for_want_of_space_is_dropped_later(tmp_path, caplog):
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            session_id, share = await client.begin_generate("ed25519")
-            with locked(database_of(gateway, "operator")), pytest.raises(Failed) as failed:
-                await client.activate(session_id, share)
-            assert failed.value.status == 503
-            assert not gateway.gateway.sessions._sessions
-            await client.check_consistent("ed25519")
-
-    asyncio.run(work())
-    assert "Traceback" not in caplog.text
-    assert "never retrieved" not in caplog.text
-
-
 def test_what_is_no_trouble_of_the_file_is_raised_as_it_is(tmp_path):
     with closing(Database(tmp_path / "db", "CREATE TABLE t (x INTEGER PRIMARY KEY)")) as database:
         with database.transaction() as cursor:
@@ -359,12 +306,3 @@ def test_what_is_no_trouble_of_the_file_is_raised_as_it_is(tmp_path):
             cursor.execute("INSERT INTO t VALUES (1)")
         with pytest.raises(sqlite3.OperationalError, match="no such column"):
             database.rows("SELECT y FROM t")
-
-
-def test_text_that_is_none_is_damage(tmp_path):
-    with closing(Database(tmp_path / "db", "CREATE TABLE t (x TEXT)")) as database:
-        with database.transaction() as cursor:
-            cursor.execute("INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
-        with pytest.raises(StoreFailed) as failed:
-            database.rows("SELECT x FROM t")
-        assert failed.value.trouble is StoreTrouble.DAMAGED

@@ -2,17 +2,14 @@
 
 import asyncio
 import re
-import shutil
 import sqlite3
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.diagnosis import What
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
@@ -25,7 +22,7 @@ from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
 from tests.helpers.gateway import Client, Failed, delivered, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
-from tests.service.conftest import PARTS, USERS
+from tests.service.conftest import USERS
 
 
 def found(links, folder, *, user=None, names=None, repair=False):
@@ -55,60 +52,6 @@ def whats(troubles):
 
 def texts(troubles):
     return [trouble.text for trouble in troubles]
-
-
-# ---------------------------------------------------------------------- stores of two moments
-
-EPOCHS = {"alice": (0, 1), "bob": (0, 0), "carol": (None, 0), "dave": (None, 0)}
-"""Which shares of a key there were, at either moment."""
-
-
-def expected(name, moments, repaired):
-    """What must be said of a key, from the moments of the three stores alone."""
-    registry, *nodes = (EPOCHS[name][moment == "new"] for moment in moments)
-    said = []
-    known = name != "dave" or moments[0] == "new" or repaired
-    if {registry, *nodes} == {None}:
-        return None
-    if not known:
-        said.append("user-unknown")
-    latest = max((e for e in (registry, *nodes) if e is not None), default=None)
-    if nodes[0] == nodes[1] == latest:
-        if registry != latest and known and not repaired:
-            said.append("key-unknown" if registry is None else "registry-older")
-    else:
-        said.append("store-older")
-    return said
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(PARTS, fast_few([*product(("old", "new"), repeat=3)], 4))
-def test_stores_of_two_moments(tmp_path, past, gateway, operator, institution):
-    """As it is; then repaired, which helps whoever can be helped; then with the right files."""
-    moments = (gateway, operator, institution)
-    past.put(tmp_path, **dict(zip(PARTS, moments, strict=True)))
-
-    def hoped(repaired):
-        said = {name: expected(name, moments, repaired) for name in USERS}
-        if moments[0] == "old" and not repaired:
-            said[past.ids["dave"]] = said.pop("dave")
-        return {name: what for name, what in said.items() if what is not None}
-
-    with nodes_alone(tmp_path) as links:
-        assert examined(links, tmp_path) == hoped(False)
-        names = {past.ids["dave"]: "dave"} if past.ids["dave"] in hoped(False) else {}
-        for _ in range(2):
-            assert examined(links, tmp_path, names=names, repair=True) == hoped(True)
-    fit = {name for name, troubles in hoped(True).items() if not troubles}
-    if "new" not in moments:
-        fit.discard("alice")  # her key fits, as it was before she got what she holds
-    with closing(reopen(tmp_path)) as gateway:
-        assert asyncio.run(past.able(gateway)) == fit
-        assert examined(gateway.links, tmp_path) == hoped(True)
-    past.put(tmp_path)
-    with closing(reopen(tmp_path)) as gateway:
-        assert examined(gateway.links, tmp_path) == {name: [] for name in USERS}
-        assert asyncio.run(past.able(gateway)) == set(USERS)
 
 
 # ---------------------------------------------------------------------- other troubles
@@ -217,40 +160,6 @@ def test_a_vote_that_is_open_alone(house, past, party):
     assert alone(house, "alice") == ()
 
 
-@pytest.mark.parametrize("parties", [MPC_NODES, MPC_NODES[:1]])
-def test_votes_of_both_that_nobody_has_carried_on(house, past, parties):
-    live(house, cut_off("activate", *parties))
-    assert whats(alone(house, "alice")) == ["not-yet-in-force"]
-    shutil.copytree(past.folder / "new" / "gateway", house / "gateway", dirs_exist_ok=True)
-    # While either may still sign an abort, nothing is written: the gateway settles it with both.
-    assert whats(alone(house, "alice", repair=True)) == ["not-yet-in-force"]
-
-    async def started(gateway, client):
-        pass
-
-    live(house, started)
-    assert alone(house, "alice") == ()
-
-
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_a_node_without_its_file_and_one_that_is_down(house, party):
-    role, other = ROLES[party], ROLES[5 - party]
-    with nodes_alone(house) as links:
-        links[party].down = True
-        findings, unheard = found(links, house)
-        assert {name: whats(each.troubles) for name, each in findings.items()} == {
-            name: ["unheard"] for name in USERS
-        }
-        assert texts(unheard.values()) == [f"the {role}'s MPC node cannot be reached"]
-        # The rest is told.
-        rewrite(house, other, "UPDATE shares SET suspended = 'why'")
-        assert whats(found(links, house)[0]["bob"].troubles) == ["unheard", "suspended"]
-    store_file(house, role).unlink()
-    (trouble, _) = alone(house, "bob")
-    assert trouble.what is What.STRANGER
-    assert trouble.text.endswith(" (the file was missing or empty)")
-
-
 def restore(house, role, **options):
     """As it is, but from a backup."""
     copy = house / f"{role} backup"
@@ -285,15 +194,6 @@ def test_a_store_that_was_put_back_and_has_not_heard_yet(house, past, party):
     with nodes_alone(house) as links:
         findings, _ = found(links, house)
     assert (findings["bob"].notes, len(findings["dave"].notes)) == ((), 1)
-
-
-def test_both_stores_were_put_back(house, past):
-    for party in MPC_NODES:
-        restore(house, ROLES[party])
-    assert whats(alone(house, "bob")) == ["unmerged"] * 2
-    restore(house, "operator", other_restored_too=True)
-    live(house, works(past, "bob"))
-    assert alone(house, "bob") == ()
 
 
 class Liar:
@@ -342,20 +242,6 @@ def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
         assert examined(links, house) == {name: ["forged"] for name in USERS}
 
 
-def test_an_old_statement_of_its_own_is_no_answer(house):
-    with nodes_alone(house) as links:
-        honest, old = links[OPERATOR].port, []
-
-        def replayed(said):
-            old.append(said)
-            return old[0]
-
-        links[OPERATOR].port = Liar(honest, change=replayed)
-        # The first is its answer, the second look and all other keys get that again.
-        findings = examined(links, house)
-    assert sorted(findings.values()) == [[], *[["forged"]] * 3]
-
-
 @pytest.mark.parametrize("party", MPC_NODES)
 def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
     past.put(house, gateway="old")
@@ -371,29 +257,6 @@ def test_what_is_under_way_is_looked_at_again(house):
     with nodes_alone(house) as links:
         links[OPERATOR].port = Liar(links[OPERATOR].port, change=other_words, times=1)
         assert examined(links, house) == {name: [] for name in USERS}
-
-
-def test_it_asks_for_nothing_but_what_is_held(house, past):
-    def rows():
-        return [
-            [*database.iterdump()]
-            for party in MPC_NODES
-            for database in [sqlite3.connect(store_file(house, ROLES[party]))]
-        ]
-
-    past.put(house, gateway="old")
-    asked = set()
-    with nodes_alone(house) as links:
-        before = rows()
-        for link in links.values():
-            handle = link.port.handle
-            link.port.handle = lambda verb, *rest, handle=handle: (
-                asked.add(verb) or handle(verb, *rest)
-            )
-        names = {past.ids["dave"]: "dave"}
-        assert examined(links, house, names=names, repair=True) == {name: [] for name in USERS}
-        assert rows() == before
-    assert asked == {"holdings", "testify"}
 
 
 # ---------------------------------------------------------------------- users

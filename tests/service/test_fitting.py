@@ -13,7 +13,6 @@ import pytest
 
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
-from mpcsim.gateway.links import Link
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
@@ -21,7 +20,7 @@ from mpcsim.rpc.database import Database
 from mpcsim.service.data_folder import store_file
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
 from tests.helpers.tiers import fast_few
-from tests.service.conftest import PARTS, USERS, Past
+from tests.service.conftest import PARTS, USERS
 
 
 def file(role):
@@ -198,102 +197,6 @@ def test_a_registry_with_damaged_keys_follows_the_mpc_nodes(tmp_path, past, colu
         with closing(reopen(tmp_path / "data")) as gateway:
             asyncio.run(work(gateway))
         assert database.execute(read).fetchall() == before
-
-
-async def deaf(gateway, parties, work):
-    """Work while MPC nodes do not hear what comes into force."""
-    original = Link.call
-
-    async def call(link, scope, *arguments, **options):
-        link.down = link.node.me in parties and scope.verb == "activate"
-        return await original(link, scope, *arguments, **options)
-
-    Link.call = call
-    try:
-        return await work
-    finally:
-        Link.call = original
-        for party in parties:
-            gateway.links[party].down = False
-
-
-def recovered_behind_its_back(folder, party):
-    """Copies of the files before and after a recovery that one MPC node has only voted for."""
-
-    async def work():
-        with closing(reopen(folder)) as gateway:
-            old = await Client.of(gateway).generate("ed25519")
-        shutil.copytree(folder, folder.with_name("old"))
-        with closing(reopen(folder)) as gateway:
-            client = Client.of(gateway)
-            new = await deaf(gateway, [party], client.recover("ed25519"))
-            assert sorted(row[3] for row in shares_of(gateway)[party]) == ["active", "voted"]
-        shutil.copytree(folder, folder.with_name("new"))
-        return old, new
-
-    return asyncio.run(work())
-
-
-def check_works(folder, share):
-    async def work():
-        with closing(reopen(folder)) as gateway:
-            await Client.of(gateway).check_works(share)
-            return shares_of(gateway)
-
-    return asyncio.run(work())
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_shares_voted_for_at_one_and_in_force_at_the_other_outlive_an_older_registry(
-    tmp_path, party
-):
-    """Dropping them would leave two MPC nodes with shares that do not combine."""
-    _, new = recovered_behind_its_back(tmp_path / "data", party)
-    Past(tmp_path, {}, {}).put(tmp_path / "mixed", links=False, **{**NEW, "gateway": "old"})
-    for rows in check_works(tmp_path / "mixed", new).values():
-        assert [(key_id, state) for _, _, key_id, state, _ in rows] == [
-            (new.record.epoch.hex(), "active")
-        ]
-
-
-@pytest.mark.parametrize("work", ["generate", "recover"])
-def test_shares_in_force_that_both_have_only_voted_for_outlive_an_older_registry(tmp_path, work):
-    """Neither MPC node has heard what came into force; then the registry that knew it is lost."""
-    data = tmp_path / "data"
-
-    async def make():
-        with closing(reopen(data)) as gateway:
-            if work == "recover":
-                await Client.of(gateway).generate("ed25519")
-            else:
-                gateway.token("alice")
-        shutil.copytree(data, tmp_path / "old")
-        with closing(reopen(data)) as gateway:
-            making = getattr(Client.of(gateway), work)("ed25519")
-            share = await deaf(gateway, MPC_NODES, making)
-            for rows in shares_of(gateway).values():
-                assert (share.record.epoch.hex(), "voted") in {(row[2], row[3]) for row in rows}
-        shutil.copytree(data, tmp_path / "new")
-        return share
-
-    share = asyncio.run(make())
-    Past(tmp_path, {}, {}).put(tmp_path / "mixed", links=False, **{**NEW, "gateway": "old"})
-    reopen(tmp_path / "mixed").close()
-    put_right(tmp_path, tmp_path / "mixed", {"gateway"})
-    check_works(tmp_path / "mixed", share)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_a_vote_of_which_the_other_mpc_node_knows_nothing_is_kept(tmp_path, party):
-    """Its file may be the only one that is not old."""
-    old, new = recovered_behind_its_back(tmp_path / "data", party)
-    Past(tmp_path, {}, {}).put(tmp_path / "mixed", links=False, **{**OLD, ROLES[party]: "new"})
-    check_works(tmp_path / "mixed", old)
-    rest = set(PARTS) - {ROLES[party]}
-    put_right(tmp_path, tmp_path / "mixed", rest)
-    check_works(tmp_path / "mixed", new)
 
 
 # ---------------------------------------------------------------------- meanwhile

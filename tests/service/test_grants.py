@@ -1,17 +1,14 @@
 """What the gateway asks MPC nodes for is good there, then and for that; nothing else is."""
 
-import logging
 import os
-import time
 from dataclasses import replace
 
 import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
+from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.standing import Ask, Drop, End, ListHoldings
 from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote
 from mpcsim.vault import SecretStore
@@ -23,7 +20,6 @@ from tests.helpers.gateway import (
     delivered,
     give_key,
     granted,
-    run_with,
     seal,
     shares_of,
     with_gateway,
@@ -216,73 +212,3 @@ async def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(gatewa
     link.node.handle(verb, link.grant(Scope(verb)), body)
     assert link.node.sessions == (verb == "meet")
     await client.check_works(share)
-
-
-@with_gateway()
-async def test_a_grant_does_not_outlive_the_start_it_was_made_for(gateway, client):
-    """And the gateway makes another one, which nobody notices."""
-    share = await client.generate("ed25519")
-    link, user_id = gateway.links[OPERATOR], await client.user_id()
-    request = client.begin_sign(share)[1]
-    grant = link.grant(granted("sign", user_id, request))
-    link.node.restart()
-    said = 401, "the grant is from before this MPC node's last start"
-    assert refusal(link.node, "sign", grant, request.to_bytes()) == said
-    await client.check_works(share)
-    link.node.restart()
-    await client.recover("ed25519")
-
-
-def test_a_grant_does_not_outlive_its_minute():
-    now = [1_800_000_000.0]
-
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        request = client.begin_sign(share)[1]
-        grant = link.grant(granted("sign", user_id, request))
-        now[0] += 60
-        status, text = refusal(link.node, "sign", grant, request.to_bytes())
-        assert (status, text.partition(",")[0]) == (401, "the grant has expired")
-        await client.check_works(share)
-
-    run_with(work, now=lambda: now[0])
-
-
-@pytest.mark.parametrize("trouble", ["another key", "boots that never hold"])
-@with_gateway()
-async def test_a_gateway_and_an_mpc_node_at_odds_are_told_of_in_the_log(
-    gateway, client, caplog, trouble
-):
-    """Not what the caller could mend: the other MPC node still serves."""
-    share = await client.generate("ed25519")
-    link = gateway.links[OPERATOR]
-    if trouble == "another key":
-        link._issuer = GrantIssuer(OPERATOR, Keyring(LinkKeys(bytes(32))), SystemRng(), time.time)
-    else:
-        hello = link.node.hello()
-        link.node.hello = lambda: replace(hello, boot=bytes(16))
-        await link.hello(fresh=True)
-    with pytest.raises(Failed) as failed, caplog.at_level(logging.ERROR):
-        await client.sign(share)
-    text = "the gateway and the operator's MPC node are at odds about what may be asked"
-    assert failed.value.response.json() == {"error": text, "party": OPERATOR}
-    assert failed.value.status == 500
-    why = {
-        "another key": NOT_THE_GATEWAYS,
-        "boots that never hold": "the grant is from before this MPC node's last start",
-    }[trouble]
-    assert caplog.messages[0] == f"sign at the operator: {why}"
-    await client.sign(share, signer=INSTITUTION)
-
-
-def test_grants_of_seeded_services_are_as_unlike_as_others():
-    """Each end of each link draws its own, whatever draws at the same time."""
-
-    async def work(gateway, client):
-        requests = seen(gateway)
-        await client.generate("ed25519")
-        return [grant for _, _, grant, _ in requests]
-
-    grants = run_with(work, rng=SeededRng(1))
-    assert len(set(grants)) == len(grants) >= 14

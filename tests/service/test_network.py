@@ -10,12 +10,11 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.rpc.carrier import GATEWAY
 from mpcsim.service import open_gateway
-from mpcsim.sim.network.tcp import traffic as kernel
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run import clock as virtual
-from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
-from mpcsim.sim.simulated_network import SimulatedNetwork, begin_session
-from tests.helpers.gateway import Client, Clock, Failed, Stuck, give_key, run_with, with_gateway
+from mpcsim.sim.run.faults import Crash, drop, noise, partition
+from mpcsim.sim.simulated_network import SimulatedNetwork
+from tests.helpers.gateway import Clock, Failed, Stuck, run_with, with_gateway
 from tests.helpers.tiers import fast_few
 
 
@@ -43,11 +42,6 @@ FAULTS = {
     "crash in the vote": [Crash(2, after_messages=5, down_ms=0)],
     "heavy noise": noise(drop=0.3, duplicate=0.3, delay=0.3, delay_ms=1.0),
 }
-HARMLESS = {
-    "duplicates": [duplicate()],
-    "delays": [delay(3.0)],
-    "both": noise(duplicate=0.5, delay=0.5, delay_ms=2.0),
-}
 
 
 @pytest.mark.parametrize(
@@ -71,62 +65,12 @@ def test_faults_give_clean_errors_and_a_working_key_afterwards(kind, fault):
     run_with(work, clock=clock)
 
 
-@pytest.mark.parametrize("fault", HARMLESS)
-@with_gateway()
-async def test_duplicates_and_delays_do_no_harm(gateway, client, fault):
-    gateway.network.change(None, HARMLESS[fault], seed=1)
-    await client.generate("ed25519")
-    await client.check_works(await client.recover("ed25519"))
-
-
-@with_gateway()
-async def test_an_operator_that_is_down_leaves_the_institution(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    gateway.network.change(None, [Crash(2)])
-    with pytest.raises(Failed) as failed:
-        await client.sign(share, signer=2)
-    assert failed.value.status == 503
-    await client.sign(share, signer=3)
-
-
-def test_the_same_seed_gives_the_same_faults():
-    async def fates(gateway, client):
-        gateway.network.change(None, noise(drop=0.05), seed=5)
-        found = []
-        for number in range(8):
-            try:
-                await Client.of(gateway, f"user {number}").begin_generate("ed25519")
-                found.append("done")
-            except Stuck:
-                found.append("stuck")
-        return found
-
-    first, second = (run_with(fates) for _ in range(2))
-    assert first == second
-    assert set(first) == {"done", "stuck"}
-
-
 def test_a_holder_must_have_a_site():
     with closing(open_gateway()) as gateway:
         before = gateway.network.model
         with pytest.raises(UsageError):
             gateway.network.change(Network.mesh((1, 2), 5.0))
         assert gateway.network.model is before
-
-
-@pytest.mark.soak
-@with_gateway(link_timeout_s=2)
-async def test_a_message_that_is_delayed_for_longer_than_the_gateway_waits_is_a_timeout(
-    gateway, client
-):
-    share = await client.generate("ed25519")
-    gateway.network.change(faults=[delay(600_000, receiver=2)])
-    with pytest.raises(Failed) as failed:
-        await client.sign(share, signer=2)
-    assert (failed.value.status, failed.value.response.json()["party"]) == (504, 2)
-    await client.sign(share, signer=3)
-    gateway.network.change()
-    await client.check_works(share)
 
 
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
@@ -157,25 +101,6 @@ def test_the_first_exchange_over_a_cold_connection_pays_the_handshakes():
             ):
                 took = [await took_ms(exchange.go(1000)) for exchange in (one, other)]
             assert took == pytest.approx([one_way_ms, 5 * one_way_ms], abs=0.01)
-
-    virtual.run(work())
-
-
-def test_every_session_opens_its_own():
-    async def session(network):
-        begin_session()
-        took = []
-        for _ in range(2):
-            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-                took.append(await asyncio.create_task(took_ms(exchange.go(1000))))
-        return took
-
-    async def work():
-        network = SimulatedNetwork(COLD)
-        first = await asyncio.create_task(session(network))
-        others = await asyncio.gather(*(session(network) for _ in range(3)))
-        for took in (first, *others):
-            assert took == pytest.approx([50, 10], abs=0.01)
 
     virtual.run(work())
 
@@ -225,27 +150,6 @@ def test_more_exchanges_than_there_is_room_for(http, expected_ms):
     virtual.run(work())
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("http", ["1.1", "2"])
-@pytest.mark.parametrize(("count", "size"), [(70, 1), (300, 1), (300, 5000)])
-def test_a_body_in_many_pieces_arrives(http, count, size):
-    pieces = [bytes([k % 251]) * size for k in range(count)]
-
-    async def work():
-        network = SimulatedNetwork(Network.star(50).with_connection(http=http))
-
-        async def body():
-            for piece in pieces:
-                yield piece
-
-        for _ in range(2):
-            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-                for carried in (exchange.going(body()), exchange.coming(body())):
-                    assert b"".join([piece async for piece in carried]) == b"".join(pieces)
-
-    virtual.run(work())
-
-
 def test_a_body_that_breaks_off_does_so_once_the_rest_is_there():
     async def work():
         network = SimulatedNetwork(Network.star(10, mbit_per_s=1e6))
@@ -260,34 +164,5 @@ def test_a_body_that_breaks_off_does_so_once_the_rest_is_there():
             async for piece in exchange.going(body()):
                 heard.append((piece, network.now_ms() - began))
         assert heard == [(b"some", pytest.approx(10, abs=0.01))]
-
-    virtual.run(work())
-
-
-def test_nothing_is_a_message_too():
-    """Without anything around it, an empty body takes a way all the same."""
-
-    async def work():
-        network = SimulatedNetwork(Network.star(10).with_connection(overhead_bytes=0))
-        with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-            assert await took_ms(exchange.go(0)) == pytest.approx(10, abs=0.01)
-
-    virtual.run(work())
-
-
-def test_the_first_message_waits_for_no_compiler():
-    """What a network in force needs is loaded with it, not while a request's time runs."""
-    entries = [
-        getattr(kernel, name) for name in ("place", "extend", "advance", "release", "forget")
-    ]
-
-    async def work():
-        network = SimulatedNetwork(Network.star(10))
-        before = [len(f.signatures) for f in entries]
-        assert all(before)
-        with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-            await exchange.go(1000)
-            await exchange.come(1000)
-        assert [len(f.signatures) for f in entries] == before
 
     virtual.run(work())

@@ -10,10 +10,9 @@ import pytest
 
 from mpcsim.gateway import attestations
 from mpcsim.gateway.activation import Activation
-from mpcsim.gateway.links import Link
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
-from mpcsim.rpc.errors import Refused, Unmerged
+from mpcsim.rpc.errors import Unmerged
 from mpcsim.rpc.statements import (
     Held,
     SignedRecord,
@@ -21,21 +20,15 @@ from mpcsim.rpc.statements import (
 )
 from mpcsim.service.backups import back_up, put_back
 from mpcsim.service.data_folder import store_file
-from mpcsim.vault import SecretStore
 from tests.gateway.test_cheating import bad_offer, malformed_frost
 from tests.helpers.gateway import (
     Client,
     Failed,
     Stuck,
-    ask_node,
     cheating,
-    delivered,
     reopen,
-    seal,
 )
 from tests.mpc_node.test_restored import brought, forged, merge
-
-DO_NOT_FIT = "the stores of the gateway and the MPC nodes do not fit together for this key"
 
 
 async def _nothing(activation, user_id, curve, times=None):
@@ -122,172 +115,12 @@ async def recover(gateway, client):
 # ---------------------------------------------------------------------- one MPC node
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_a_key_that_has_not_changed_is_served_once_the_other_has_been_heard(place, party):
-    share = place.live(generate)
-    place.save("now")
-    place.restore("now", ROLES[party])
-
-    async def work(gateway, client):
-        other = 5 - party
-        assert [unmerged for *_, unmerged in place.states()[party]] == [1]
-        with away(gateway, other):
-            for _ in range(2):
-                status = await refused(
-                    client, share, f"the {ROLES[other]}'s MPC node cannot be reached", party
-                )
-                assert status == 503
-        await client.check_works(share)
-        assert [unmerged for *_, unmerged in place.states()[party]] == [0]
-        with away(gateway, other):
-            await client.sign(share, signer=party)
-        new = await client.recover("ed25519")
-        await client.check_works(new)
-
-    place.live(work)
-
-
-def test_a_share_that_was_replaced_is_not_served_and_a_newer_backup_brings_the_key_back(place):
-    old = place.live(generate)
-    place.save("old")
-    new = place.live(recover)
-    place.save("new")
-    place.restore("old")
-
-    async def work(gateway, client):
-        await client.check_retired(old)
-        assert await refused(client, new, DO_NOT_FIT) == 503
-        await client.sign(new, signer=INSTITUTION)
-        assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
-        with pytest.raises(Failed, match=DO_NOT_FIT):
-            await client.recover("ed25519")
-
-    place.live(work)
-    place.restore("new")
-
-    async def again(gateway, client):
-        await client.check_works(new)
-        await client.check_works(await client.recover("ed25519"))
-
-    place.live(again)
-
-
-def test_it_is_so_too_when_the_gateway_goes_on(place):
-    """An MPC node that is put back while the others run is not heard of at a start."""
-    old = place.live(generate)
-    place.save("old")
-
-    async def work(gateway, client):
-        new = await client.recover("ed25519")
-        link = gateway.links[OPERATOR]
-        link.node._store.put_back("a moment", both=False)  # of the newer store: all is here
-        link.node.restart()
-        await client.check_retired(old)
-        await client.check_works(new)
-        link.node._store.put_back("another", both=False)
-        link.node.restart()
-        with away(gateway, INSTITUTION):
-            assert await refused(client, new, "cannot be reached") == 503
-        await client.check_works(await client.recover("ed25519"))
-
-    place.live(work)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("party", MPC_NODES)
-@pytest.mark.parametrize("how", ["the client says so", "it aborts itself"])
-def test_a_key_that_was_suspended_since_is_suspended_again(place, party, how):
-    share = place.live(generate)
-    place.save("old")
-
-    async def suspend(gateway, client):
-        if how == "it aborts itself":
-            with pytest.raises(Stuck):
-                await client.sign(share, signer=party, wrap=cheating(malformed_frost))
-        else:
-            await client.ask("suspend", await client.suspension(share))
-            await delivered(gateway)
-
-    place.live(suspend)
-    place.restore("old", ROLES[party])
-
-    async def work(gateway, client):
-        if how == "it aborts itself":  # the gateway would refuse it anyway in the other case
-            await refused(client, share, f"suspended at the {ROLES[party]}", party)
-            with pytest.raises(Failed, match="suspended at the"):
-                await client.ask("open", await _opening(gateway, client, share))
-        else:
-            await refused(client, share, "this key is suspended", party)
-        link = gateway.links[party]
-        with pytest.raises(Refused):
-            user_id = await client.user_id()
-            ask_node(link, "sign", user_id, client.begin_sign(share, signer=party)[1])
-        new = await client.recover("ed25519")
-        await client.check_works(new)
-        await client.check_retired(share)
-
-    place.live(work)
-
-
-async def _opening(gateway, client, share):
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-    return client.opening(share, store.halves)
-
-
-def test_a_share_that_came_into_force_since_comes_into_force_again(place, monkeypatch):
-    """The backup is of between the vote and the other's."""
-    old = place.live(generate)
-    call = Link.call
-
-    async def saving(link, scope, *arguments):
-        if scope.verb == "activate" and not (place.folder / "operator voted").exists():
-            place.save("voted", "operator")
-        return await call(link, scope, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Link, "call", saving)
-        new = place.live(recover)
-    place.restore("voted")
-    assert [state for _, state, _ in place.states()[OPERATOR]] == ["active", "voted"]
-
-    async def work(gateway, client):
-        await client.check_works(new)
-        await client.check_retired(old)
-        assert place.states()[OPERATOR] == [(epoch(new), "active", 0)]
-
-    place.live(work)
-
-
 async def _cut_off(client, gateway, verb, voters):
     """A session with which some have voted, and nobody has heard of it."""
     _, share = await getattr(client, f"begin_{verb}")("ed25519")
     for party in voters:
         gateway.links[party].node._voting.vote(epoch(share).hex())
     return share
-
-
-def test_a_recovery_that_was_cut_off_is_over_with_the_next_one(place):
-    """The institution has voted; the operator may have, too, before its disk died."""
-    old = place.live(generate)
-    place.save("old")
-
-    async def cut(gateway, client):
-        return await _cut_off(client, gateway, "recover", [INSTITUTION])
-
-    lost = place.live(cut)
-    place.restore("old")
-
-    async def work(gateway, client):
-        text = "the institution has voted for newer shares of this key, as this one may have, too"
-        assert await refused(client, old, text) == 424
-        assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
-        new = await client.recover("ed25519")
-        await client.check_works(new)
-        await client.check_retired(old)
-        await client.check_retired(lost)
-
-    place.live(work)
 
 
 def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has_forgotten(place):
@@ -318,28 +151,6 @@ def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has
     place.live(again)
 
 
-def test_what_is_made_after_a_restore_can_be_called_off(place):
-    """Of that, the node remembers that it has not voted."""
-
-    async def nothing(gateway, client):
-        return client.token
-
-    place.live(nothing)
-    place.save("old")
-    place.restore("old")
-
-    async def work(gateway, client):
-        session_id, share = await client.begin_generate("ed25519")
-        gateway.links[INSTITUTION].node._voting.vote(epoch(share).hex())
-        await gateway.gateway.abandon(await client.user_id(), session_id)
-        assert [(state, *rest) for _, state, *rest in place.states()[INSTITUTION]] == [("voted", 0)]
-        assert place.states()[OPERATOR] == []
-        await client.check_works(await client.generate("ed25519"))
-        assert epoch(share) not in {e for e, *_ in place.states()[INSTITUTION]}
-
-    place.live(work)
-
-
 # ---------------------------------------------------------------------- both
 
 
@@ -362,9 +173,6 @@ def test_if_both_were_put_back_somebody_has_to_decide(place):
         await client.check_works(await client.recover("ed25519"))
 
     place.live(decided)
-
-
-# ---------------------------------------------------------------------- the registry
 
 
 # ---------------------------------------------------------------------- who brings what

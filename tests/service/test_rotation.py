@@ -8,13 +8,10 @@ from contextlib import closing
 
 import pytest
 
-from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.mpc_node.store import KeyLost
 from mpcsim.rng import SystemRng
-from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.errors import seal_key_lost
 from mpcsim.rpc.grants import GrantIssuer, GrantRefused, Keyring, LinkKeys, Scope
@@ -29,7 +26,6 @@ from mpcsim.service.data_folder import (
 )
 from mpcsim.service.rotation import (
     GRACE_S,
-    MOST_GRACE_S,
     link_steps,
     replace_lost_seal_key,
     rotate_link,
@@ -149,23 +145,6 @@ def test_a_key_that_has_leaked_counts_no_more(tmp_path):
         assert service.status(old) == "JWT_INVALID"
 
 
-def test_a_second_rotation_while_the_first_is_going_on(tmp_path):
-    with Service(tmp_path, token_lifetime_s=20) as service:
-        share = service.generate()
-        tokens = [service.gateway.token("alice")]
-        for _ in range(2):
-            service.wait(5)
-            service.rotate()
-            tokens.append(service.gateway.token("alice"))
-        assert len(set(service.kids())) == 3
-        for token in tokens:
-            service.sign(share, token)
-        service.wait(21)
-        service.rotate()  # forgets what has ended
-        assert len(service.kids()) == 3
-        assert service.status(tokens[0]) == "JWT_EXPIRED"
-
-
 def test_tokens_of_a_longer_lifetime_that_was_set_earlier_count(tmp_path):
     time = [1e9]
 
@@ -201,24 +180,6 @@ def test_a_rotation_that_cannot_be(tmp_path):
         assert registry.signing_key() == pem
         assert rotate_token_key(tmp_path, RNG, at_once=True) is None
         assert registry.signing_key() != pem
-
-
-def test_a_registry_that_somebody_reads_all_the_time(tmp_path):
-    """The key has changed, and what is left of the old one is told."""
-    with closing(reopen(tmp_path)) as gateway:
-        pem = gateway.gateway.registry.signing_key()
-        reader = sqlite3.connect(store_file(tmp_path, REGISTRY), isolation_level=None)
-        with closing(reader):
-            reader.execute("BEGIN")
-            reader.execute("SELECT * FROM secrets").fetchone()
-            with (
-                pytest.MonkeyPatch.context() as patched,
-                pytest.raises(UsageError, match="the key has been changed, but the old one may"),
-            ):
-                patched.setattr(databases, "BUSY_S", 0.01)
-                rotate_token_key(tmp_path, RNG)
-        assert gateway.gateway.registry.signing_key() != pem
-        assert len(gateway.issuer.jwks()["keys"]) == 2
 
 
 # ---------------------------------------------------------------------- links
@@ -347,51 +308,6 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, tmp_path, caplog)
         service.sign(made[1])
 
 
-def test_a_change_of_a_link_that_cannot_be(tmp_path):
-    with pytest.raises(UsageError, match="is missing: both ends"):
-        rotate_link(tmp_path, OPERATOR, RNG)
-    prepare(tmp_path, RNG)
-    for grace_s in (-1, MOST_GRACE_S + 1, 1e99):
-        with pytest.raises(UsageError, match=r"0 to 604800 \(a week\)"):
-            rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
-    whole = ends(tmp_path, OPERATOR)
-    link_file(tmp_path, REGISTRY, OPERATOR).unlink()
-    with pytest.raises(UsageError, match=r"operator\.link is missing: both ends"):
-        rotate_link(tmp_path, OPERATOR, RNG)
-    for stranger in (LinkSecret.fresh(RNG), LinkSecret.fresh(RNG, whole[0].deployment)):
-        write_link(tmp_path, REGISTRY, OPERATOR, stranger)
-        with pytest.raises(UsageError, match="do not fit"):
-            rotate_link(tmp_path, OPERATOR, RNG)
-        with pytest.raises(UsageError, match="differ"):
-            prepare(tmp_path, RNG)
-    assert ends(tmp_path, OPERATOR)[1] == whole[1]
-
-
-def test_a_change_without_a_grace_ends_the_one_before(tmp_path):
-    """The old key has leaked, while the MPC node still accepts it."""
-    prepare(tmp_path, RNG)
-    leaked = ends(tmp_path, OPERATOR)[0].keys.key
-    until = rotate_link(tmp_path, OPERATOR, RNG, grace_s=MOST_GRACE_S, now=lambda: 1.8e9)
-    assert until == 1.8e9 + MOST_GRACE_S
-    with pytest.raises(UsageError, match="with --grace 0, which ends it"):
-        rotate_link(tmp_path, OPERATOR, RNG, now=lambda: 1.8e9 + 1)
-    rotate_link(tmp_path, OPERATOR, RNG, grace_s=0, now=lambda: 1.8e9 + 1)
-    gateway, node = ends(tmp_path, OPERATOR)
-    assert node.keys.accepted(1.8e9 + 1) == (gateway.keys.key,)
-    assert leaked not in (node.keys.key, node.keys.other)
-
-
-def test_a_gateway_that_never_got_the_new_key_is_given_another(tmp_path):
-    """Its file was not carried in time, or is from a backup."""
-    prepare(tmp_path, RNG)
-    old = ends(tmp_path, OPERATOR)[0]
-    rotate_link(tmp_path, OPERATOR, RNG, grace_s=0)
-    write_link(tmp_path, REGISTRY, OPERATOR, old)
-    rotate_link(tmp_path, OPERATOR, RNG, grace_s=0)
-    gateway, node = ends(tmp_path, OPERATOR)
-    assert gateway.keys.key == node.keys.key != old.keys.key
-
-
 # ---------------------------------------------------------------------- a lost seal key
 
 
@@ -431,39 +347,3 @@ def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, ho
         assert service.signed(damaged).status_code == 400  # is of an earlier key
     with pytest.raises(UsageError, match="is there, and whole"):
         replace_lost_seal_key(tmp_path, OPERATOR, RNG)
-
-
-def test_the_log_of_events_tells_of_a_new_seal_key(tmp_path, made, capsys):
-    folder = tmp_path / "data"
-    shutil.copytree(made[0], folder)
-    _alter(folder, "institution", LOST)
-    assert main(["rotate", "seal-key", "institution", "--lost", "--data", str(folder)]) == 0
-    assert "1 share: the key of each has to be recovered" in capsys.readouterr().out
-    stores = [str(store_file(folder, role)) for role in ("institution", "operator")]
-    assert main(["events", stores[0]]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert re.fullmatch(r"3 \S+ seal key: a new one in place of the lost one, .* 1 shares .*", last)
-    assert main(["events", stores[0], "--verify", "--other", stores[1]]) == 0
-
-
-def test_a_seal_key_that_cannot_be_replaced(tmp_path, made):
-    folder = tmp_path / "data"
-    shutil.copytree(made[0], folder)
-    with pytest.raises(UsageError, match="there is no such store"):
-        replace_lost_seal_key(tmp_path, OPERATOR, RNG)
-    with Service(folder), pytest.raises(UsageError, match="another service keeps its data in"):
-        replace_lost_seal_key(folder, OPERATOR, RNG)
-    _alter(folder, "operator", "DELETE FROM secrets WHERE name IN ('seal_key', 'identity')")
-    with pytest.raises(UsageError, match="no other can take its place; put back a backup"):
-        replace_lost_seal_key(folder, OPERATOR, RNG)
-
-
-def test_a_lost_identity_is_told_as_such(tmp_path, made):
-    folder = tmp_path / "data"
-    shutil.copytree(made[0], folder)
-    _alter(folder, "institution", "DELETE FROM secrets WHERE name = 'identity'")
-    with pytest.raises(UsageError, match=r"it has no identity: .*put back a backup") as lost:
-        Service(folder)
-    assert "rotate" not in str(lost.value)
-    assert isinstance(lost.value.__cause__, KeyLost)
-    assert lost.value.__cause__.told == "institution.sqlite: it has no identity"

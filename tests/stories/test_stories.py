@@ -68,14 +68,6 @@ def test_who_asked_whom(logs):
     assert len(sessions.pop()) == 64
 
 
-def test_a_generation_is_one_story(logs):
-    (node,) = story(logs, "new-1").steps
-    found = [step.request.path for step in node.walk()]
-    assert len(found) == len(about([logs], "new-1").lines)
-    for verb in ("generate", "exchange", "vote", "activate"):
-        assert found.count(f"/{verb}") >= 2
-
-
 def test_phases_and_times_in_words(logs):
     text = shown(story(logs, "order-7"))
     head, *rows = text.split("\n")
@@ -242,16 +234,6 @@ def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
     assert not step.others
 
 
-def test_one_name_again_and_a_log_that_is_lost(tmp_path):
-    """What is left belongs to one of both calls, and no clock is wrong."""
-    asked = [call("gateway", "/g", 1.0, 9.0)]
-    written(tmp_path, "node", *(line("node", at, 10.0, "/n", calls=asked) for at in (10.0, 20.0)))
-    written(tmp_path, "gateway", line("gateway", 20.002, 5.0, "/g"))
-    found = told(about([tmp_path], "order-9").lines)
-    assert [bool(step.below) for step in found.steps] == [False, True]
-    assert not found.off_ms
-
-
 def test_one_name_for_several_calls(tmp_path):
     """As of callers who have no names to give."""
     asked = [call("gateway", "/g", 1.0, 9.0)]
@@ -260,11 +242,6 @@ def test_one_name_for_several_calls(tmp_path):
     steps = told(about([tmp_path], "order-9").lines).steps
     assert [step.began_ms for step in steps] == pytest.approx([0.0, 10_000.0], abs=0.01)
     assert [step.below[0].began_ms for step in steps] == pytest.approx([2.0, 10_002.0], abs=0.01)
-
-
-def test_only_the_last_servers_files_are_here(tmp_path):
-    written(tmp_path, "operator", line("operator", 1.0), line("operator", 2.0, path="/exchange"))
-    assert len(told(about([tmp_path], "order-9").lines).steps) == 2
 
 
 # ---------------------------------------------------------------------- what files may hold
@@ -302,25 +279,6 @@ def test_what_lines_say_moves_no_cursor(tmp_path, capsys):
         assert r"\x1b[2J\r\n" in said
 
 
-def test_copies_count_once_and_rotated_files_too(tmp_path):
-    one = written(tmp_path / "one", "node", line("node", 2.0))
-    os.rename(one / "node.jsonl", one / "node.jsonl.4")
-    written(one, "node", line("node", 3.0))
-    two = written(tmp_path / "two", "node", line("node", 2.0))
-    assert len(about([one, two, one], "order-9").lines) == 2
-
-
-def test_the_latest_requests(tmp_path):
-    for number, role in enumerate(("node", "gateway", "operator")):
-        written(tmp_path, role, *(line(role, at + number / 10) for at in range(20)))
-    found = requests([tmp_path], 3).lines
-    assert [(each.role, round(each.at_s % 60, 1)) for each in found] == [
-        ("gateway", 18.1),
-        ("node", 19.0),
-        ("gateway", 19.1),
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -342,24 +300,6 @@ def test_the_beginning_of_an_id_will_do_and_a_whole_one_comes_first(tmp_path):
     written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
     assert {each.request_id for each in about([tmp_path], "order-1").lines} == {"order-1"}
     assert {each.request_id for each in about([tmp_path], "order-10").lines} == {"order-10"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "there are no log files (*.jsonl)"),
-        (["order-1"], "there are no log files (*.jsonl)"),
-        (["--perfetto", "x"], "--perfetto: of which call?"),
-        (["order-1", "--follow"], "--errors and --follow are for lists"),
-        (["--data", "nowhere"], "nowhere/logs: No such file or directory"),
-    ],
-)
-def test_commands_that_make_no_sense(tmp_path, arguments, said, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    folder = [] if "--data" in arguments else ["--folder", "empty"]
-    assert main(["logs", *arguments, *folder]) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_following(tmp_path):
