@@ -321,10 +321,11 @@ def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_h
         assert said(world.decide("new"), "new") == "unknown"
 
 
-def test_a_record_of_another_public_key_is_not_followed():
+@pytest.mark.parametrize("registered", [{"public_key": b"other"}, {"recoveries": 1}])
+def test_a_record_of_another_key_or_older_than_the_registered_one_is_not_followed(registered):
     with World() as world:
         first_key(world)
-        world.registered = replace(world.registered, public_key=b"other", record=None)
+        world.registered = replace(world.registered, record=None, **registered)
         decision = world.decide()
         assert decision.record is None
         assert not decision.fits

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
 from mpcsim.rpc import wire
 from mpcsim.vault import SecretStore
@@ -60,19 +59,6 @@ async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, clien
     feed(party, await client.exchange(party.session_id, messages))
     check_signature(share, MESSAGE, party.outcome.result)
     await client.sign(share)  # at once
-    assert not gateway.gateway.sessions._sessions
-
-
-async def test_a_client_who_does_not_come_back_gives_up_the_turn_as_ever(clock, gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    done_already(gateway)
-    party, messages = await begun(client, share)
-    clock.now += LEASE_S - 0.01
-    assert await refusal(client.sign(share)) == BUSY
-    clock.now += 0.01
-    await client.sign(share)
-    gone = (410, "no such session, or it has expired")
-    assert await refusal(client.exchange(party.session_id, messages)) == gone
     assert not gateway.gateway.sessions._sessions
 
 

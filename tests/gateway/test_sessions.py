@@ -108,14 +108,6 @@ async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, c
     assert nothing_open(gateway)
 
 
-@pytest.mark.options(queue=1)
-async def test_who_waits_too_long_is_refused(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    gateway.gateway.sessions._signing.patience_s = 0.01
-    await begun(client, share)
-    assert await refusal(client.sign(share)) == (409, SIGNING)
-
-
 # ---------------------------------------------------------------------- lost clients
 
 

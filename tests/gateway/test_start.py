@@ -1,21 +1,17 @@
 """The gateway starts though an MPC node says what cannot be; what the other can do is done."""
 
 import asyncio
-import json
 import logging
 from contextlib import closing
 
 import pytest
 
 from mpcsim.gateway import activation
-from mpcsim.gateway.mpc_nodes import OverHttp
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.rpc.errors import LinkFailed, Refused
 from mpcsim.rpc.holdings import ACTIVE, VOTED, Holding
-from mpcsim.rpc.refusals import to_json
 from mpcsim.rpc.standing import PAGE, Holdings, ListHoldings, Standing
 from mpcsim.rpc.statements import Held
-from mpcsim.rpc.transport import Reply
 from mpcsim.service import open_gateway
 from tests.helpers.gateway import Client
 from tests.helpers.voting import vote_of
@@ -125,21 +121,3 @@ def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, st
     assert "key of user" in caplog.text
     own = [r.getMessage() for r in caplog.records if r.name == "mpcsim.gateway.activation"]
     assert all(line.startswith(("ed25519 key of user ", f"{curve} key of user ")) for line in own)
-
-
-class Transport:
-    """Answers every request with a refusal."""
-
-    def __init__(self, refusal):
-        self.refusal = refusal
-
-    async def request(self, *arguments, **options):
-        return Reply(self.refusal.status, json.dumps(to_json(self.refusal, OPERATOR)).encode())
-
-
-def test_a_node_that_refuses_to_say_who_it_is_has_failed():
-    async def work():
-        with pytest.raises(LinkFailed):
-            await OverHttp(OPERATOR, Transport(Refused(400, "no"))).hello()
-
-    asyncio.run(work())

@@ -1,13 +1,11 @@
 """What a node may ask of the gateway: answers, refusals and their status codes."""
 
 import os
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.keyshare import KeyShare
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.standing import Ask
@@ -39,21 +37,6 @@ async def refused(client, verb, body, status, error):
 
 
 # ---------------------------------------------------------------------- what works
-
-
-@pytest.mark.parametrize(("curve", "rounds"), [("secp256k1", 2), ("ed25519", 1)])
-async def test_signing_takes_few_round_trips_and_small_bodies(curve, rounds, gateway, client):
-    share = await give_key(gateway, client, curve)
-    for signer in MPC_NODES:
-        client.requests.clear()
-        client.sizes.clear()
-        await client.sign(share, signer=signer)
-        assert client.requests == ["sign", "exchange"][:rounds]
-        # A multiplication message has 51 kB; what goes around it is little.
-        assert sum(client.sizes) < (150_000 if rounds == 2 else 1000), client.sizes
-    # It is over at once: nothing has to expire before the next one.
-    assert not gateway.gateway.sessions._sessions
-    assert all(not link.node.sessions for link in gateway.links.values())
 
 
 async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
@@ -241,26 +224,3 @@ async def test_what_is_no_envelope_is_malformed(gateway, client):
         assert response.status_code == 400
         assert response.json()["error"].startswith("messages: envelope")
     await client.check_works(share)
-
-
-async def test_neither_store_ever_holds_the_others_data(gateway):
-    shares = {}
-    for name in ("alice", "bob"):
-        user = Client.of(gateway, name)
-        await give_key(gateway, user, "secp256k1")
-        await user.generate("ed25519")
-        shares[name] = await user.recover("ed25519")
-        await user.sign(shares[name])
-    held = {}
-    for party, link in gateway.links.items():
-        rows = link.node.store._database.rows("SELECT share FROM shares")
-        held[party] = [share for (share,) in rows]
-        assert len(held[party]) == 4
-    assert not set(held[OPERATOR]) & set(held[INSTITUTION])
-    own = Counter()
-    for party, blobs in held.items():
-        for blob in blobs:
-            own[party, KeyShare.from_bytes(blob).identifier] += 1
-    assert own == {(OPERATOR, OPERATOR): 4, (INSTITUTION, INSTITUTION): 4}
-    keys = {link.node._seal_key.secret for link in gateway.links.values()}
-    assert len(keys) == 2

@@ -101,8 +101,6 @@ class Client:
     token: str
     requests: list[str] = field(default_factory=list)
     """Verbs asked for, in order."""
-    sizes: list[int] = field(default_factory=list)
-    """Bytes of each request's and each reply's body, in order."""
     statuses: list[int] = field(default_factory=list)
     """Of each reply, in order."""
     given: list[KeyShare] = field(default_factory=list)
@@ -127,7 +125,6 @@ class Client:
         self.requests.append(verb)
         headers = {"Content-Type": wire.MEDIA_TYPE}
         response = await self.request("POST", wire.PREFIX + verb, content=content, headers=headers)
-        self.sizes += [len(content), len(response.content)]
         self.statuses.append(response.status_code)
         if response.is_error:
             code = Code(response.headers[HEADER])

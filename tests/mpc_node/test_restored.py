@@ -16,7 +16,7 @@ from mpcsim.mpc_node.events import EMPTY
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.mpc_node.store import Forgotten, Heard, InForce, Open, ShareStore, StoredShare
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import NodeFailed, Refused, Unmerged
+from mpcsim.rpc.errors import Refused, Unmerged
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.standing import Ask, ListHoldings
@@ -290,34 +290,3 @@ def test_no_more_is_listed_than_a_statement_holds(store, count):
     store.suspend("a", "why")
     assert (store.suspended(0), store.suspended(1)) == ([], ["a"])
     assert [share.state for share in store.of_key("u", "ed25519")] == [ACTIVE, PREPARED]
-
-
-# ---------------------------------------------------------------------- a disk that fails
-
-
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_a_store_that_cannot_be_written_signs_and_makes_nothing(party):
-    """Its one sentence, its status, whose it is; and it works again afterwards."""
-
-    async def work():
-        with closing(open_with()) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, "ed25519")
-            link, user_id, before = gateway.links[party], await client.user_id(), shares_of(gateway)
-            writer = link.node.store.database._writer  # SQLite's switch is one of a connection
-            writer.execute("PRAGMA query_only = ON")
-            for verb, body in (
-                ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
-                ("recover", wire.Recover(os.urandom(32), "ed25519")),
-            ):
-                key_id = share.record.epoch if verb == "recover" else None
-                with pytest.raises(NodeFailed, match=r"it may not be written to$") as failed:
-                    ask_node(link, verb, user_id, body, key_id)
-                assert (failed.value.status, failed.value.party) == (503, party)
-                assert link.node.sessions == 0
-            await client.check_works(share)
-            assert shares_of(gateway) == before
-            writer.execute("PRAGMA query_only = OFF")
-            await client.check_consistent("ed25519", share.public_key.encode())
-
-    asyncio.run(work())

@@ -89,16 +89,6 @@ def test_after_a_crash_within_a_line_the_next_one_is_whole(tmp_path, opened):
     assert (tmp_path / "node.jsonl").read_text() == '{"a":1}\n{"b":\n{"c":3}\n'
 
 
-def test_a_folder_that_is_removed_is_made_again(tmp_path, opened):
-    file = opened(tmp_path / "logs", "node")
-    for path in [*(tmp_path / "logs").iterdir()]:
-        path.unlink()
-    (tmp_path / "logs").rmdir()
-    file.put('{"a":1}')
-    file.flush()
-    assert written(tmp_path / "logs" / "node.jsonl") == [{"a": 1}]
-
-
 def test_a_full_disk(tmp_path, opened, caplog, monkeypatch):
     file = opened(tmp_path, "node")
     write, room = os.write, 10

@@ -305,10 +305,6 @@ def test_a_bad_claim_is_refused(change):
     refused(signed({**PAYLOAD, **change}))
 
 
-def test_one_audience_need_not_be_a_list():
-    assert verifier().verify(signed({**PAYLOAD, "aud": "gateway"})).user_id == "u1"
-
-
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -316,11 +312,6 @@ def test_a_token_holds_up_to_its_last_second():
     assert verifier(clock=Clock(NOW + 59.999)).verify(TOKEN).expires_at == NOW + 60
     for late in (60, 60.001, 61, 1e9):
         refused(TOKEN, clock=Clock(NOW + late), code=757)
-
-
-def test_a_token_from_a_clock_that_is_ahead_is_taken():
-    """``iat`` is no promise: the gateway's clock may be a little ahead of the verifier's."""
-    assert verifier(clock=Clock(NOW - 30)).verify(TOKEN).user_id == "u1"
 
 
 def test_not_before():
@@ -345,15 +336,6 @@ def test_a_remembered_token_still_expires_and_still_begins():
             checking.verify(TOKEN)
     clock.now = NOW
     assert checking.verify(TOKEN).user_id == "u1"
-
-
-@examples(50)
-@given(now=st.floats(0, 4e9), lifetime_s=st.floats(0.001, 1e9))
-def test_a_token_holds_its_lifetime_and_less_than_a_second_more(now, lifetime_s):
-    claims = verifier(clock=Clock(now)).verify(
-        TokenIssuer(PEM, Clock(now)).access("u1", "alice", lifetime_s)
-    )
-    assert now + lifetime_s <= claims.expires_at < now + lifetime_s + 1
 
 
 @pytest.mark.parametrize("lifetime_s", [0, -1, float("nan"), float("inf")])

@@ -218,54 +218,39 @@ def _alter(store, statement):
         database.execute(statement)
 
 
-@pytest.mark.parametrize(
-    ("name", "statement", "said"),
-    [
-        ("gateway", "DELETE FROM secrets WHERE name = 'signing_key'", "it has no signing_key"),
-        (
-            "gateway",
-            "UPDATE secrets SET value = 'g' || substr(value, 2) WHERE name = 'suspension_key'",
-            "its suspension_key is none",
-        ),
-        (
-            "gateway",
-            "UPDATE secrets SET value = replace(value, 'PRIVATE', 'PIRATE')",
-            "its signing_key is none",
-        ),
-        (
-            "operator",
-            "UPDATE secrets SET name = 'seal_kez' WHERE name = 'seal_key'",
-            "it has no seal key",
-        ),
-        (
-            "institution",
-            "UPDATE secrets SET value = CAST(substr(value, 1, 32) || zeroblob(32) AS BLOB)",
-            "its seal key is another",
-        ),
-        ("operator", "UPDATE secrets SET value = zeroblob(33)", "its seal key is another"),
-        ("operator", "UPDATE secrets SET value = 'text'", "its seal key is another"),
-        ("operator", "DELETE FROM secrets WHERE name = 'identity'", "it has no identity"),
-        (
-            "institution",
-            "UPDATE secrets SET value = zeroblob(64) WHERE name = 'identity'",
-            "its identity is another",
-        ),
-        (
-            "institution",
-            "UPDATE secrets SET value = zeroblob(31) WHERE name = 'peer_identity'",
-            "the other MPC node's identity is none",
-        ),
-    ],
-)
+LOST = {
+    "gateway: it has no signing_key": "DELETE FROM secrets WHERE name = 'signing_key'",
+    "gateway: its suspension_key is none": (
+        "UPDATE secrets SET value = 'g' || substr(value, 2) WHERE name = 'suspension_key'"
+    ),
+    "gateway: its signing_key is none": (
+        "UPDATE secrets SET value = replace(value, 'PRIVATE', 'PIRATE')"
+    ),
+    "operator: it has no seal key": "DELETE FROM secrets WHERE name = 'seal_key'",
+    "operator: its seal key is another": "UPDATE secrets SET value = 'text'",
+    "institution: its seal key is another": "UPDATE secrets SET value = substr(value, 1, 32)",
+    "operator: it has no identity": "DELETE FROM secrets WHERE name = 'identity'",
+    "institution: its identity is another": (
+        "UPDATE secrets SET value = zeroblob(64) WHERE name = 'identity'"
+    ),
+    "institution: the other MPC node's identity is none": (
+        "UPDATE secrets SET value = zeroblob(31) WHERE name = 'peer_identity'"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
 @pytest.mark.few(3)
-def test_a_store_without_its_own_secret_is_damaged(tmp_path, name, statement, said):
+def test_a_store_without_its_own_secret_is_damaged(tmp_path, what):
+    name, _, said = what.partition(": ")
+
     async def work():
         with closing(reopen(tmp_path)) as gateway:
             return await Client.of(gateway).generate("ed25519")
 
     share = asyncio.run(work())
     shutil.copy(tmp_path / f"{name}/{name}.sqlite", tmp_path / "kept")
-    _alter(tmp_path / f"{name}/{name}.sqlite", statement)
+    _alter(tmp_path / f"{name}/{name}.sqlite", LOST[what])
     damaged, lost = rf"it is damaged.*\({said}\)$", f"{said}: .*; put back a backup of this store"
     with pytest.raises(UsageError, match=rf"{name}\.sqlite: ({damaged}|{lost})"):
         reopen(tmp_path)

@@ -3,24 +3,21 @@
 import asyncio
 import re
 import sqlite3
-import time
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
-from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.database import REGISTRY
-from mpcsim.rpc.errors import unreachable
 from mpcsim.rpc.statements import SealKeyStatement, SignedTestimony
-from mpcsim.service.backups import back_up, put_back
 from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
-from tests.helpers.gateway import Client, Failed, delivered, nodes_alone, reopen
+from tests.helpers.gateway import Client, delivered, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
 from tests.service.conftest import USERS
 
@@ -118,82 +115,11 @@ def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
     assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
 
 
-def refusing(link, verb):
-    """From now on, a request for this does not reach an MPC node."""
-    port, handle = link.port, link.port.handle
-
-    async def some(asked, *rest):
-        if asked == verb:
-            raise unreachable(port.me)
-        return await handle(asked, *rest)
-
-    port.handle = some
-
-
-def cut_off(verb, *parties):
-    async def work(gateway, client):
-        session_id, share = await client.begin_recover("ed25519")
-        for party in parties:
-            if verb == "vote":  # what is left open is ended at once if both answer
-                gateway.links[party].down = True
-            refusing(gateway.links[party], verb)
-        with suppress(Failed):
-            await client.activate(session_id, share)
-
-    return work
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_a_vote_that_is_open_alone(house, past, party):
-    live(house, cut_off("vote", party))
-    (trouble,) = alone(house, "alice")
-    voter = ROLES[5 - party]
-    assert trouble.text.startswith(f"the {voter} alone has voted for newer shares of this key")
-    assert "the next recovery ends it" in trouble.advice
-
-    async def ended(gateway, client):
-        await client.check_works(past.shares["alice"])
-        await client.recover("ed25519")
-
-    live(house, ended)
-    assert alone(house, "alice") == ()
-
-
-def restore(house, role, **options):
-    """As it is, but from a backup."""
-    copy = house / f"{role} backup"
-    if not copy.exists():
-        back_up(house, role, copy, time.time)
-    put_back(house, role, copy, time.time, **options)
-
-
 def works(past, name):
     async def work(gateway, client):
         await Client.of(gateway, name).check_works(past.shares[name])
 
     return work
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_a_store_that_was_put_back_and_has_not_heard_yet(house, past, party):
-    role, other = ROLES[party], ROLES[5 - party]
-    restore(house, role)
-    with nodes_alone(house) as links:
-        findings, _ = found(links, house)
-        assert [finding.troubles for finding in findings.values()] == [()] * len(USERS)
-        (note,) = findings["bob"].notes
-        said = f"the {role}'s store was put back, and has not heard from the {other} what has"
-        assert note.text.startswith(said)
-        assert note.advice == "that happens when the key is next used"
-        links[5 - party].down = True
-        _, trouble = found(links, house)[0]["bob"].troubles
-        assert trouble.advice == f"start the {other}: without it, the key cannot be used"
-    live(house, works(past, "bob"))
-    with nodes_alone(house) as links:
-        findings, _ = found(links, house)
-    assert (findings["bob"].notes, len(findings["dave"].notes)) == ((), 1)
 
 
 class Liar:

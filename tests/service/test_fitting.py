@@ -18,7 +18,7 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.database import Database
 from mpcsim.service.data_folder import store_file
-from tests.helpers.gateway import Client, Failed, reopen, shares_of
+from tests.helpers.gateway import Client, reopen, shares_of
 from tests.helpers.tiers import fast_few
 from tests.service.conftest import PARTS, USERS
 
@@ -200,24 +200,6 @@ def test_a_registry_with_damaged_keys_follows_the_mpc_nodes(tmp_path, past, colu
 
 
 # ---------------------------------------------------------------------- meanwhile
-
-
-def test_a_key_that_does_not_fit_says_so_and_stays_as_it_is(tmp_path, past):
-    """Whatever is asked for; and a user who comes now gets a key that works."""
-    past.put(tmp_path / "data", links=False, **{**OLD, "operator": "new"})
-    before = held(tmp_path / "data")
-
-    async def work(gateway):
-        for verb, name in (("generate", "carol"), ("recover", "alice")):
-            with pytest.raises(Failed, match="do not fit together for this key; nothing") as failed:
-                await getattr(Client.of(gateway, name), verb)("ed25519")
-            assert failed.value.status == 503
-        assert shares_of(gateway) == before
-        frank = Client.of(gateway, "frank")
-        await frank.check_works(await frank.generate("ed25519"))
-
-    with closing(reopen(tmp_path / "data")) as gateway:
-        asyncio.run(work(gateway))
 
 
 def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):

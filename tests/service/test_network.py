@@ -148,21 +148,3 @@ def test_more_exchanges_than_there_is_room_for(http, expected_ms):
         assert network.now_ms() - began <= expected_ms + 1
 
     virtual.run(work())
-
-
-def test_a_body_that_breaks_off_does_so_once_the_rest_is_there():
-    async def work():
-        network = SimulatedNetwork(Network.star(10, mbit_per_s=1e6))
-        began = network.now_ms()
-        heard = []
-
-        async def body():
-            yield b"some"
-            raise EOFError
-
-        with closing(network.exchange(CLIENT, GATEWAY)) as exchange, pytest.raises(EOFError):
-            async for piece in exchange.going(body()):
-                heard.append((piece, network.now_ms() - began))
-        assert heard == [(b"some", pytest.approx(10, abs=0.01))]
-
-    virtual.run(work())

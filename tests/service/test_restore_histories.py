@@ -24,7 +24,6 @@ from mpcsim.rpc.errors import Refused, unreachable
 from mpcsim.service.backups import PARTS, back_up, put_back
 from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
-from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -33,7 +32,6 @@ from tests.helpers.gateway import (
     delivered,
     nodes_alone,
     reopen,
-    seal,
 )
 
 KEYS = (("alice", "ed25519"), ("bob", "ed25519"), ("carol", "ed25519"), ("carol", "secp256k1"))
@@ -118,8 +116,6 @@ class History:
         self.keys = {}
         self.shares = {}
         """Share ``number`` of a key."""
-        self.presigned = {}
-        """What there is to sign with, by the same."""
         self.backups = []
         self.said = []
         """What happened, for whoever reads a failure."""
@@ -154,8 +150,7 @@ class History:
         at = name, curve
         key = self.keys.setdefault(at, Key())
         what = self.random.choices(
-            ["make", "cut", "sign", "presign", "suspend", "restart", "backup"],
-            [4, 4, 1, 1, 3, 2, 4],
+            ["make", "cut", "sign", "suspend", "restart", "backup"], [4, 4, 1, 3, 2, 4]
         )[0]
         self.said.append(f"{what} {name}")
         if what == "make":
@@ -166,9 +161,6 @@ class History:
             await self.check_signs(at, key.present, key.present not in key.suspended)
         elif what == "suspend" and key.present is not None and not key.suspended:
             await self.suspend(at, key)
-        elif what == "presign" and key.present is not None and curve == "secp256k1":
-            if key.present not in key.suspended:
-                await self.presign(at, key.present)
         elif what == "restart":
             await self.restart()
         elif what == "backup":
@@ -247,13 +239,6 @@ class History:
         await delivered(self.gateway)
         key.suspended.add(key.present)
 
-    async def presign(self, at, number):
-        """Both sides of a presignature; the MPC nodes' in their memory."""
-        share = self.shares[at, number]
-        store = SecretStore.from_text(seal(self.gateway, self.user_ids[at[0]], share)[1])
-        (part,), allowance = await self.client(at[0]).presign(share, store)
-        self.presigned[at, number] = store, part, allowance
-
     async def put_back(self, part, path):
         """Restore a backup; where the store is that was there."""
         clients = {name: self.client(name) for name, _ in dict(self.known())}
@@ -293,9 +278,6 @@ class History:
         await client.meet()
         for number in key.forbidden:
             await self.check_signs(at, number, hoped=False)
-            if (at, number) in self.presigned:
-                made = client.begin_presigned(self.shares[at, number], *self.presigned[at, number])
-                assert not (await client.post("presigned", made)).is_success
         await self.check_nodes_refuse(at, key, self.gateway.links, client)
 
     async def check_nodes_refuse(self, at, key, links, client):

@@ -234,16 +234,6 @@ def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
     assert not step.others
 
 
-def test_one_name_for_several_calls(tmp_path):
-    """As of callers who have no names to give."""
-    asked = [call("gateway", "/g", 1.0, 9.0)]
-    written(tmp_path, "node", *(line("node", at, 10.0, "/n", calls=asked) for at in (20.0, 10.0)))
-    written(tmp_path, "gateway", *(line("gateway", at, 5.0, "/g") for at in (20.002, 10.002)))
-    steps = told(about([tmp_path], "order-9").lines).steps
-    assert [step.began_ms for step in steps] == pytest.approx([0.0, 10_000.0], abs=0.01)
-    assert [step.below[0].began_ms for step in steps] == pytest.approx([2.0, 10_002.0], abs=0.01)
-
-
 # ---------------------------------------------------------------------- what files may hold
 
 
