@@ -17,6 +17,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.http import Incoming
 from tests.gateway.test_http import LOGIN, SIGN_UP, basic
+from tests.gateway.test_lying_node import lie
 from tests.gateway.test_sessions import refusal
 from tests.helpers.gateway import give_key
 
@@ -77,14 +78,7 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
 
 def answer_with(gateway, party, verb, change):
     """From now on, an MPC node's answers to a verb are changed."""
-    node = gateway.links[party].node
-    honest = node.handle
-
-    def handle(asked, grant, body):
-        reply = honest(asked, grant, body)
-        return change(wire.Answer.from_bytes(reply)).to_bytes() if asked == verb else reply
-
-    node.handle = handle
+    lie(gateway, party, verb, lambda reply: change(wire.Answer.from_bytes(reply)).to_bytes())
 
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])

@@ -25,7 +25,7 @@ BUSY = (409, "a signing session for this key is in progress")
 def lie(gateway, party, verb, change):
     """From now on, what an MPC node answers to a verb is changed."""
     node = gateway.links[party].node
-    honest = type(node).handle.__get__(node)
+    honest = node.handle
     node.handle = lambda asked, *rest: (
         change(honest(asked, *rest)) if asked == verb else honest(asked, *rest)
     )

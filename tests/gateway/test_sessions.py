@@ -297,18 +297,6 @@ async def test_one_making_for_a_user_and_curve(gateway, client):
 # ---------------------------------------------------------------------- two clients make a key
 
 
-async def test_of_parallel_generations_exactly_one_succeeds(gateway, client):
-    clients = [Client.of(gateway) for _ in range(10)]
-    made = await asyncio.gather(*(c.generate("ed25519") for c in clients), return_exceptions=True)
-    (share,) = [m for m in made if not isinstance(m, BaseException)]
-    losses = [(m.status, m.error) for m in made if isinstance(m, Failed)]
-    assert len(losses) == 9
-    assert set(losses) <= {(409, EXISTS), (409, GENERATING)}
-    await client.check_works(share)
-    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
-    assert nothing_open(gateway)
-
-
 async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock, gateway, client):
     late = await client.begin_generate("ed25519")
     clock.now += LEASE_S

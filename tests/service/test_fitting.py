@@ -70,7 +70,6 @@ def mpc_node_cases(me, other):
     lost = [(file(me), FOUR, f"{LACKS} {MISSING}")]
     return [
         ({**NEW, me: "missing"}, lost, set()),
-        ({**NEW, me: "empty"}, lost, set()),
         ({**NEW, me: "old"}, [(file(me), ONE, OLDER), (file(me), TWO, LACKS)], {"bob"}),
         (
             {**OLD, me: "new"},
@@ -94,7 +93,6 @@ def mpc_node_cases(me, other):
 
 BOTH = "operator.sqlite, institution.sqlite"
 CASES = [
-    ({**NEW, "gateway": "missing"}, [("gateway.sqlite", FOUR, f"{UNKNOWN} {MISSING}")], set()),
     ({**NEW, "gateway": "empty"}, [("gateway.sqlite", FOUR, f"{UNKNOWN} {MISSING}")], set()),
     (
         {**NEW, "gateway": "old"},
@@ -114,17 +112,6 @@ CASES = [
         for me, other in (("operator", "institution"), ("institution", "operator"))
         for moments, lines, able in mpc_node_cases(me, other)
     ],
-    (
-        {"gateway": "new", "operator": "missing", "institution": "missing"},
-        [
-            (
-                BOTH,
-                FOUR,
-                f"{LACKS.format('operator')} {MISSING} and {LACKS.format('institution')} {MISSING}",
-            )
-        ],
-        set(),
-    ),
 ]
 
 
