@@ -20,6 +20,7 @@ class Tag(Enum):
     SCHNORR = "mpcsim/schnorr/v1"
     CONTEXT = "mpcsim/session/context/v1"
     SESSION = "mpcsim/session/id/v1"
+    HEDGE = "mpcsim/session/hedge/v1"
     RECEIVED = "mpcsim/session/received/v1"
     ECHO = "mpcsim/session/echo/v1"
     EPOCH = "mpcsim/key/epoch/v1"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from mpcsim.encoding import Message, WireContext
+from mpcsim.encoding import NO_CONTEXT, Message, WireContext
 from mpcsim.errors import InRound
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
@@ -101,6 +101,11 @@ class Definition(Generic[S, R]):
     """End-to-end secrets that exist before the first message."""
     check: Callable[[S, PartyId], None]
     """Raises UsageError if the set-up makes no sense, or none for this party."""
+    hedge: Callable[[S], tuple[bytes, ...]] = lambda setup: (setup.encode(NO_CONTEXT),)
+    """Secrets and context that all randomness of a session depends on, beside its seed and id: a
+    long-lived secret of the share, if there is one, and what the session is about. Should a
+    generator repeat itself (a cloned machine), sessions about something else draw independent
+    secrets all the same, as RFC 9591, 4.1 and RFC 6979, 3.6 have it."""
     early_secrets: Callable[[S], Mapping[PartyId, bytes]] = lambda setup: {}
     """Secrets with which peers may have sealed their first message before they had their shares
     (``early``). Others may have such a secret who have no share: nobody is named for what it

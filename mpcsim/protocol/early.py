@@ -17,13 +17,14 @@ from typing import Generic, TypeVar
 
 from mpcsim.encoding import Message, WireContext
 from mpcsim.errors import UsageError
+from mpcsim.hashing import u32
 from mpcsim.ids import PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol.channel import seal
 from mpcsim.protocol.contract import Definition
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import NOTHING_RECEIVED, Party, round_rng
+from mpcsim.protocol.party import NOTHING_RECEIVED, Party, hedged_seed, round_rng
 from mpcsim.rng import SEED_BYTES, Drbg, Rng, SystemRng
 
 S = TypeVar("S", bound=Message)
@@ -31,6 +32,12 @@ R = TypeVar("R")
 
 FIRST_KIND = 1
 """On the wire: the first kind of the first round."""
+
+
+def early_hedge(auth_keys: Mapping[PartyId, bytes]) -> tuple[bytes, ...]:
+    """Return the secrets that a signer has without its share: its authentication keys with all
+    other holders, of which each of these knows one."""
+    return tuple(part for j in sorted(auth_keys) for part in (u32(j), auth_keys[j]))
 
 
 class Early(Generic[S, R]):
@@ -46,6 +53,7 @@ class Early(Generic[S, R]):
         secrets: Mapping[PartyId, bytes],
         wire: WireContext,
         session_id: bytes,
+        hedge: tuple[bytes, ...],
         rng: Rng | None = None,
     ) -> None:
         """
@@ -54,6 +62,8 @@ class Early(Generic[S, R]):
             setup: the set-up, once the share is there.
             secrets: each receiver, and what it opens early messages with
                 (``Definition.early_secrets``).
+            hedge: secrets that are there without the share, and what the session is about: in the
+                place of ``Definition.hedge``.
         """
         rng = rng or SystemRng()
         self.definition = definition
@@ -61,7 +71,7 @@ class Early(Generic[S, R]):
         self._setup = setup
         self._me = me
         self._reproducible = rng.reproducible
-        seed = rng.bytes(SEED_BYTES)
+        seed = hedged_seed(rng.bytes(SEED_BYTES), definition, me, session_id, *hedge)
         self._seed: bytes | None = seed
         root = Drbg(seed)
         first = definition.rounds[0]

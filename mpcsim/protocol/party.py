@@ -1,11 +1,12 @@
 """A party of a protocol as a sans-IO object.
 
 Three verbs: ``start()``, ``receive(sender, data)``, and what they return. ``receive`` never raises
-on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation,
-so a party is a deterministic function of its set-up, that seed and what it received: its snapshot
-is exactly those three, and resuming replays them. Each round's randomness also depends on
-everything its rounds were given by then: a copy that is rolled back and receives something else
-draws other nonces (only what precedes the first message cannot be hedged this way).
+on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation and
+hedged with a secret of the share, the session and what it is about (``Definition.hedge``), so a
+party is a deterministic function of its set-up, that seed and what it received: its snapshot is
+exactly those three, and resuming replays them. Each round's randomness also depends on everything
+its rounds were given by then: a copy that is rolled back and receives something else draws other
+nonces (only what precedes the first message cannot be hedged this way).
 """
 
 from __future__ import annotations
@@ -88,6 +89,13 @@ _UNTOLD = nullcontext()
 """Around a step that nobody listens to."""
 
 
+def hedged_seed(
+    seed: bytes, definition: Definition[Any, Any], me: PartyId, session_id: bytes, *hedge: bytes
+) -> bytes:
+    """Return the root of a party's randomness: a drawn seed, hedged (``Definition.hedge``)."""
+    return tagged_hash(Tag.HEDGE, seed, bytes([definition.number]), u32(me), session_id, *hedge)
+
+
 def round_rng(root: Drbg, round_: Round, received: bytes) -> Drbg:
     """Randomness of a round; it depends on everything that rounds were given by then."""
     return root.fork(f"round {round_.number} {received.hex()}")
@@ -115,7 +123,7 @@ class Phase(Enum):
     AGREEING = "the parties are still to agree on the secrets they seal with"
     SEALED = "they have them, from the start or since"
     PREPARED = "phase one of two is over: others may finish, whatever becomes of this party"
-    OVER = "done or aborted"
+    OVER = "done, aborted, or ended by an exception"
 
 
 class Party(Generic[S, R]):
@@ -160,12 +168,14 @@ class Party(Generic[S, R]):
         # Fixed for the session.
         rng = rng or SystemRng()
         self.reproducible = rng.reproducible
-        self._seed = rng.bytes(SEED_BYTES) if _seed is None else _seed
-        self._root = Drbg(self._seed)
         definition.check(setup, self.me)
         self._roles = definition.roles(setup)
         if self.me not in self._roles["all"]:
             raise UsageError(f"party {me} takes no part in this {definition.name} session")
+        self._seed = _seed or hedged_seed(
+            rng.bytes(SEED_BYTES), definition, self.me, session_id, *definition.hedge(setup)
+        )
+        self._root = Drbg(self._seed)
         self._wire = definition.wire(setup)
         self._kinds = definition.kinds()
         self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
@@ -176,6 +186,8 @@ class Party(Generic[S, R]):
         )
 
         # What changes, besides the four above.
+        self._started = False
+        """Whether the first round has run."""
         self._position = 0
         """Of the round that runs next."""
         self._received = b""
@@ -188,6 +200,9 @@ class Party(Generic[S, R]):
         """What was taken, or came before the start: a snapshot replays it."""
         self._unopened: list[tuple[PartyId, bytes]] = []
         """What may open once the parties have agreed on secrets."""
+        self._unproven: set[PartyId] = set()
+        """Peers of whom a message opened early, and who have sealed nothing since with what the two
+        parties alone share: no check names them."""
         self._forged: set[PartyId] = set()
         self._gave_up: dict[PartyId, str] = {}
         """As ``Waiting`` reports them; ``_forged`` is its ``unopened``."""
@@ -224,10 +239,15 @@ class Party(Generic[S, R]):
         """Run the first round.
 
         Raises:
-            UsageError: the party has already started.
+            UsageError: the party has already started; or the first round does not run, and the
+                party is over.
         """
         if self.phase is not Phase.NOT_STARTED:
             raise UsageError("this party has already started")
+        with self._over_if_raised():
+            return self._start()
+
+    def _start(self) -> list[Output[R]]:
         self.listener(PartyStarted(self.me, self.definition.name, self.reproducible))
         to_agree = any(not sends.sealed for _, sends in self._kinds)
         self.phase = Phase.AGREEING if to_agree else Phase.SEALED
@@ -262,9 +282,21 @@ class Party(Generic[S, R]):
             self._keep(self._log, envelope.sender, data)
             return []
         outputs: list[Output[R]] = []
-        if self._guarded(envelope, data, outputs):
-            outputs += self._advance()
+        with self._over_if_raised():
+            if self._guarded(envelope, data, outputs):
+                outputs += self._advance()
         return outputs
+
+    @contextmanager
+    def _over_if_raised(self) -> Iterator[None]:
+        """End the party with an exception of a round or a listener: half of a step may be done, and
+        a round that ran twice could use its nonces twice."""
+        try:
+            yield
+        except BaseException:
+            self.phase = Phase.OVER
+            self._unopened.clear()
+            raise
 
     def kind_of(self, data: bytes) -> str:
         """The kind of message that an envelope claims to hold; empty if there is no such kind."""
@@ -294,9 +326,8 @@ class Party(Generic[S, R]):
         output, and take it out of the store when resuming it.
         """
         setup = self.setup.encode(NO_CONTEXT)
-        started = self.phase is not Phase.NOT_STARTED
         parts = [
-            bytes([WIRE_VERSION, self.definition.number, started, self._refused()]),
+            bytes([WIRE_VERSION, self.definition.number, self._started, self._refused()]),
             self.me.to_bytes(2, "big"),
             self.session_id,
             self._seed,
@@ -411,7 +442,10 @@ class Party(Generic[S, R]):
         sender, payload, early = envelope.sender, envelope.body, None
         if envelope.sealed:
             opened = self._open(sender, envelope)
-            if opened is None:
+            if opened is not None:
+                self._unproven.discard(sender)
+                self._authenticated.add(sender)
+            else:
                 opened = early = self._open_early(sender, envelope)
             if opened is None and self._may_open_later(envelope):
                 self._keep(self._unopened, sender, data)
@@ -421,7 +455,6 @@ class Party(Generic[S, R]):
                 self._ignore(sender, Ignored.DOES_NOT_OPEN, data)
                 return
             payload = opened
-            self._authenticated.add(sender)
         if envelope.kind == ABORT_KIND:
             if sender in self._gave_up:
                 self._ignore(sender, Ignored.DUPLICATE, data)
@@ -440,6 +473,8 @@ class Party(Generic[S, R]):
             self._ignore(sender, Ignored.LATE_VARIANT, data)
             return
         self._log.append((sender, data))
+        if early is not None:
+            self._unproven.add(sender)
         if sender in seen:
             # Not proof of bad will: a peer that lost its state and began anew does the same.
             raise CheckFailed(
@@ -452,12 +487,8 @@ class Party(Generic[S, R]):
         try:
             message = sends.message.decode(payload, self._wire)
         except InvalidEncoding as error:
-            # What opens early may be from others who have that secret, and no share.
             raise CheckFailed(
-                Reason.MALFORMED_MESSAGE,
-                () if early is not None else {sender},
-                about={sender},
-                detail=f"{sends.kind}: {error}",
+                Reason.MALFORMED_MESSAGE, {sender}, detail=f"{sends.kind}: {error}"
             ) from None
         self.inbox.values.setdefault(sends.message, {})[sender] = message
         if self.listener is not silent:
@@ -580,8 +611,10 @@ class Party(Generic[S, R]):
             with self._step(round_.name):
                 turn = round_.run(self._view, self.keep, self.inbox)
         except CheckFailed as failed:
+            self._started = True
             outputs += self._abort(failed, round_.where)
             return
+        self._started = True
         self.keep = turn.keep
         if turn.pair_secrets:
             self._pair_secrets.update(turn.pair_secrets)
@@ -648,7 +681,10 @@ class Party(Generic[S, R]):
     # ------------------------------------------------------------------ endings and events
 
     def _abort(self, failed: CheckFailed, where: Where) -> list[Output[R]]:
-        named = failed.culprits | failed.suspects
+        # What opened early may be from others who have that secret, and no share.
+        culprits, suspects = failed.culprits - self._unproven, failed.suspects - self._unproven
+        about = failed.about | ((failed.culprits | failed.suspects) & self._unproven)
+        named = culprits | suspects
         evidence = tuple(
             Evidence(sender, kind.__name__, payload)
             for kind, payloads in self.inbox.payloads.items()
@@ -658,12 +694,12 @@ class Party(Generic[S, R]):
         aborted = Aborted(
             failed.reason,
             where,
-            failed.culprits,
-            failed.suspects - {self.me},
-            failed.about - {self.me},
+            culprits,
+            suspects - {self.me},
+            about - {self.me},
             failed.detail,
-            evidence + failed.evidence,
-            unsealed=not failed.culprits <= self._authenticated,
+            evidence + tuple(each for each in failed.evidence if each.sender in named),
+            unsealed=not culprits <= self._authenticated,
             prepared=self.phase is Phase.PREPARED,
             reported_by=failed.reported_by,
         )

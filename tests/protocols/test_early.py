@@ -1,4 +1,8 @@
-"""A first message that is said before the share is there."""
+"""A first message that is said before the share is there, by the client or by somebody else.
+
+Whoever has a client's ``secret_store`` has the key that early messages are sealed with, and no
+share. So no check of any round names a client for what opened early.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,16 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.protocol import Party
 from mpcsim.protocol.channel import seal
 from mpcsim.protocol.early import FIRST_KIND
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocols import presign, signing
+from mpcsim.protocols import ecdsa, frost, presign, signing
 from mpcsim.rng import SystemRng
 from mpcsim.sample_keys import keys
+from mpcsim.testing.fields import alterations, malformations
 
 PAIR = (CLIENT, OPERATOR)
 CURVES = ("secp256k1", "ed25519")
@@ -95,3 +101,96 @@ def test_a_share_that_cannot_be_used():
     mine.guard.discard(OPERATOR)
     with pytest.raises(UsageError, match="discarded after an attack"):
         begun.party(mine)
+
+
+# ---------------------------------------------------------------------- nobody is named for it
+
+
+SID = b"s" * 32
+
+
+def operator(name: str) -> Party:
+    """The operator's party of one session of each protocol that has early messages."""
+    held = keys("ed25519" if name == "frost" else "secp256k1")[OPERATOR]
+    match name:
+        case "ecdsa":
+            return ecdsa.party(ecdsa.setup(held, PAIR, bytes(32)), session_id=SID)
+        case "presign":
+            return presign.party(presign.setup(held, PAIR, 2), session_id=SID)
+        case "frost":
+            return frost.party(frost.setup(held, PAIR, b"message"), session_id=SID)
+    raise AssertionError(name)
+
+
+def honest_first(name: str):
+    """The client's first message, as the client itself says it."""
+    party = operator(name)
+    share = keys("ed25519" if name == "frost" else "secp256k1")[CLIENT]
+    mine = Party(
+        party.definition, replace(party.setup, share=share), CLIENT, session_id=SID, rng=SystemRng()
+    )
+    mine.start()
+    ((_, message),) = mine.inbox.own.values()
+    return mine, message
+
+
+def sealed_early(party: Party, payload: bytes) -> bytes:
+    """A first message of the client's, sealed by whoever has its ``secret_store``."""
+    plain = Envelope(party.definition.number, FIRST_KIND, True, CLIENT, OPERATOR, SID, payload)
+    return seal(party.share.auth_key(CLIENT), plain, payload, SystemRng()).encode()
+
+
+NAMES = ("ecdsa", "presign", "frost")
+
+
+def spoiled(name: str):
+    """Every way in which the first message can be wrong in one field, as bytes."""
+    mine, message = honest_first(name)
+    for each in alterations(message, mine.wire):
+        yield each.name, each.apply(message).encode(mine.wire)
+    for each in malformations(message, mine.wire):
+        yield each.name, each.apply(message)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before the start", "after the start"])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_field_of_an_early_message_convicts_the_client(name, first):
+    """The operator may end the session: it names nobody, and so keeps the key in use."""
+    ended = 0
+    for field, payload in spoiled(name):
+        party = operator(name)
+        outputs = [] if first else party.start()
+        outputs += party.receive(CLIENT, sealed_early(party, payload))
+        outputs += party.start() if first else []
+        for aborted in (each for each in outputs if isinstance(each, Aborted)):
+            ended += 1
+            assert not aborted.culprits | aborted.suspects, (field, aborted)
+            assert not aborted.evidence
+            assert party.share.after(aborted) == party.share
+    assert ended
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_early_message_convicts_nobody_either(name):
+    mine, message = honest_first(name)
+    party = operator(name)
+    party.start()
+    party.receive(CLIENT, sealed_early(party, message.encode(mine.wire)))
+    _, other = honest_first(name)
+    for each in party.receive(CLIENT, sealed_early(party, other.encode(mine.wire))):
+        if isinstance(each, Aborted):
+            assert not each.culprits | each.suspects
+
+
+def test_a_client_that_has_sealed_with_the_pair_secret_is_named():
+    """What is wrong then is its own: the first message may have come early, or not."""
+    mine, message = honest_first("ecdsa")
+    party = operator("ecdsa")
+    party.start()
+    party.receive(CLIENT, sealed_early(party, message.encode(mine.wire)))
+    offer = party.definition.kinds()[1][1]
+    assert offer.kind == "Offer"
+    plain = Envelope(party.definition.number, 2, True, CLIENT, OPERATOR, SID, b"")
+    wrong = seal(mine.pair_secrets[OPERATOR], plain, b"nonsense", SystemRng()).encode()
+    (aborted,) = [each for each in party.receive(CLIENT, wrong) if isinstance(each, Aborted)]
+    assert aborted.culprits == {CLIENT}

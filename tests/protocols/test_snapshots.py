@@ -2,8 +2,14 @@
 
 import pytest
 
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.protocol import Party
+from mpcsim.protocol.party import Phase
+from mpcsim.protocols import presigned
+from mpcsim.protocols.presign import Presignature
 from mpcsim.runner import LocalRun
+from mpcsim.sample_keys import keys, presignatures
 from tests.helpers.sessions import DEFINITIONS, session
 
 REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible"} | {
@@ -12,7 +18,7 @@ REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible"
 }
 """Attributes that follow from what the party is made with."""
 KEPT = {"outcome", "phase", "inbox", "_position", "_received", "_pair_secrets", "_authenticated"}
-KEPT |= {"_log", "_unopened", "_gave_up"}
+KEPT |= {"_log", "_unopened", "_gave_up", "_started", "_unproven"}
 """Attributes that change: a snapshot has to bring back each of them."""
 UNEQUAL = {"keep", "_forged"}
 """Without equality, but seen in all that the party does later; and noise that is not stored."""
@@ -77,3 +83,67 @@ def test_messages_before_the_start_and_before_the_secrets_are_kept():
             kept += len(party._unopened)
             assert resumed(party)._unopened == party._unopened
     assert kept
+
+
+# ---------------------------------------------------------------------- exceptions
+
+
+def two_uses():
+    """Two parties that would use one presignature, for two messages."""
+    finisher = OPERATOR
+    made = presignatures(2, 3, (CLIENT, finisher), name="for two uses")
+    share, (mine,) = keys("secp256k1")[finisher], made[finisher]
+    mine = Presignature.from_bytes(mine.to_bytes())  # whose use this process remembers
+    return [
+        presigned.party(
+            presigned.setup(share, mine, finisher, m, b"r" * 32),
+            session_id=m,
+        )
+        for m in (b"a" * 32, b"b" * 32)
+    ]
+
+
+def test_a_presignature_is_used_once_whatever_is_snapshotted():
+    """A refused start has not run the first round: resumed, the party is refused again."""
+    first, second = two_uses()
+    first.start()
+    with pytest.raises(UsageError, match="used"):
+        second.start()
+    assert second.phase is Phase.OVER
+    assert second.receive(CLIENT, b"anything") == []
+    again, outputs = Party.resume(second.definition, second.snapshot())
+    assert outputs == []
+    with pytest.raises(UsageError, match="used"):
+        again.start()
+
+
+class Broken(Exception):
+    """Of a listener."""
+
+
+@pytest.mark.parametrize("name", ["frost-2", "dkg-ed25519"])
+def test_a_party_whose_listener_raises_is_over(name):
+    """Whatever was half done, nothing more is said: no nonce is used a second time."""
+    for at in range(1, 40):
+        run, heard = LocalRun(session(name).parties()), 0
+        party = run.parties[1]
+
+        def raise_late(event, at=at):
+            nonlocal heard
+            heard += 1
+            if heard == at:
+                raise Broken
+
+        party.listener = raise_late
+        try:
+            run.start()
+            run.finish()
+        except Broken:
+            assert party.phase is Phase.OVER
+            assert party.receive(2, b"anything") == []
+            with pytest.raises(UsageError, match="already started"):
+                party.start()
+        else:
+            assert heard < at
+            break
+    assert at > 10

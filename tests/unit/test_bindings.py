@@ -30,7 +30,7 @@ from mpcsim.protocol import Inbox, Party
 from mpcsim.protocol.channel import pair_secret, seal
 from mpcsim.protocol.echo import echo
 from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import round_rng
+from mpcsim.protocol.party import hedged_seed, round_rng
 from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.dkg.rounds import _digests, new_record
@@ -270,6 +270,18 @@ USES = [
     uses(Tag.CONTEXT, frost_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), message=BYTES),
     uses(Tag.CONTEXT, presign_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), count=ID),
     uses(Tag.SESSION, transcript, session_id=BYTES, group=STORE["curve"], sender=ID, message=BYTES),
+    uses(
+        Tag.HEDGE,
+        lambda seed, number, me, sid, one, other: hedged_seed(
+            seed, Stub(number=number), me, sid, one, other
+        ),
+        seed=BYTES,
+        number=ID,
+        me=ID,
+        sid=BYTES,
+        one=BYTES,
+        other=BYTES,
+    ),
     uses(Tag.RECEIVED, received, before=BYTES, kind=(int, str), sender=ID, payload=BYTES),
     uses(Tag.ECHO, echoed, session_id=BYTES, kind=(int, str), sender=ID, message=BYTES),
     uses(Tag.EPOCH, new_epoch, transcript=BYTES),

@@ -38,7 +38,7 @@ from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
 from mpcsim.primitives.bip32 import Path, check_path
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early
+from mpcsim.protocol.early import Early, early_hedge
 from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
@@ -121,6 +121,7 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
     roles=lambda setup: {"all": setup.signers},
     wire=lambda setup: WireContext(SECP256K1, setup.mta),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
+    hedge=lambda setup: (setup.share.secret_share.encode(), setup.context()),
     early_secrets=lambda setup: setup.share.early_keys(setup.signers),
     check=check_setup,
     adapt=adapt_setup,
@@ -183,6 +184,7 @@ def early(
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(SECP256K1),
         session_id=session_id,
+        hedge=(*early_hedge(auth_keys), said),
         rng=rng,
     )
 

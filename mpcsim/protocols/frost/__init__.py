@@ -31,7 +31,7 @@ from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare, check_signers
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early
+from mpcsim.protocol.early import Early, early_hedge
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.rounds import (
     AGGREGATE,
@@ -65,6 +65,7 @@ FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(ED25519),
     pair_secrets=lambda setup: setup.pair_secrets(),
+    hedge=lambda setup: (setup.share.secret_share.encode(), setup.context()),
     early_secrets=lambda setup: setup.share.early_keys(setup.signers),
     check=check_setup,
 )
@@ -118,6 +119,7 @@ def early(
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(ED25519),
         session_id=session_id,
+        hedge=(*early_hedge(auth_keys), said),
         rng=rng,
     )
 

@@ -32,7 +32,7 @@ from mpcsim.ids import PartyId, party_ids
 from mpcsim.keyshare import KeyShare
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early
+from mpcsim.protocol.early import Early, early_hedge
 from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.presign.messages import MAX_COUNT
@@ -69,6 +69,7 @@ PRESIGN: Definition[PresignSetup, tuple[Presignature, ...]] = Definition(
     roles=lambda setup: {"all": setup.signers},
     wire=lambda setup: WireContext(SECP256K1, setup.mta),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
+    hedge=lambda setup: (setup.share.secret_share.encode(), setup.context()),
     early_secrets=lambda setup: setup.share.early_keys(setup.signers),
     check=check_setup,
     adapt=ecdsa.adapt_setup,
@@ -129,6 +130,7 @@ def early(
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(SECP256K1),
         session_id=session_id,
+        hedge=(*early_hedge(auth_keys), said),
         rng=rng,
     )
 

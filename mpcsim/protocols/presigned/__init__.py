@@ -96,6 +96,7 @@ PRESIGNED: Definition[PresignedSetup, EcdsaSignature | None] = Definition(
     roles=lambda setup: setup.roles(),
     wire=lambda setup: WireContext(SECP256K1),
     pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
+    hedge=lambda setup: (setup.share.secret_share.encode(), setup.message_hash, setup.rho),
     check=check_setup,
 )
 
