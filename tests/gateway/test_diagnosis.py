@@ -1,6 +1,6 @@
 """What is the matter with a key: any stores of one key's history, beside a few lines that count."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from hypothesis import given
@@ -147,3 +147,12 @@ def test_stores_of_any_moments(user, number, said):
     assert (finding.newer is not None) == newer
     if newer:
         assert finding.newer.check({p: i.public for p, i in IDENTITIES.items()}).number == wanted
+
+
+def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
+    held = Held(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
+    said = {party: (party, bytes(16), USER, CURVE, held, None, (), (), 0) for party in MPC_NODES}
+    nodes = {p: Heard(IDENTITIES[p].public, Testimony(*about)) for p, about in said.items()}
+    damaged = replace(registered(0), record=None, damaged=True)
+    finding = diagnose(Case(USER, CURVE, "alice", damaged, nodes=nodes))
+    assert [t.what for t in finding.troubles] == [What.RECORD_DAMAGED, What.AT_ODDS]

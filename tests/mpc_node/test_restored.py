@@ -20,7 +20,14 @@ from mpcsim.rpc.errors import Refused, Unmerged
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.rpc.standing import Ask, ListHoldings
-from mpcsim.rpc.statements import Attest, SignedRecord, SignedTestimony, Testify, signed_by
+from mpcsim.rpc.statements import (
+    MAX_EPOCHS,
+    Attest,
+    SignedRecord,
+    SignedTestimony,
+    Testify,
+    signed_by,
+)
 from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     REPLY_KEY,
@@ -31,6 +38,7 @@ from tests.helpers.gateway import (
     open_with,
     seal,
     shares_of,
+    with_gateway,
 )
 
 
@@ -132,6 +140,22 @@ def merge(gateway, said, to=OPERATOR):
     link = gateway.links[to]
     scope = Scope("merge", said.statement.user_id)
     link.node.handle("merge", link.grant(scope), said.to_bytes())
+
+
+@with_gateway()
+async def test_what_a_node_says_of_a_key(gateway, client):
+    share, user_id = await give_key(gateway, client, "ed25519"), await client.user_id()
+    epoch, store = share.record.epoch, gateway.links[OPERATOR].node.store
+    said = brought(gateway, user_id, by=OPERATOR).statement
+    assert (said.active.epoch, said.suspended, said.aborted, said.restored) == (epoch, (), (), 0)
+    store.heard_suspended({epoch.hex()})
+    others = [bytes([number]) * 32 for number in range(MAX_EPOCHS + 1)]
+    for other in others:
+        store.abort(user_id, "ed25519", other.hex(), voted_for=True)
+    store.put_back("yesterday", both=True)
+    said = brought(gateway, user_id, by=OPERATOR).statement
+    assert (said.suspended, said.restored) == ((epoch,), 2)
+    assert said.aborted == (*reversed(others[1:]),)
 
 
 def test_nothing_but_the_other_s_own_words_of_now_is_taken():

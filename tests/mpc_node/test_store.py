@@ -317,6 +317,26 @@ def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, m
         assert found(path, share) == []
 
 
+@pytest.mark.parametrize(
+    "do", [lambda s: s.drop_orphans(), lambda s: s.merge(NOTHING, lambda share: None)]
+)
+def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path, monkeypatch, do):
+    """The log of writes could not be emptied: somebody was reading."""
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
+    path, share = tmp_path / "db", os.urandom(600)
+    with crowded(path) as store:
+        store.prepare(stored("new", share=share))
+        with closing(sqlite3.connect(path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM shares").fetchone()
+            with pytest.raises(StoreFailed, match="another process keeps it locked"):
+                store.drop_prepared("new")
+        assert found(path, share)
+        do(store)
+        assert not found(path, share)
+
+
+NOTHING = Heard("u", "ed25519", None, None, None, frozenset(), restored=False)
 MOVES_THE_LOG = """
 import fcntl, sys, time
 with open(sys.argv[1], "r+b") as index:

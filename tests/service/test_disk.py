@@ -228,7 +228,7 @@ LOST = {
     ),
     "operator: it has no seal key": "DELETE FROM secrets WHERE name = 'seal_key'",
     "operator: its seal key is another": "UPDATE secrets SET value = 'text'",
-    "institution: its seal key is another": "UPDATE secrets SET value = substr(value, 1, 32)",
+    "institution: its seal key is another": "UPDATE secrets SET value = zeroblob(31)",
     "operator: it has no identity": "DELETE FROM secrets WHERE name = 'identity'",
     "institution: its identity is another": (
         "UPDATE secrets SET value = zeroblob(64) WHERE name = 'identity'"
