@@ -21,6 +21,7 @@ class Tag(Enum):
     CONTEXT = "mpcsim/session/context/v1"
     SESSION = "mpcsim/session/id/v1"
     HEDGE = "mpcsim/session/hedge/v1"
+    SESSION_CALL = "mpcsim/session/call/v1"
     RECEIVED = "mpcsim/session/received/v1"
     ECHO = "mpcsim/session/echo/v1"
     EPOCH = "mpcsim/key/epoch/v1"

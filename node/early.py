@@ -19,6 +19,7 @@ from mpcsim.protocol import Party
 from mpcsim.protocol.early import Early
 from mpcsim.protocols import presign, signing
 from mpcsim.rng import Rng
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.wire import Sign, Signing, UseProof, Vault
 from mpcsim.vault import ReplyKey, VaultUse, hashes
 from node.checks import SealedShare, cannot_begin, check_answer, check_identities
@@ -66,7 +67,7 @@ class Beginning:
         *,
         user_id: str,
         boots: Mapping[PartyId, bytes],
-        session_id: bytes,
+        key: SessionKey,
         rng: Rng,
     ) -> None:
         """
@@ -77,6 +78,7 @@ class Beginning:
             ApiError: there is no signing that.
         """
         sealed, signer, message = asked.sealed, asked.signer, asked.message
+        self.key, session_id = key, key.session_id
         epoch, keys = bytes.fromhex(sealed.key_id), sealed.secret_store.auth_keys
         signers = (CLIENT, signer)
         self.boots = boots
@@ -209,18 +211,19 @@ class EarlySessions:
             ApiError: the gateway's errors, among others.
         """
         sealed, signer = asked.sealed, asked.signer
-        user_id, session_id, answered = caller.claims.user_id, b"", False
+        user_id, answered = caller.claims.user_id, False
+        key: SessionKey | None = None
         self._suspensions.check(bytes.fromhex(sealed.key_id))
 
         async def ask(nodes: Nodes) -> tuple[Beginning, Signing]:
-            nonlocal session_id
+            nonlocal key
             check_identities(sealed.secret_store, identities(nodes))
-            session_id = self._sessions.fresh_id()
+            key = self._sessions.fresh_key()
             beginning = Beginning(
                 asked,
                 user_id=user_id,
                 boots=boots(nodes),
-                session_id=session_id,
+                key=key,
                 rng=self._rng,
             )
             reply, _ = await asyncio.gather(
@@ -242,13 +245,16 @@ class EarlySessions:
             with timing.span("compute"):
                 party = beginning.party(share, reply)
         except BaseException as error:
-            if session_id and (answered or leaves_open(error)):
-                exchange = self._sessions.exchange(caller.token, session_id)
-                giving_up = give_up(exchange, asked.protocol, session_id, {signer: None}, self._rng)
+            if key is not None and (answered or leaves_open(error)):
+                exchange, others = self._sessions.exchange(caller.token, key), {signer: None}
+                giving_up = give_up(exchange, asked.protocol, key.session_id, others, self._rng)
                 telling = self._workers.later(giving_up)
                 if isinstance(error, ApiError) and answered:
                     await asyncio.shield(telling)  # so that the next call finds the key free
             raise
-        report = Report(self._suspensions, user_id, share, session_id, self._rng, reply.tag)
-        client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
+        session = beginning.key
+        report = Report(self._suspensions, user_id, share, session.session_id, self._rng, reply.tag)
+        client: ClientParty[Any] = self._sessions.client(
+            caller, party, session, timing, suspend=report
+        )
         return Begun(share, sealing, beginning.boots, reply, client)

@@ -17,11 +17,12 @@ from mpcsim.error_codes import Code, told
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import Path, path_text
-from mpcsim.rpc import wire
+from mpcsim.rpc import session_keys, wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.entries import Call
 from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, UNAUTHORIZED, UNPROCESSABLE
 from mpcsim.rpc.idempotency import Name
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
 from mpcsim.rpc.transport import (
     ConnectionLost,
@@ -272,7 +273,7 @@ class GatewayClient:
     async def generate(
         self,
         token: str,
-        session_id: bytes,
+        key: SessionKey,
         curve: str,
         messages: tuple[bytes, ...],
         k: int,
@@ -283,7 +284,7 @@ class GatewayClient:
         Raises:
             InForce: the key of an earlier call of that name has come into force.
         """
-        body = wire.Generate(session_id, curve, messages, k)
+        body = wire.Generate(key.session_id, curve, key.sign_messages(messages), k)
         data = await self._post("generate", token, body, name=name)
         return _decode(wire.Mail, data).messages
 
@@ -321,15 +322,16 @@ class GatewayClient:
         return _decode(wire.Signing, data)
 
     async def exchange(
-        self, token: str, session_id: bytes, messages: tuple[bytes, ...]
+        self, token: str, key: SessionKey, messages: tuple[bytes, ...]
     ) -> tuple[bytes, ...]:
         """Send further messages of an open session; those for the client."""
-        data = await self._post("exchange", token, wire.Exchange(session_id, messages))
-        return _decode(wire.Mail, data).messages
+        body = wire.Exchange(key.session_id, key.sign_messages(messages))
+        return _decode(wire.Mail, await self._post("exchange", token, body, key=key)).messages
 
-    async def activate(self, token: str, session_id: bytes, key_id: bytes) -> bytes:
+    async def activate(self, token: str, key: SessionKey, key_id: bytes) -> bytes:
         """Make the key of a finished session the user's key; its ``SignedRecord``."""
-        return await self._post("activate", token, wire.Activate(session_id, key_id))
+        body = wire.Activate(key.session_id, key_id)
+        return await self._post("activate", token, body, key=key)
 
     # ------------------------------------------------------------------ one request
 
@@ -344,6 +346,7 @@ class GatewayClient:
         *,
         again: bool = False,
         name: Name | None = None,
+        key: SessionKey | None = None,
     ) -> bytes:
         """POST a body to a verb.
 
@@ -351,11 +354,13 @@ class GatewayClient:
             again: doing it twice changes nothing, so it is sent anew if the connection breaks: a
                 kept-alive one may have ended just then.
             name: of the call that it is for.
+            key: of the open session that it is about.
         """
-        options: dict[str, Any] = {} if name is None else {"headers": name.headers()}
-        return await self._request(
-            "POST", wire.PREFIX + verb, token, body.to_bytes(), again=again, **options
-        )
+        data, headers = body.to_bytes(), {} if name is None else name.headers()
+        if key is not None:
+            headers = {session_keys.HEADER: key.proof(verb, data)}
+        options: dict[str, Any] = {"headers": headers} if headers else {}
+        return await self._request("POST", wire.PREFIX + verb, token, data, again=again, **options)
 
     async def _request(
         self,

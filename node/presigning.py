@@ -197,7 +197,8 @@ class Presigner:
         """
         header, epoch = drawn.header, bytes.fromhex(sealed.key_id)
         user_id, signer = caller.claims.user_id, PartyId(header.signer)
-        rho = self._sessions.fresh_id()
+        session = self._sessions.fresh_key()
+        rho = session.session_id
         self._suspensions.check(epoch)
         nodes = await self._gateway.nodes()
         check_identities(sealed.secret_store, identities(nodes))
@@ -233,7 +234,9 @@ class Presigner:
         except (WrongKey, InvalidEncoding, UsageError):
             return share, None
         report = Report(self._suspensions, user_id, share, rho, self._rng, reply.tag)
-        client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
+        client: ClientParty[Any] = self._sessions.client(
+            caller, party, session, timing, suspend=report
+        )
         async with client:
             signature = await client.join(reply.messages, last_word=False)
         return share, signature.encode()

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mpcsim.errors import Reason
-from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.ids import PartyId
 from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.rng import Rng
 from mpcsim.rpc.entries import note
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.rpc.wire import Hello
 from node.client_party import ClientParty, Mail, OnCheat, Post
@@ -78,11 +79,12 @@ class Sessions:
         self.aborts: Counter[Reason] = Counter()
         """Sessions that a client's party has aborted, by reason."""
 
-    def fresh_id(self) -> bytes:
-        return self._rng.bytes(SESSION_ID_BYTES)
+    def fresh_key(self) -> SessionKey:
+        """Return the key of a new session."""
+        return SessionKey(self._rng)
 
-    def exchange(self, token: str, session_id: bytes, *, apart: bool = False) -> Post:
-        """What sends further messages of a session.
+    def exchange(self, token: str, key: SessionKey, *, apart: bool = False) -> Post:
+        """Return what sends further messages of a session.
 
         Args:
             apart: each in a request of its own. These go at once, over connections of their own,
@@ -91,8 +93,8 @@ class Sessions:
 
         async def post(messages: Mail) -> Sequence[bytes]:
             if not apart or any(Envelope.decode(m).kind == ABORT_KIND for m in messages):
-                return await self._gateway.exchange(token, session_id, messages)
-            parts = [self._gateway.exchange(token, session_id, (m,)) for m in messages]
+                return await self._gateway.exchange(token, key, messages)
+            parts = [self._gateway.exchange(token, key, (m,)) for m in messages]
             answers = await asyncio.gather(*parts, return_exceptions=True)
             errors = [each for each in answers if isinstance(each, BaseException)]
             if errors:  # what ended the session says more than that it has ended
@@ -105,6 +107,7 @@ class Sessions:
         self,
         caller: Caller,
         party: Party[Any, R],
+        key: SessionKey,
         timing: Timing,
         *,
         nodes: Nodes | None = None,
@@ -119,7 +122,7 @@ class Sessions:
         apart = self._apart and nodes is None
         return ClientParty(
             party,
-            self.exchange(caller.token, party.session_id, apart=apart),
+            self.exchange(caller.token, key, apart=apart),
             workers=self._workers,
             timing=timing,
             identities=identities(nodes or {}),

@@ -167,7 +167,8 @@ class Signer:
 
         async def attempt(nodes: Nodes) -> bytes:
             """With a session and nonces of its own, as ``node.early.Beginning`` has them."""
-            session_id = self._sessions.fresh_id()
+            session = self._sessions.fresh_key()
+            session_id = session.session_id
             try:
                 party = signing.signer(
                     share, signers, message, path=path, session_id=session_id, rng=self._rng
@@ -196,7 +197,9 @@ class Signer:
                 report.tag = begun.tag
                 return begun.messages
 
-            client: ClientParty[Any] = self._sessions.client(caller, party, timing, suspend=report)
+            client: ClientParty[Any] = self._sessions.client(
+                caller, party, session, timing, suspend=report
+            )
             async with client:
                 signature: bytes = (await client.run(begin, last_word=False)).encode()
             return signature

@@ -28,6 +28,7 @@ from mpcsim.protocols import dkg, reshare
 from mpcsim.rng import Rng, SystemRng
 from mpcsim.rpc.entries import note
 from mpcsim.rpc.idempotency import GENERATE, RECOVER, Name
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.wire import (
     Recovering,
 )
@@ -185,22 +186,21 @@ class Wallet:
         async with _outcome_known(), self._password_key(caller, password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, standard_scheme(curve, self._k))
-            party = dkg.party(agreed, CLIENT, session_id=self._sessions.fresh_id(), rng=self._rng)
+            key = self._sessions.fresh_key()
+            party = dkg.party(agreed, CLIENT, session_id=key.session_id, rng=self._rng)
 
             async def begin(messages: Mail) -> Sequence[bytes]:
                 mail = await self._gateway.generate(
-                    caller.token, party.session_id, curve, messages, self._k, name
+                    caller.token, key, curve, messages, self._k, name
                 )
                 password_key.start()  # not for a user who has a key already
                 return mail
 
             async with self._sessions.client(
-                caller, party, timing, nodes=nodes, threaded=True
+                caller, party, key, timing, nodes=nodes, threaded=True
             ) as client:
                 share = await client.run(begin)
-                return await self._finish(
-                    caller, party.session_id, share, curve, nodes, password_key
-                )
+                return await self._finish(caller, key, share, curve, nodes, password_key)
 
     async def recover(
         self,
@@ -228,22 +228,22 @@ class Wallet:
     async def _recover(
         self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
     ) -> KeyShareRecord:
-        session_id = self._sessions.fresh_id()
+        key = self._sessions.fresh_key()
         async with _outcome_known(), self._password_key(caller, password, timing) as password_key:
             nodes = await self._gateway.nodes(fresh=True)
-            party, mail = await self._begin_recovery(caller, session_id, curve, password_key, name)
+            party, mail = await self._begin_recovery(caller, key, curve, password_key, name)
             async with self._sessions.client(
-                caller, party, timing, nodes=nodes, threaded=True
+                caller, party, key, timing, nodes=nodes, threaded=True
             ) as client:
                 share = await client.join(mail)
                 if share is None:
                     raise InternalError("a receiver of new shares ends with one")
-                return await self._finish(caller, session_id, share, curve, nodes, password_key)
+                return await self._finish(caller, key, share, curve, nodes, password_key)
 
     async def _begin_recovery(
         self,
         caller: Caller,
-        session_id: bytes,
+        key: SessionKey,
         curve: Curve,
         password_key: PasswordKey,
         name: Name | None,
@@ -253,9 +253,9 @@ class Wallet:
         beginning: Recovering | None = None
         try:
             with password_key.timing.span("round1"):
-                beginning = await self._gateway.recover(token, session_id, curve, self._k, name)
-            key = await self._gateway.record(beginning.record, user_id, curve=curve)
-            record = agreed_record(beginning.records, key)
+                beginning = await self._gateway.recover(token, key.session_id, curve, self._k, name)
+            signed = await self._gateway.record(beginning.record, user_id, curve=curve)
+            record = agreed_record(beginning.records, signed)
             agreed = reshare.setup(
                 record,
                 MPC_NODES,
@@ -263,23 +263,20 @@ class Wallet:
                 threshold=THRESHOLD,
                 scheme=standard_scheme(curve, self._k),
             )
-            party = reshare.party(agreed, CLIENT, session_id=session_id, rng=self._rng)
+            party = reshare.party(agreed, CLIENT, session_id=key.session_id, rng=self._rng)
             password_key.start()
         except BaseException as error:
             if beginning is not None or leaves_open(error):
-                exchange, others = (
-                    self._sessions.exchange(token, session_id),
-                    dict.fromkeys(MPC_NODES),
-                )
-                number = reshare.RESHARE.number
-                self._workers.later(give_up(exchange, number, session_id, others, self._rng))
+                exchange = self._sessions.exchange(token, key)
+                number, others = reshare.RESHARE.number, dict.fromkeys(MPC_NODES)
+                self._workers.later(give_up(exchange, number, key.session_id, others, self._rng))
             raise
         return party, beginning.messages
 
     async def _finish(
         self,
         caller: Caller,
-        session_id: bytes,
+        key: SessionKey,
         share: KeyShare,
         curve: Curve,
         nodes: Nodes,
@@ -313,10 +310,10 @@ class Wallet:
             curve=curve,
         )
         with timing.span("activate"):
-            await self._activate(caller, session_id, record)
+            await self._activate(caller, key, record)
         return made
 
-    async def _activate(self, caller: Caller, session_id: bytes, made: PublicKeyRecord) -> None:
+    async def _activate(self, caller: Caller, key: SessionKey, made: PublicKeyRecord) -> None:
         """Have the MPC nodes put a key in force, and see that both have signed its record.
 
         If there is no answer the key may be in force all the same, or still come into force.
@@ -330,7 +327,7 @@ class Wallet:
         token, user_id, key_id = caller.token, caller.claims.user_id, made.epoch.hex()
         curve = made.curve_name
         try:
-            signed = await self._gateway.activate(token, session_id, made.epoch)
+            signed = await self._gateway.activate(token, key, made.epoch)
         except (Unreachable, UpstreamTimeout, Upstream) as failure:
             with suppress(ApiError):
                 registered = await self._gateway.key(token, user_id, curve)

@@ -34,7 +34,7 @@ from mpcsim.gateway.sessions import Asking
 from mpcsim.gateway.streaming import Reply
 from mpcsim.gateway.token_keys import TokenKeys
 from mpcsim.ids import ROLES
-from mpcsim.rpc import wire
+from mpcsim.rpc import session_keys, wire
 from mpcsim.rpc.addresses import addresses
 from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
 from mpcsim.rpc.database import StoreFailed
@@ -315,13 +315,16 @@ class _Api:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.
                 body = await read_body(request, wire.MAX_BODY_BYTES)
-                await self._gateway.abandon(self._verifier.genuine(token).user_id, body)
+                user_id, proof = self._verifier.genuine(token).user_id, _proof(request)
+                await self._gateway.abandon(user_id, verb, body, proof)
             raise
         note(claims.user_id)
         _check_binary(request)
         name = _name(request, verb) if verb in MEANT_BY else None
         guess = request.scope["query_string"] != wire.NO_GUESS
-        asking = Asking(claims, gone=partial(_gone, request), name=name, guess=guess)
+        asking = Asking(
+            claims, gone=partial(_gone, request), name=name, guess=guess, proof=_proof(request)
+        )
         note(spans=asking.times.spans)
         reply = await self._reply(verb, asking, request)
         headers = {"Server-Timing": asking.times.header()}
@@ -346,6 +349,11 @@ async def _gone(request: Request) -> None:
     """Wait until the caller hangs up; once the body is read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _proof(request: Request) -> str | None:
+    """Return the signature with the session's key, if there is one."""
+    return request.headers.get(session_keys.HEADER)
 
 
 def _name(request: Request, verb: str) -> Name | None:

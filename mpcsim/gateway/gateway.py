@@ -6,6 +6,7 @@ force.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -42,6 +43,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
+from mpcsim.rpc.session_keys import is_proven
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
 
@@ -153,9 +155,16 @@ class Gateway:
         """Let go of the MPC nodes."""
         await all_of([link.port.close() for link in self.links.values()])
 
-    async def abandon(self, user_id: str, data: bytes) -> None:
-        """Call off the session that a body names, if it is the user's; its token has expired."""
-        await self.sessions.abandon(user_id, data[:SESSION_ID_BYTES])
+    async def abandon(self, user_id: str, verb: str, data: bytes, proof: str | None) -> None:
+        """Call off the session that a body names, if it is the user's, and the caller has opened
+        it; its token has expired.
+
+        Args:
+            proof: as in ``Asking``.
+        """
+        session_id = data[:SESSION_ID_BYTES]
+        if is_proven(session_id, verb, hashlib.sha256(data).digest(), proof):
+            await self.sessions.abandon(user_id, session_id)
 
     # ------------------------------------------------------------------ a key is made
 
@@ -229,7 +238,9 @@ class Gateway:
 
     async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
         _whole_wallet(asking.claims)
-        return await self.activation.activate(asking, wire.Activate.from_bytes(data))
+        body = wire.Activate.from_bytes(data)
+        asking.check_session(body.session_id, "activate", data)
+        return await self.activation.activate(asking, body)
 
     # ------------------------------------------------------------------ a key is used
 
@@ -353,6 +364,7 @@ class Gateway:
 
     async def _exchange(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.Exchange.from_bytes(data)
+        asking.check_session(body.session_id, "exchange", data)
         session = await self.sessions.find(asking.claims, body.session_id)
         mail, _ = await self._waves.carry(asking, session, body.messages)
         return wire.Mail(mail)

@@ -7,6 +7,7 @@ carried by ``waves``; what comes of those that make a key is decided by ``activa
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections.abc import (
     AsyncIterator,
@@ -42,6 +43,7 @@ from mpcsim.rpc.errors import (
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.idempotency import Name
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.session_keys import is_proven
 from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims
 
@@ -70,6 +72,17 @@ class Asking:
     """Of a call that makes a key, if it has one."""
     guess: bool = True
     """Whether a vault is opened to try a password."""
+    proof: str | None = field(default=None, repr=False)
+    """That the caller has opened the session which the call is of (``session_keys``)."""
+
+    def check_session(self, session_id: bytes, verb: str, body: bytes) -> None:
+        """See that a call of a session comes from whoever has opened it.
+
+        Raises:
+            Refused: it does not; the session, if there is one, is not the caller's.
+        """
+        if not is_proven(session_id, verb, hashlib.sha256(body).digest(), self.proof):
+            raise no_such_session()
 
     def attempt(self, curve: str) -> Attempt | None:
         """The call that the name is of."""

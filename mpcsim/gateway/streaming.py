@@ -14,6 +14,8 @@ be known before the first byte:
   the books say what follows from it.
 * What goes wrong before the reply has begun is told as ever. After that the reply breaks off, as if
   the connection had.
+* The caller has opened the session (``session_keys``), whose proof is of the whole body: the last
+  byte goes on once it has been checked.
 * The session is the caller's (its lease does not run out) from when its first bytes are here, for
   as long as the body may take; should it end all the same, nothing more of the body goes on.
 * An answer that begins before the request has ended is none.
@@ -25,6 +27,7 @@ The MPC node's answer is read as fast as it comes, however slowly the caller tak
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -42,6 +45,7 @@ from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.rpc.carrier import Carrier, Pieces
 from mpcsim.rpc.errors import LinkFailed, Refused, no_such_session, unintelligible
 from mpcsim.rpc.http import Incoming
+from mpcsim.rpc.session_keys import is_proven
 
 LOG = logging.getLogger(__name__)
 
@@ -162,7 +166,7 @@ class Streaming:
             while len(body.so_far) < _HEAD_BYTES:
                 if not await body.more():
                     return None
-            if not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
+            if asking.proof is None or not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
                 return None
             session_id = bytes(body.so_far[:SESSION_ID_BYTES])
             session = await self._sessions.find(asking.claims, session_id)
@@ -244,7 +248,12 @@ class Streaming:
         scope = session.scope("exchange")
 
         patience_s = min(link.timeout_s / 2, LEASE_S)
-        upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on)
+
+        def check_whole(body_hash: bytes) -> None:
+            if not is_proven(session.session_id, "exchange", body_hash, asking.proof):
+                raise no_such_session()
+
+        upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on, check_whole)
         await link.stream(scope, upward, body.size, asking.times, take)
         last = kept + _said(party, lambda _: answer.finish(), b"")
         if any(envelope.kind == ABORT_KIND for envelope in said):
@@ -255,21 +264,28 @@ class Streaming:
 
 
 async def _checked(
-    body: Incoming, sieve: ExchangeSieve, patience_s: float, going_on: Callable[[], None]
+    body: Incoming,
+    sieve: ExchangeSieve,
+    patience_s: float,
+    going_on: Callable[[], None],
+    check_whole: Callable[[bytes], None],
 ) -> Pieces:
     """What of a body may go on, as it comes.
 
     Args:
         going_on: raises if nothing more is to go on.
+        check_whole: raises if the last byte is not to go on, whatever came before; given SHA-256
+            of the body.
 
     Raises:
         _Store: nothing more of it may, or it takes longer than that.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
-    chunk = bytes(body.so_far)
+    chunk, hashed = bytes(body.so_far), hashlib.sha256()
     try:
         while chunk:
+            hashed.update(chunk)
             passed = sieve.feed(chunk)
             if body.complete:
                 break
@@ -279,6 +295,7 @@ async def _checked(
             passed = b""
             chunk = await body.more(max(0.0, until - loop.time()))
         last = sieve.finish()
+        check_whole(hashed.digest())
         going_on()
         yield passed + last
     except (InvalidEncoding, Refused, ClientDisconnect, TimeoutError) as error:

@@ -126,7 +126,8 @@ class _Session:
     key_id: str | None
     """The key it acts on; None while it generates one."""
     peers: Mapping[PartyId, bytes]
-    """Where a key is made: the other MPC node's identity. What is not sealed there is signed."""
+    """Where a key is made: the other MPC node's identity, and the session's key, which is its id,
+    for the client (``session_keys``). What is not sealed there is signed."""
     made: StoredShare | None = None
     """The share it has made, prepared in the store."""
     done: bool = False
@@ -432,7 +433,7 @@ class MpcNode:
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
         with self._on_record(grant.user_id, curve, body.session_id):
-            peers = {self._peer.party: self._peer.identity()}
+            peers = {self._peer.party: self._peer.identity(), CLIENT: body.session_id}
             self.sweep()
             with self._lock:
                 self._check_merged(*self._store.of_key(grant.user_id, curve))
@@ -454,7 +455,7 @@ class MpcNode:
         user_id, curve = grant.user_id, body.curve_name
         scheme = _scheme(curve, body.k)
         with self._on_record(user_id, curve, body.session_id):
-            peers = {self._peer.party: self._peer.identity()}
+            peers = {self._peer.party: self._peer.identity(), CLIENT: body.session_id}
             self.sweep()
             with self._lock:
                 stored = self._store.active(user_id, curve)

@@ -2,8 +2,8 @@
 
 They are the first rounds of a key generation, and of a resharing toward whoever has no old share.
 The signature follows the envelope, whose header names session, sender and receiver. Sealed
-messages authenticate themselves; a client has no identity, and what it says unsealed is believed
-by nobody for longer than until the pair's secret shows who it was.
+messages authenticate themselves; a client has no identity, and signs with the key of the session
+(``session_keys``), which is its id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def opened(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, b
     None if it should have a signature and has none that is genuine: it is noise, from anybody.
 
     Args:
-        identities: of the senders that sign what they do not seal.
+        identities: of the senders that sign what they do not seal; of the client, the session's id.
 
     Raises:
         InvalidEncoding: it is no envelope.

@@ -6,6 +6,7 @@ import threading
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 
+import httpx
 import pytest
 
 from mpcsim.errors import InvalidEncoding, UsageError
@@ -29,6 +30,7 @@ from tests.helpers.gateway import (
     feed,
     give_key,
     open_with,
+    proof,
     sends,
 )
 from tests.node.harness import PLACES, running
@@ -184,8 +186,9 @@ async def in_two(data, at, event=None):
     yield data[at:]
 
 
-async def post(client, content, size=None):
-    headers = {"Content-Type": wire.MEDIA_TYPE}
+async def post(client, data, content, size=None):
+    """Send a body in the pieces of ``content``."""
+    headers = {"Content-Type": wire.MEDIA_TYPE, **proof("exchange", data)}
     if size is not None:
         headers["Content-Length"] = str(size)
     return await client.request("POST", "/mpc/v1/exchange", content=content, headers=headers)
@@ -196,9 +199,8 @@ async def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_l
     sized, client, signing
 ):
     data = signing.body.to_bytes()
-    answer = await post(
-        client, in_two(data, 20_000, signing.port.first), len(data) if sized else None
-    )
+    pieces = in_two(data, 20_000, signing.port.first)
+    answer = await post(client, data, pieces, len(data) if sized else None)
     assert answer.status_code == 200
     assert bytes(signing.port.got) == data
     assert "operator" in answer.headers["server-timing"]
@@ -210,7 +212,8 @@ FAULTY = pytest.mark.options(faults=[drop(nth=99, kind="Commit")])
 
 @pytest.mark.parametrize("forwarding", ["store", None, pytest.param("stream", marks=FAULTY)])
 async def test_otherwise_the_mpc_node_is_asked_when_the_body_is_whole(forwarding, client, signing):
-    answer = await post(client, in_two(signing.body.to_bytes(), 20_000))
+    data = signing.body.to_bytes()
+    answer = await post(client, data, in_two(data, 20_000))
     assert answer.status_code == 200
     assert not signing.port.got
     signing.finish(answer.content)
@@ -246,7 +249,13 @@ async def broken(gateway, client, data):
     """As a client behind a socket sees a reply that breaks off."""
     transport = AsgiTransport(gateway.app)
     with pytest.raises(ConnectionLost):
-        await transport.request("POST", "/mpc/v1/exchange", token=client.token, body=data)
+        await transport.request(
+            "POST",
+            "/mpc/v1/exchange",
+            token=client.token,
+            body=data,
+            headers=proof("exchange", data),
+        )
 
 
 async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
@@ -292,14 +301,14 @@ async def test_an_answer_to_what_is_not_there_yet_is_none(client, signing):
             yield wire.Answer(1, None, ()).to_bytes()
 
     signing.port.stream = early
-    response = await post(client, in_two(data, 1000, ended), len(data))
+    response = await post(client, data, in_two(data, 1000, ended), len(data))
     assert response.status_code == 502
     assert "operator" in response.text
 
 
 async def test_nothing_more_goes_on_once_the_session_has_ended(gateway, client, signing):
     data, event, sessions = signing.body.to_bytes(), asyncio.Event(), gateway.gateway.sessions
-    asking = asyncio.create_task(post(client, in_two(data, 1000, event), len(data)))
+    asking = asyncio.create_task(post(client, data, in_two(data, 1000, event), len(data)))
     await asyncio.wait_for(signing.port.first.wait(), 10)
     before = len(signing.port.got)
     await sessions.stop(list(sessions._sessions.values()))
@@ -357,15 +366,11 @@ def test_over_sockets_the_bytes_stream_too():
             await asyncio.wait_for(asyncio.to_thread(started.wait, 10), 10)
             yield data[20_000:]
 
-        transport = HttpTransport(address)
-        async with transport.stream(
-            "POST", "/mpc/v1/exchange", token=client.token, body=body(), size=len(data)
-        ) as reply:
-            mail = b"".join([piece async for piece in reply.pieces])
-        assert (reply.status, sum(bodies)) == (200, len(data))
-        feed(party, wire.Mail.from_bytes(mail).messages)
+        async with httpx.AsyncClient(base_url=address) as client.http:
+            reply = await post(client, data, body(), len(data))
+        assert (reply.status_code, sum(bodies)) == (200, len(data))
+        feed(party, wire.Mail.from_bytes(reply.content).messages)
         check_signature(share, MESSAGE, party.outcome.result)
-        await transport.close()
 
     started, bodies = threading.Event(), []
     with closing(open_with(forwarding="stream")) as gateway:

@@ -182,8 +182,8 @@ async def test_who_had_no_session_suspends_nothing(change, status, gateway, clie
     assert (await client.post("suspend", change(body, tags))).status_code == status
     assert gateway.gateway.registry.notices() == []
     for body in tags.values():  # they end the sessions that are open
-        await gateway.gateway.abandon(body.occasion.user_id, body.occasion.session_id)
-    await gateway.gateway.abandon(await client.user_id(), body.occasion.session_id)
+        await gateway.gateway.sessions.abandon(body.occasion.user_id, body.occasion.session_id)
+    await gateway.gateway.sessions.abandon(await client.user_id(), body.occasion.session_id)
 
 
 def sealed(body, share, **changed):

@@ -1,13 +1,13 @@
 """What a node may ask of the gateway: answers, refusals and their status codes."""
 
-import os
 from dataclasses import replace
 
 import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
+from mpcsim.rpc import session_keys, wire
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.standing import Ask
 from mpcsim.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
@@ -15,10 +15,12 @@ from tests.helpers.gateway import (
     MESSAGE,
     NO_PROOF,
     SEALED,
+    SESSIONS,
     Client,
     check_signature,
     envelopes,
     feed,
+    fresh_session,
     give_key,
     seal,
     seal_keys,
@@ -160,7 +162,7 @@ async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
 
 async def test_what_is_not_made_cannot_be_activated(gateway, client):
     share = await give_key(gateway, client, "ed25519")
-    session_id = os.urandom(32)
+    session_id = fresh_session()
     await client.ask("recover", wire.Recover(session_id, "ed25519"))
     response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
     assert response.status_code == 409
@@ -194,6 +196,48 @@ async def test_another_users_session_cannot_be_told_from_none(gateway, client):
     mail = await client.exchange(party.session_id, sends(outputs))
     feed(party, mail)
     check_signature(share, MESSAGE, party.outcome.result)
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, client, forwarding):
+    """Another with a token of the same user: whatever it sends, as whoever, the session goes on."""
+    share = await give_key(gateway, client, "secp256k1")
+    making, made = await client.begin_generate("ed25519")
+    party, request = client.begin_sign(share)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    exchange = wire.Exchange(party.session_id, sends(outputs)).to_bytes()
+    activate = wire.Activate(making, made.record.epoch).to_bytes()
+    other = SessionKey()
+    for verb, body in (("exchange", exchange), ("activate", activate)):
+        key = SESSIONS[body[:32]]
+        for header in (
+            None,
+            "",
+            "zz",
+            other.proof(verb, body),
+            key.proof(verb, body[:-1]),
+            key.proof("exchange" if verb == "activate" else "activate", body),
+            key.proof(verb, body)[:-2],
+        ):
+            headers = {"Content-Type": wire.MEDIA_TYPE}
+            headers |= {} if header is None else {session_keys.HEADER: header}
+            answer = await client.request("POST", wire.PREFIX + verb, content=body, headers=headers)
+            assert (answer.status_code, answer.json()["error"]) == NO_SESSION, (verb, header)
+    feed(party, await client.exchange(party.session_id, sends(outputs)))
+    check_signature(share, MESSAGE, party.outcome.result)
+    await client.activate(making, made)
+
+
+async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gateway, client):
+    making, made = await client.begin_generate("ed25519")
+    user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
+    for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
+        await gateway.gateway.abandon(user_id, "activate", body, stolen)
+    assert len(gateway.gateway.sessions.open) == 1
+    await gateway.gateway.abandon(
+        user_id, "activate", body, SESSIONS[making].proof("activate", body)
+    )
+    assert len(gateway.gateway.sessions.open) == 0
 
 
 @pytest.mark.parametrize(

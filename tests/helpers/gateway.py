@@ -20,7 +20,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.error_codes import HEADER, Code
-from mpcsim.errors import Aborted
+from mpcsim.errors import Aborted, InvalidEncoding
 from mpcsim.gateway.links import Link
 from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
@@ -32,10 +32,11 @@ from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
 from mpcsim.protocols.presign import Presignature
 from mpcsim.rng import SystemRng
-from mpcsim.rpc import notices, wire
+from mpcsim.rpc import notices, session_keys, wire
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.grants import GrantIssuer, Keyring, Scope
 from mpcsim.rpc.holdings import PREPARED
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.sample_keys import keys
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
@@ -55,6 +56,31 @@ SEALED = b"no share: 7 times 6 is 42"
 REPLY_KEY = bytes(31) + b"\x09"
 """Nobody's."""
 NO_PROOF = wire.UseProof(bytes(BOOT_BYTES), bytes(32))
+
+SESSIONS: dict[bytes, SessionKey] = {}
+"""Keys of all sessions that clients of these tests have opened."""
+
+
+def fresh_session() -> bytes:
+    """Return the id of a new session, whose key is remembered."""
+    key = SessionKey()
+    SESSIONS[key.session_id] = key
+    return key.session_id
+
+
+def signed(session_id: bytes, messages: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return the client's messages as whoever opened the session sends them."""
+    key = SESSIONS.get(session_id)
+    with suppress(InvalidEncoding):  # noise is sent as it is
+        return messages if key is None else key.sign_messages(messages)
+    return messages
+
+
+def proof(verb: str, content: bytes) -> dict[str, str]:
+    """Return the header with which whoever opened a session goes on with it."""
+    key = SESSIONS.get(content[:32]) if verb in ("exchange", "activate") else None
+    return {} if key is None else {session_keys.HEADER: key.proof(verb, content)}
+
 
 Wrap = Callable[[Party[Any, Any]], Any]
 """Puts something in a party's place, an adversary for one."""
@@ -123,7 +149,7 @@ class Client:
     async def post(self, verb: str, body: wire.Body | bytes) -> httpx.Response:
         content = body if isinstance(body, bytes) else body.to_bytes()
         self.requests.append(verb)
-        headers = {"Content-Type": wire.MEDIA_TYPE}
+        headers = {"Content-Type": wire.MEDIA_TYPE, **proof(verb, content)}
         response = await self.request("POST", wire.PREFIX + verb, content=content, headers=headers)
         self.statuses.append(response.status_code)
         if response.is_error:
@@ -143,7 +169,8 @@ class Client:
         return response.content
 
     async def exchange(self, session_id: bytes, messages: Iterable[bytes]) -> tuple[bytes, ...]:
-        reply = await self.ask("exchange", wire.Exchange(session_id, tuple(messages)))
+        body = wire.Exchange(session_id, signed(session_id, tuple(messages)))
+        reply = await self.ask("exchange", body)
         return wire.Mail.from_bytes(reply).messages
 
     async def finish(self, party: Any, session_id: bytes, outputs: list[Any]) -> Any:
@@ -170,17 +197,17 @@ class Client:
 
     async def begin_generate(self, curve: str, wrap: Wrap = honest) -> tuple[bytes, KeyShare]:
         """Everything up to, and without, the activation: session and share."""
-        session_id = os.urandom(32)
+        session_id = fresh_session()
         agreed = dkg.setup(curve, 2, (CLIENT, *MPC_NODES))
         party = wrap(dkg.party(agreed, CLIENT, session_id=session_id))
-        first = wire.Generate(session_id, curve, sends(party.start()))
+        first = wire.Generate(session_id, curve, signed(session_id, sends(party.start())))
         reply = await self.ask("generate", first)
         outputs = feed(party, wire.Mail.from_bytes(reply).messages)
         self.given.append(await self.finish(party, session_id, outputs))
         return session_id, self.given[-1]
 
     async def begin_recover(self, curve: str, wrap: Wrap = honest) -> tuple[bytes, KeyShare]:
-        session_id = os.urandom(32)
+        session_id = fresh_session()
         reply = await self.ask("recover", wire.Recover(session_id, curve))
         opened = wire.Recovering.from_bytes(reply)
         (record,) = {*opened.records.values()}
@@ -280,7 +307,7 @@ class Client:
     ) -> tuple[Any, wire.Sign]:
         """The client's party and its first request, not yet sent."""
         protocol: Any = ecdsa if share.record.curve_name == "secp256k1" else frost
-        session_id, child = os.urandom(32), {"path": path} if path else {}
+        session_id, child = fresh_session(), {"path": path} if path else {}
         agreed = protocol.setup(share, (CLIENT, signer), message, **child)
         party = wrap(protocol.party(agreed, session_id=session_id))
         messages = sends(party.start())
@@ -313,7 +340,7 @@ class Client:
     ) -> tuple[tuple[Presignature, ...], bytes]:
         """The client's parts of presignatures, and what the other MPC node allows them under."""
         await self.meet()
-        session_id, epoch = os.urandom(32), share.record.epoch
+        session_id, epoch = fresh_session(), share.record.epoch
         agreed = presign.setup(share, (CLIENT, signer), count)
         party = presign.party(agreed, session_id=session_id)
         messages = sends(party.start())

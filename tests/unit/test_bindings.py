@@ -46,6 +46,7 @@ from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.rng import Drbg, SeededRng
 from mpcsim.rpc import mail, notices
 from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
+from mpcsim.rpc.session_keys import _of_call
 from mpcsim.rpc.statements import (
     Abort,
     Attested,
@@ -282,6 +283,7 @@ USES = [
         one=BYTES,
         other=BYTES,
     ),
+    uses(Tag.SESSION_CALL, _of_call, verb=(str, "exchange", "activate")[1:], body_hash=BYTES),
     uses(Tag.RECEIVED, received, before=BYTES, kind=(int, str), sender=ID, payload=BYTES),
     uses(Tag.ECHO, echoed, session_id=BYTES, kind=(int, str), sender=ID, message=BYTES),
     uses(Tag.EPOCH, new_epoch, transcript=BYTES),

@@ -8,13 +8,14 @@ from typing import Any
 
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.findings import Refusal
-from mpcsim.attacks.service.stage import Ask, Stage, random_id
+from mpcsim.attacks.service.stage import Ask, Stage
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Send
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, reshare
 from mpcsim.rpc import wire
+from mpcsim.rpc.session_keys import SessionKey
 
 Asks = Mapping[PartyId, Ask]
 
@@ -43,9 +44,10 @@ def generated(stage: Stage, asks: Asks, curve: str) -> Made:
     Raises:
         Refusal: an MPC node refuses.
     """
-    session_id = random_id()
-    party = dkg.party(dkg.setup(curve, THRESHOLD, HOLDERS), CLIENT, session_id=session_id)
-    return _made(stage, {CLIENT: party}, asks, "generate", wire.Generate(session_id, curve, ()))
+    key = SessionKey()
+    agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
+    parties = {CLIENT: dkg.party(agreed, CLIENT, session_id=key.session_id)}
+    return _made(stage, parties, asks, "generate", wire.Generate(key.session_id, curve, ()), key)
 
 
 def recovered(
@@ -56,7 +58,8 @@ def recovered(
     Raises:
         Refusal: an MPC node refuses.
     """
-    session_id = random_id()
+    key = SessionKey()
+    session_id = key.session_id
     agreed = reshare.setup(record, MPC_NODES, receivers=HOLDERS)
     parties = {CLIENT: reshare.party(agreed, CLIENT, session_id=session_id)}
     if mine is not None:
@@ -64,7 +67,7 @@ def recovered(
         party = reshare.party(agreed, mine.identifier, session_id=session_id)
         parties[mine.identifier] = party
     first = wire.Recover(session_id, record.curve_name)
-    return _made(stage, parties, asks, "recover", first)
+    return _made(stage, parties, asks, "recover", first, key)
 
 
 def _made(
@@ -73,8 +76,19 @@ def _made(
     asks: Asks,
     verb: str,
     first: wire.Generate | wire.Recover,
+    key: SessionKey,
 ) -> Made:
-    under_way = [data for party in parties.values() for data in _sent(stage, party, party.start())]
+    def sent(party: Party[Any, Any], outputs: Sequence[Any]) -> tuple[bytes, ...]:
+        """What a party says, signed where it is not sealed."""
+        said = tuple(output.data for output in outputs if isinstance(output, Send))
+        if party.me == CLIENT:
+            return key.sign_messages(said)
+        identity = stage.node(party.me)._identity
+        return tuple(
+            data if Envelope.decode(data).sealed else identity.sign_mail(data) for data in said
+        )
+
+    under_way = [data for party in parties.values() for data in sent(party, party.start())]
     for ask in asks.values():
         under_way += wire.Answer.from_bytes(ask(verb, first)).messages
     while under_way:
@@ -86,7 +100,7 @@ def _made(
             if to is None:
                 boxes.setdefault(PartyId(envelope.receiver), []).append(data)
             else:
-                under_way += _sent(stage, to, to.receive(*weak.unsigned(data)))
+                under_way += sent(to, to.receive(*weak.unsigned(data)))
         for party, box in boxes.items():
             answer = asks[party]("exchange", wire.Exchange(first.session_id, tuple(box)))
             under_way += wire.Answer.from_bytes(answer).messages
@@ -94,11 +108,3 @@ def _made(
     if not all(isinstance(end, Done) for end in ends):
         raise Refusal(f"the session does not end: {ends}")
     return Made(first.session_id, [end.result for end in ends if isinstance(end, Done)])
-
-
-def _sent(stage: Stage, party: Party[Any, Any], outputs: Sequence[Any]) -> list[bytes]:
-    sent = [output.data for output in outputs if isinstance(output, Send)]
-    if party.me == CLIENT:
-        return sent
-    identity = stage.node(party.me)._identity
-    return [data if Envelope.decode(data).sealed else identity.sign_mail(data) for data in sent]

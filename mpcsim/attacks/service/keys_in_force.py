@@ -287,7 +287,7 @@ def epoch_of_nobodys(stage: Stage) -> Finding:
     thief.take_new()
     epoch, said = random_id(), ""
     with suppress(Refusal):
-        stage.gateway("activate", wire.Activate(thief.sessions[-1], epoch), alice.token)
+        thief.activate(epoch, alice.token)
     for party in MPC_NODES:
         rows = stage.node(party)._store._database.rows("SELECT key_id, what FROM signed")
         if (epoch.hex(), "abort") not in rows:

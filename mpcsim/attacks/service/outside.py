@@ -192,7 +192,7 @@ def generation_on_the_side(stage: Stage) -> Finding:
     planted = thief.take_new()
     stage.service.wait(10_000)  # the thief is silent: the user's generation takes its place
     key = alice.generate()
-    stage.gateway("activate", wire.Activate(thief.sessions[-1], planted.record.epoch), alice.token)
+    thief.activate(planted.record.epoch, alice.token)
     return proven(
         alice.adopted() != key["public_key"],
         "a generation on the side replaces the key in force",
@@ -261,7 +261,7 @@ def key_token(stage: Stage) -> Finding:
     stage.service.wait(SETTLING_MS)
     thief = stage.thief(token)
     share = thief.take_share()
-    stage.gateway("activate", wire.Activate(thief.sessions[-1], share.record.epoch), token)
+    thief.activate(share.record.epoch, token)
     signature = thief.sign_with(share, WANTED, OPERATOR)
     how = f"with a key token, accepted in {accepted} of {len(tries)} places"
     return forged(CURVE, key["public_key"], signature, how)

@@ -29,8 +29,9 @@ from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.keyshare import Guard, KeyShare
 from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
+from mpcsim.rpc import session_keys, wire
 from mpcsim.rpc.grants import Scope
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.tokens import Claims
 from mpcsim.rpc.transport import AsgiTransport, Limits
 from mpcsim.vault import (
@@ -308,14 +309,19 @@ class Stage:
         verb: str,
         body: wire.Body | bytes,
         token: str | bytes | None,
+        key: SessionKey | None = None,
     ) -> bytes:
         """Ask the gateway for an MPC verb, as anybody can.
+
+        Args:
+            key: of the session that it is about, for whoever has opened it.
 
         Raises:
             Refusal: with the gateway's words.
         """
         content = body if isinstance(body, bytes) else body.to_bytes()
-        return self._http("POST", wire.PREFIX + verb, token, content, wire.MEDIA_TYPE)
+        more = {} if key is None else {session_keys.HEADER: key.proof(verb, content)}
+        return self._http("POST", wire.PREFIX + verb, token, content, wire.MEDIA_TYPE, more)
 
     def gateway_verbs(self) -> list[str]:
         """What the gateway can be asked for."""
@@ -369,9 +375,15 @@ class Stage:
         return json.loads(self._http("GET", path, token, b"", "application/json"))
 
     def _http(
-        self, method: str, path: str, token: str | bytes | None, content: bytes, kind: str
+        self,
+        method: str,
+        path: str,
+        token: str | bytes | None,
+        content: bytes,
+        kind: str,
+        more: Mapping[str, str] = {},
     ) -> bytes:
-        headers = {"content-type": kind}
+        headers = {"content-type": kind, **more}
         if token is not None:
             shown = token if isinstance(token, str) else pybase64.urlsafe_b64encode(token).decode()
             headers["authorization"] = f"Bearer {shown}"
@@ -464,12 +476,12 @@ class Thief(Wallet):
         self.caller = Caller(token, claims_of(token))
         self.kept: list[KeyShare] | None = None
         """Shares that are kept; None: what is made is activated, too."""
-        self.sessions: list[bytes] = []
+        self.sessions: list[SessionKey] = []
         self.tags: dict[wire.Occasion, bytes] = {}
         """Of every signing session."""
         gateway.sign = self._keeping_tags(gateway.sign)  # type: ignore[method-assign, assignment]
         sessions, vaults = self._sessions, self._vaults
-        sessions.fresh_id = self._keeping_ids(sessions.fresh_id)  # type: ignore[method-assign]
+        sessions.fresh_key = self._keeping_ids(sessions.fresh_key)  # type: ignore[method-assign]
         vaults.share = self._guarding(vaults.share)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
@@ -484,6 +496,15 @@ class Thief(Wallet):
     def take_new(self, curve: Curve = CURVE) -> KeyShare:
         """The same of a key generation."""
         return self._without_activation(self.generate(self.caller, curve, PASSWORD, Timing()))
+
+    def activate(self, epoch: bytes, token: str) -> None:
+        """Have what the last session has made put in force.
+
+        Raises:
+            Refusal: it is refused.
+        """
+        key = self.sessions[-1]
+        self.stage.gateway("activate", wire.Activate(key.session_id, epoch), token, key)
 
     def _without_activation(self, making: Coroutine[Any, Any, Any]) -> KeyShare:
         kept = self.kept = []
@@ -521,7 +542,7 @@ class Thief(Wallet):
             Asked(sealed, OPERATOR, message),
             user_id=self.caller.claims.user_id,
             boots={party: self.stage.node(party).hello().boot for party in MPC_NODES},
-            session_id=random_id(),
+            key=SessionKey(),
             rng=SystemRng(),
         )
         return self.stage.run(self._gateway.sign(self.caller.token, beginning.request))
@@ -573,9 +594,9 @@ class Thief(Wallet):
 
         return guarded
 
-    def _keeping_ids(self, fresh_id: Callable[[], bytes]) -> Callable[[], bytes]:
-        def keep() -> bytes:
-            self.sessions.append(fresh_id())
+    def _keeping_ids(self, fresh_key: Callable[[], SessionKey]) -> Callable[[], SessionKey]:
+        def keep() -> SessionKey:
+            self.sessions.append(fresh_key())
             return self.sessions[-1]
 
         return keep
