@@ -182,6 +182,7 @@ class ResearchBuild(Build):
             wire=shape.wire if wire is None else lambda setup: wire(shape.wire(setup)),
             pair_secrets=shape.pair_secrets if self._sealing else lambda setup: {},
             check=shape.check if self._setup_check else lambda setup, me: None,
+            hedge=shape.hedge,
             adapt=shape.adapt,
             largest=shape.largest,
             switched_off=self.switched_off,

@@ -43,7 +43,7 @@ from mpcsim.protocols.dkg.messages import Reveal
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
-from mpcsim.rng import Drbg, SeededRng
+from mpcsim.rng import SEED_BYTES, Drbg, SeededRng
 from mpcsim.runner import LocalRun
 from mpcsim.sample_keys import keys, session_id
 from mpcsim.sim.run.adversary import Adversary
@@ -195,11 +195,11 @@ def stalled(build: Build) -> Finding:
     cheaters: list[Any] = []
     for attempt in range(3):
         sid = session_id(f"attempt {attempt}")
-        fresh = f"party 1, attempt {attempt}" if build.heeds(FRESH_RANDOMNESS) else "party 1"
+        randomness: dict[str, Any] = {"rng": SeededRng(f"party 1, attempt {attempt}")}
+        if not build.heeds(FRESH_RANDOMNESS):
+            randomness = {"_seed": b"the first attempt's".ljust(SEED_BYTES)}
         mine, theirs = (frost.setup(shares[i], PAIR, b"m") for i in (CHEATER, HONEST))
-        honest = build.party(
-            build.definition(FROST), theirs, HONEST, session_id=sid, rng=SeededRng(fresh)
-        )
+        honest = build.party(build.definition(FROST), theirs, HONEST, session_id=sid, **randomness)
         rng = SeededRng(f"cheater, attempt {attempt}")
         inner = Party(FROST, mine, CHEATER, session_id=sid, rng=rng)
         cheaters.append(Adversary(inner, taking_only))

@@ -17,6 +17,7 @@ from mpcsim.protocols import frost
 from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import keys
 from mpcsim.vault import SecretStore
@@ -151,7 +152,7 @@ async def beginning(house: House, record: Any, session_id: bytes, message: bytes
         Asked(SealedShare.parse(stored_share(record)), OPERATOR, message),
         user_id=house.caller().claims.user_id,
         boots={j: hello.boot for j, hello in (await house.client.nodes()).items()},
-        session_id=session_id,
+        key=SessionKey(),
         rng=SystemRng(),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from mpcsim.error_codes import HEADER, Code
 from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.rpc.transport import (
     ConnectionLost,
@@ -50,7 +51,13 @@ class Canned:
         self.asked: list[tuple[str, str, str | None, bytes | None]] = []
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
     ) -> Reply:
         self.asked.append((method, path, token, body))
         reply = self.replies.pop(0)
@@ -113,7 +120,7 @@ def test_errors_of_the_gateway(status, body, kind, message):
 
 
 def generate(client: GatewayClient) -> Awaitable[object]:
-    return client.generate("token", KEY_ID, "ed25519", (), 1)
+    return client.generate("token", SessionKey(), "ed25519", (), 1)
 
 
 MAKING_ALONE = [Code.KEY_EXISTS, Code.KEY_CHANGED, Code.BUSY]
@@ -202,10 +209,10 @@ def test_answers_of_something_else_are_not_passed_on(body):
         lambda c: c.wallet("token", "user"),
         lambda c: c.key_token("token", KEY_ID.hex()),
         lambda c: c.open("token", OPENING),
-        lambda c: c.generate("token", KEY_ID, "ed25519", (), 1),
+        lambda c: c.generate("token", SessionKey(), "ed25519", (), 1),
         lambda c: c.recover("token", KEY_ID, "ed25519", 1),
         sign,
-        lambda c: c.exchange("token", KEY_ID, ()),
+        lambda c: c.exchange("token", SessionKey(), ()),
     ],
 )
 def test_answers_that_make_no_sense(call):
@@ -303,8 +310,8 @@ def test_what_may_be_sent_twice_is_when_the_connection_breaks():
         with pytest.raises(Unreachable):
             await client.suspend(wire.Suspend(wire.Occasion("u", KEY_ID, KEY_ID), KEY_ID, {}))
         for call in (
-            lambda: client.generate("t", KEY_ID, "ed25519", (), 1),
-            lambda: client.activate("t", KEY_ID, KEY_ID),
+            lambda: client.generate("t", SessionKey(), "ed25519", (), 1),
+            lambda: client.activate("t", SessionKey(), KEY_ID),
             lambda: sign(client),
         ):
             transport.replies = [ConnectionLost()]

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from mpcsim.rpc.session_keys import SessionKey
 from node.errors import Upstream
 from node.settings import Settings, SettingsError
 from tests.node.wallets import House
@@ -56,7 +57,7 @@ def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
     async def test() -> None:
         async with House() as house:
             token = house.caller().token
-            asked = house.client.generate(token, os.urandom(32), "secp256k1", (), k)
+            asked = house.client.generate(token, SessionKey(), "secp256k1", (), k)
             with pytest.raises(Upstream, match=r"k = .*; 1, 2 or 4"):
                 await asked
             await house.generate("secp256k1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,17 @@ class Cable:
         self.out = False
 
     async def request(
-        self, method: str, path: str, *, token: str | None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
     ) -> Reply:
         if self.out:
             raise Unreachable
-        return await self.inner.request(method, path, token=token, body=body)
+        return await self.inner.request(method, path, token=token, body=body, headers=headers)
 
     async def close(self) -> None:
         await self.inner.close()
