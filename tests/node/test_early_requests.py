@@ -147,12 +147,14 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
 
 
 async def beginning(house: House, record: Any, session_id: bytes, message: bytes) -> Beginning:
-    """The request of somebody who has the store, and a token."""
+    """The request of somebody who has the store, and a token, under an id that it has heard."""
+    key = SessionKey()
+    key.session_id = session_id
     return Beginning(
         Asked(SealedShare.parse(stored_share(record)), OPERATOR, message),
         user_id=house.caller().claims.user_id,
         boots={j: hello.boot for j, hello in (await house.client.nodes()).items()},
-        key=SessionKey(),
+        key=key,
         rng=SystemRng(),
     )
 

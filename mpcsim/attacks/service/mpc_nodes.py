@@ -12,7 +12,7 @@ from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.directly import asking, recovered
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.hostile import Asked, HostileNode
+from mpcsim.attacks.service.hostile import Asked, Call, HostileNode
 from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.outside import count_accepted
 from mpcsim.attacks.service.stage import (
@@ -30,13 +30,16 @@ from mpcsim.attacks.service.stage import (
 )
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import MpcError
-from mpcsim.ids import MPC_NODES
+from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node.identity import Identity
+from mpcsim.protocol import Send
+from mpcsim.protocols import reshare
 from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
+from mpcsim.rpc import session_keys, wire
 from mpcsim.rpc.errors import CONFLICT, Refused
 from mpcsim.rpc.holdings import Holding
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.standing import End, Ended, Holdings, Standing
 from mpcsim.rpc.statements import Held, KeyRecord, LogHead, SealKeyStatement, SignedRecord, Vote
 from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
@@ -363,6 +366,43 @@ def never_retiring(stage: Stage) -> Finding:
 # ------------------------------------------------------------------ with a token
 
 
+def inside_a_recovery(stage: Stage) -> Finding:
+    """The user recovers; the thief, who reads the session's id at its MPC node, speaks for the
+    client in that session before the client does."""
+    alice, node, door = stage.user(), stage.corrupt_node(), stage.corrupt_door()
+    alice.generate()
+    said: list[int] = []
+
+    async def first(call: Call) -> None:
+        if call.verb != "exchange" or said:
+            return
+        begun = next(asked for asked in node.asked if asked.verb == "recover")
+        session_id = wire.Recover.from_bytes(begun.body).session_id
+        share = next(iter(stage.shares(stage.me).values()))
+        agreed = reshare.setup(share.record, MPC_NODES, receivers=HOLDERS)
+        party = reshare.party(agreed, CLIENT, session_id=session_id)
+        messages = tuple(out.data for out in party.start() if isinstance(out, Send))
+        for key in (None, SessionKey()):
+            sent = messages if key is None else key.sign_messages(messages)
+            body = wire.Exchange(session_id, sent).to_bytes()
+            headers = {**call.headers, "authorization": f"Bearer {alice.token}"}
+            headers.pop(session_keys.HEADER.lower(), None)
+            if key is not None:
+                headers[session_keys.HEADER] = key.proof("exchange", body)
+            headers["content-length"] = str(len(body))
+            mine = Call("POST", call.path, headers, body)
+            await door.forward(mine)
+            said.append(mine.status)
+
+    door.before = first
+    alice.recover()
+    return proven(
+        any(status < 400 for status in said),
+        "the thief speaks for the client in a session that the user began",
+        f"no such session, to whoever has not opened it; the user's recovery goes on ({said})",
+    )
+
+
 def recovery_with_token(stage: Stage) -> Finding:
     """The client's side of a recovery by the thief, the node's by the node; never activated."""
     alice = stage.user()
@@ -551,6 +591,16 @@ ENTRIES = (
         research=lambda: ResearchBuild(weak.ANY_GRANT, weak.ANY_EPOCH_OPENS),
         each_node=True,
         covers=("an MPC node that never retires",),
+    ),
+    Entry(
+        id="inside the user's recovery",
+        cells=(("mpc node + token", K), ("token", K)),
+        name="speaks for the client in a recovery that the user has begun",
+        play=inside_a_recovery,
+        check="a session belongs to whoever opened it: its id is the key that later calls are "
+        "signed with",
+        says="no such session",
+        each_node=True,
     ),
     Entry(
         id="recovery with a token",
