@@ -44,7 +44,8 @@ class Mta(ABC):
       party that resumes from its snapshot takes the same steps again.
     - *Blame*. A bad message from the peer raises ``CheckFailed`` (``mpcsim.errors.check``), with a
       reason whose consequence fits: after a failure that tells the peer something of the set-up,
-      the set-up must not be used again (``MULTIPLICATION_CHECK``, as one example).
+      the set-up must not be used again (``OT_EXTENSION_CHECK``; signing then discards it, whichever
+      of the steps of a multiplication has raised it).
     - *The functionality* of the module's text. Signing checks that the products fit the published
       points, but whoever learns the other's input on the way has half of a key.
     """

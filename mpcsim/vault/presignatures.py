@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Self
 
 from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_ABYTES,
     crypto_aead_xchacha20poly1305_ietf_decrypt,
     crypto_aead_xchacha20poly1305_ietf_encrypt,
 )
@@ -38,6 +39,7 @@ from mpcsim.vault.strings import (
 
 PRESIGNATURE_VERSION: Final = 1
 MAX_PRESIGNATURE_BYTES: Final = 1 << 10
+TAG_BYTES: Final = crypto_aead_xchacha20poly1305_ietf_ABYTES
 
 
 @wire
@@ -92,6 +94,8 @@ class SealedPresignature:
             body = _Sealed.decode(data[1:], NO_CONTEXT)
         except InvalidEncoding as error:
             raise MalformedVault(f"presignature: {error}") from None
+        if len(body.ciphertext) < TAG_BYTES:
+            raise MalformedVault("presignature: too short to hold one")
         return cls(body.header, body.nonce, body.ciphertext)
 
     def __repr__(self) -> str:

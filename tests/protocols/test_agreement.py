@@ -8,6 +8,7 @@ from mpcsim.errors import Aborted, Reason
 from mpcsim.protocol import Party
 from mpcsim.protocols.dkg import DEFAULT_MTA
 from mpcsim.runner import run
+from mpcsim.sample_keys import keys
 from tests.helpers.sessions import DEFINITIONS, session
 
 OTHER_SCHEME = "ot/128"
@@ -106,3 +107,26 @@ def test_no_field_of_a_set_up_is_left_out():
         }
         assert seen >= {f.name for f in fields(definition.setup)}, definition.name
     assert OTHER_SCHEME != DEFAULT_MTA
+
+
+@pytest.mark.parametrize(
+    ("name", "curve"),
+    [("frost-2", "ed25519"), ("presign-2", "secp256k1"), ("ecdsa-2", "secp256k1")],
+)
+def test_a_damaged_store_convicts_nobody(name, curve):
+    """Party 1 holds another key's share, consistent in itself, under the epoch of this one."""
+    good, foreign = keys(curve), keys(curve, name="another")[1]
+    mine = replace(
+        foreign, record=replace(foreign.record, epoch=good[1].record.epoch), peers=good[1].peers
+    )
+    s = session(name)
+    parties = s.parties()
+    first = parties[0]
+    assert first.me == 1
+    other = Party(
+        first.definition, replace(first.setup, share=mine), 1, session_id=first.session_id
+    )
+    ended = run([other, *parties[1:]])
+    for outcome in ended.values():
+        assert isinstance(outcome, Aborted)
+        assert not outcome.culprits, outcome

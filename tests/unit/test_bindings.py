@@ -146,13 +146,17 @@ def zero_seed(pair_secret):
     return results(run(s.parties(pair_secret.decode())))[1].peers[2].zero_seed
 
 
-def frost_view(session_id, context, hiding):
+def frost_view(session_id, context, hiding, key):
     party = session("frost-2").party(1)
     party.start()
     mine = Commitments(context, *[party.inbox.own[Commitments][1].hiding] * 2)
     theirs = Commitments(context, hiding, mine.binding)
     inbox = Inbox(values={Commitments: {2: theirs}}, own={Commitments: (1, mine)})
-    view, keep = replace(party._view, session_id=session_id), replace(party.keep, context=context)
+    share = party.setup.share
+    named = replace(share, record=replace(share.record, public_key=key))
+    setup = replace(party.setup, share=named)
+    view = replace(party._view, session_id=session_id, setup=setup)
+    keep = replace(party.keep, context=context)
     return party.definition.rounds[1].run(view, keep, inbox).keep.seen
 
 
@@ -388,6 +392,7 @@ USES = [
         session_id=BYTES,
         context=BYTES,
         hiding=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
+        key=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
     ),
     uses(
         Tag.STORED,

@@ -190,7 +190,8 @@ def finish(
                 committed[j].nonce,
                 message.R_i,
             )
-        with view.step("step 8: multiplication, receiver output"), blaming(j):
+        step = view.step("step 8: multiplication, receiver output")
+        with step, setup.share.guarded(j, view.recall), blaming(j):
             d[j] = setup.mta.receiver_finish(second.offered[j], message.reply)
         with view.step("step 8: Gamma checks"):
             d_u, d_v = d[j]

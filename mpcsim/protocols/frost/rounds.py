@@ -109,7 +109,10 @@ def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Tur
     with view.step("signature share"):
         z_i = steps.sign(view.me, share.secret_share, keep.nonces, bound)
     encoded = steps.encode_group_commitment_list(commitment_list)
-    seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, encoded)
+    # From records of one epoch follows one key. If not, one of them is damaged: then the parties
+    # differ in what they have seen, and nobody's share is held against it.
+    key = share.public_key.encode()
+    seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, key, encoded)
     # KEEP, SEND
     return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z_i))
 
@@ -121,14 +124,14 @@ def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> 
     others = view.others()
     # CHECK
     for j in others:
-        # The contexts agreed, so the commitments differ: party j reports falsely, or somebody told
-        # the two of us different things.
+        # The contexts agreed, so commitments or keys differ: party j reports falsely, or somebody
+        # told the two of us different things, or one of us has a damaged record.
         check(
             shares[j].seen == keep.seen,
             Reason.ECHO_MISMATCH,
             suspects=others,
             about={j},
-            detail=f"commitments as seen by party {j}",
+            detail=f"commitments, or the public key, as seen by party {j}",
         )
     # COMPUTE
     with view.step("aggregate and verify"):

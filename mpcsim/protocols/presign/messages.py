@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from mpcsim.encoding import BYTES32, Message, Nested, Seq, wire
+from mpcsim.algebra.group import Point
+from mpcsim.encoding import BYTES32, POINT, Message, Nested, Seq, wire
 from mpcsim.ids import PartyId
 from mpcsim.protocol.echo import ECHO
 from mpcsim.protocols.ecdsa import messages as ecdsa
@@ -34,6 +35,8 @@ class Offer(Message):
 
     echo: Annotated[Mapping[PartyId, bytes], ECHO]
     """Digests of the Commit broadcasts."""
+    public_key: Annotated[Point, POINT]
+    """The key that the sender takes the presignatures to be for."""
     offers: Annotated[
         tuple[Message, ...], Seq(Nested(lambda context: context.mta.Offer), MAX_COUNT)
     ]

@@ -124,7 +124,8 @@ def round_2_offer(view: View[PresignSetup], keep: AfterCommit, inbox: Inbox) -> 
     made = [products.offer(view, first, nth(transcript, k)) for k, first in enumerate(keep.nonces)]
     # KEEP, SEND
     kept = AfterOffer(tuple(nonce for nonce, _ in made), keep.later)
-    direct = {j: Offer(my_echo, tuple(offers[j] for _, offers in made)) for j in view.others()}
+    key = setup.share.public_key
+    direct = {j: Offer(my_echo, key, tuple(offers[j] for _, offers in made)) for j in view.others()}
     return Turn(keep=kept, direct=direct)
 
 
@@ -135,6 +136,13 @@ def round_3_respond(view: View[PresignSetup], keep: AfterOffer, inbox: Inbox) ->
     my_echo = echo(view, inbox, Commit)
     for j, message in offers.items():
         check_echo(my_echo, message.echo, j, view.me)
+        # From records of one epoch follows one key. If not, one of them is damaged.
+        check(
+            message.public_key == view.setup.share.public_key,
+            Reason.SESSION_MISMATCH,
+            about={j},
+            detail=f"party {j} makes presignatures for another key",
+        )
     for j, message in offers.items():
         check_count(len(message.offers), view.setup.count, j)
     # COMPUTE
